@@ -115,7 +115,7 @@ func (s *Snapshot) Resolve(caller *tool.Caller, server, name string) (*Entry, er
 		near := s.Nearest(caller, name, 5)
 		return nil, &tool.Error{
 			Kind:    tool.ToolNotFound,
-			Msg:     fmt.Sprintf("no tool named %q%s", name, didYouMean(near)),
+			Msg:     fmt.Sprintf("no tool named %q%s", name, DidYouMean(near)),
 			Details: suggestions(near),
 		}
 	}
@@ -149,7 +149,7 @@ func (s *Snapshot) resolveIn(caller *tool.Caller, server, name string) (*Entry, 
 	}
 	return nil, &tool.Error{
 		Kind:    tool.ToolNotFound,
-		Msg:     fmt.Sprintf("server %q has no tool %q%s%s", server, name, didYouMean(near), hint),
+		Msg:     fmt.Sprintf("server %q has no tool %q%s%s", server, name, DidYouMean(near), hint),
 		Details: suggestions(near),
 	}
 }
@@ -174,7 +174,7 @@ func NoServer(caller *tool.Caller, server string, all []string) error {
 	}
 	return &tool.Error{
 		Kind:    tool.ServerNotFound,
-		Msg:     fmt.Sprintf("no server named %q%s%s", server, didYouMean(near), hint),
+		Msg:     fmt.Sprintf("no server named %q%s%s", server, DidYouMean(near), hint),
 		Details: suggestions(near),
 	}
 }
@@ -189,7 +189,8 @@ func (s *Snapshot) Nearest(caller *tool.Caller, name string, n int) []string {
 	return Nearest(name, names, n)
 }
 
-func didYouMean(near []string) string {
+// DidYouMean returns the end of a message that suggests names, if there are any.
+func DidYouMean(near []string) string {
 	if len(near) == 0 {
 		return ""
 	}

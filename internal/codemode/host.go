@@ -40,10 +40,7 @@ func (run *scriptRun) callTool(ctx context.Context, argument json.RawMessage) (j
 	}
 	name = run.resolve(name)
 	n := run.begin(name)
-	server, bare, qualified := strings.Cut(name, ":")
-	if !qualified {
-		server, bare = "", name
-	}
+	server, bare := split(name)
 	result, err := run.s.opts.Calls.Call(ctx, tool.Call{
 		Face: run.r.Face, Caller: run.r.Caller, Session: run.r.Session, Server: server, Tool: bare, Arguments: c.Arguments, Exchange: paused(ctx, run.r.Exchange),
 	})
@@ -96,6 +93,14 @@ func (run *scriptRun) resolve(name string) string {
 		}
 	}
 	return name
+}
+
+// split returns the parts of server:tool; a name may have no server.
+func split(name string) (server, bare string) {
+	if server, bare, ok := strings.Cut(name, ":"); ok {
+		return server, bare
+	}
+	return "", name
 }
 
 // identifier returns a name with underscores in place of what identifiers do
@@ -190,10 +195,7 @@ func (run *scriptRun) describe(argument json.RawMessage) (json.RawMessage, error
 	snap := run.s.opts.Tools.Snapshot()
 	var entries []*catalog.Entry
 	for _, name := range q.Names {
-		server, bare, qualified := strings.Cut(run.resolve(name), ":")
-		if !qualified {
-			server, bare = "", name
-		}
+		server, bare := split(run.resolve(name))
 		e, err := snap.Resolve(&run.r.Caller, server, bare)
 		if err != nil {
 			return nil, exception(err)

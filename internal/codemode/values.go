@@ -3,6 +3,7 @@ package codemode
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -74,9 +75,7 @@ func (v *sessionValues) keys(owner string) []string {
 	defer v.mu.Unlock()
 	keys := []string{}
 	if s, ok := v.sessions[owner]; ok && time.Since(s.used) <= storedFor {
-		for key := range s.values {
-			keys = append(keys, key)
-		}
+		keys = slices.AppendSeq(keys, maps.Keys(s.values))
 	}
 	slices.Sort(keys)
 	return keys
@@ -97,20 +96,17 @@ func (v *sessionValues) set(owner, key string, value json.RawMessage) error {
 	}
 	s.used = time.Now()
 	old, had := s.values[key]
-	grows := -len(old)
-	if value != nil {
-		grows += len(value)
-	}
-	if !had && value != nil {
+	grows := len(value) - len(old)
+	switch {
+	case had && value == nil:
+		grows -= len(key)
+	case !had && value != nil:
 		grows += len(key)
 	}
 	if value != nil && (s.bytes+grows > maxSessionBytes || !had && len(s.values) >= maxSessionKeys) {
 		return &script.Exception{Code: string(tool.TooLarge), Message: fmt.Sprintf("store keeps up to %d bytes under %d keys in a session; delete what is not needed with store.delete", maxSessionBytes, maxSessionKeys)}
 	}
 	if value == nil {
-		if had {
-			grows -= len(key)
-		}
 		delete(s.values, key)
 	} else {
 		s.values[key] = value

@@ -9,6 +9,7 @@ import (
 	"junctor/internal/httperr"
 	"junctor/internal/httpstream"
 	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 	"junctor/internal/waiting"
 )
@@ -84,11 +85,7 @@ func (c *Control) call(w http.ResponseWriter, r *http.Request) error {
 	}
 	stream, ctx := httpstream.New(r.Context(), w, format)
 	defer stream.End()
-	send := func(a CallAnswer) {
-		if b, err := json.Marshal(a); err == nil {
-			stream.Send("message", b)
-		}
-	}
+	send := func(a CallAnswer) { stream.Send("message", rawjson.MarshalOrNull(a)) }
 	call.Exchange.Notify = func(method string, params json.RawMessage) {
 		send(CallAnswer{Type: "notification", Method: method, Params: params})
 	}

@@ -12,6 +12,7 @@ import (
 
 	"junctor/internal/httperr"
 	"junctor/internal/httpstream"
+	"junctor/internal/rawjson"
 	"junctor/internal/store"
 	"junctor/internal/tool"
 	"junctor/internal/waiting"
@@ -142,11 +143,7 @@ func (c *Control) followCalls(w http.ResponseWriter, r *http.Request, q store.Ca
 	q.BeforeSeq, q.Limit = 0, 0
 	stream, ctx := httpstream.New(r.Context(), w, format)
 	defer stream.End()
-	send := func(event string, v any) {
-		if b, err := json.Marshal(v); err == nil {
-			stream.Send(event, b)
-		}
-	}
+	send := func(event string, v any) { stream.Send(event, rawjson.MarshalOrNull(v)) }
 	caller := tool.CallerFrom(r.Context())
 	send("open", map[string]int64{"after": q.AfterSeq}) // tells the page at once that it is connected
 	for call, err := range store.Tail(ctx, c.Log, q) {

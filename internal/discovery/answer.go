@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 
+	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
 
@@ -11,11 +12,33 @@ import (
 func answer(v any) json.RawMessage { return textResult(marshal(v), false) }
 
 func textResult(text json.RawMessage, isError bool) json.RawMessage {
-	block := append([]byte(`{"content":[{"type":"text","text":`), marshal(string(text))...)
+	result := contentResult(textBlock(string(text)))
 	if isError {
-		return append(block, `}],"isError":true}`...)
+		return append(result[:len(result)-1], `,"isError":true}`...)
 	}
-	return append(block, `}]}`...)
+	return result
+}
+
+// textBlock returns a text as a content block.
+func textBlock(text string) json.RawMessage {
+	return append(append([]byte(`{"type":"text","text":`), marshal(text)...), '}')
+}
+
+// contentResult returns a tool result with these blocks.
+func contentResult(blocks ...json.RawMessage) json.RawMessage {
+	return append(appendList([]byte(`{"content":`), blocks), '}')
+}
+
+// appendList appends a JSON array.
+func appendList(dst []byte, items []json.RawMessage) []byte {
+	dst = append(dst, '[')
+	for i, item := range items {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, item...)
+	}
+	return append(dst, ']')
 }
 
 // failure returns an error as a tool result for an agent: the tool, the reason,
@@ -26,7 +49,7 @@ func failure(err error, name tool.Name) json.RawMessage {
 	var details map[string]json.RawMessage
 	if e.Details != nil && json.Unmarshal(marshal(e.Details), &details) == nil {
 		for key, value := range details {
-			if key == "reason" && strings.Contains(e.Msg, text(value)) {
+			if key == "reason" && strings.Contains(e.Msg, rawjson.FieldString(value)) {
 				continue // repeated text costs tokens
 			}
 			body[key] = value

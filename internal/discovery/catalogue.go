@@ -61,7 +61,7 @@ func lineOf(e *catalog.Entry) toolLine {
 
 func (v *metaView) searchTools(ctx context.Context, r *mcpserver.Request, args map[string]json.RawMessage) (json.RawMessage, error) {
 	cfg := v.face.config.Load()
-	q, server := search.Query{Text: text(args["query"]), Limit: cfg.SearchLimit}, text(args["server"])
+	q, server := search.Query{Text: rawjson.FieldString(args["query"]), Limit: cfg.SearchLimit}, rawjson.FieldString(args["server"])
 	if raw, ok := args["limit"]; ok {
 		n, err := strconv.ParseFloat(string(raw), 64)
 		if err != nil || n < 1 || n != math.Trunc(n) {
@@ -128,7 +128,7 @@ func (f *Face) explain(err error, caller *tool.Caller, server string) error {
 }
 
 func (v *metaView) listTools(ctx context.Context, r *mcpserver.Request, args map[string]json.RawMessage) (json.RawMessage, error) {
-	cfg, server := v.face.config.Load(), text(args["server"])
+	cfg, server := v.face.config.Load(), rawjson.FieldString(args["server"])
 	v.face.opts.Tools.Await(ctx, &r.Caller, server)
 	snap := v.face.opts.Tools.Snapshot()
 	if err := v.face.opts.Tools.CheckServer(snap, &r.Caller, server); err != nil {
@@ -136,17 +136,13 @@ func (v *metaView) listTools(ctx context.Context, r *mcpserver.Request, args map
 	}
 	from := 0
 	if raw, ok := args["cursor"]; ok {
-		n, err := strconv.Atoi(text(raw))
+		n, err := strconv.Atoi(rawjson.FieldString(raw))
 		if err != nil || n < 0 {
 			return nil, &tool.Error{Kind: tool.InvalidArguments, Msg: "cursor must be one that list_tools gave"}
 		}
 		from = n
 	}
-	var all []*catalog.Entry
-	only := listing.Filter{Servers: []string{server}, Disabled: string(args["includeDisabled"]) == "true"}
-	for e := range v.face.opts.Tools.List(snap, &r.Caller, only) {
-		all = append(all, e)
-	}
+	all := slices.Collect(v.face.opts.Tools.List(snap, &r.Caller, listing.Filter{Servers: []string{server}, Disabled: string(args["includeDisabled"]) == "true"}))
 	page := all[min(from, len(all)):]
 	page = page[:min(len(page), cfg.ListLimit)]
 	lines := make([]toolLine, len(page))
@@ -200,7 +196,7 @@ type details struct {
 }
 
 func (v *metaView) toolDetails(ctx context.Context, r *mcpserver.Request, args map[string]json.RawMessage) (json.RawMessage, error) {
-	cfg, server, name := v.face.config.Load(), text(args["server"]), text(args["tool"])
+	cfg, server, name := v.face.config.Load(), rawjson.FieldString(args["server"]), rawjson.FieldString(args["tool"])
 	if own, ok := reserved.Lookup(server, name); ok {
 		return answer(reservedDetails(own)), nil
 	}
@@ -260,7 +256,7 @@ func (d *details) fit(limit int, signature string) {
 func parameters(schema json.RawMessage) []parameter {
 	required := map[string]bool{}
 	for name := range rawjson.Elements(rawjson.Field(schema, "required")) {
-		required[text(name)] = true
+		required[rawjson.FieldString(name)] = true
 	}
 	list := []parameter{}
 	for name, property := range rawjson.Members(rawjson.Field(schema, "properties")) {
@@ -270,7 +266,7 @@ func parameters(schema json.RawMessage) []parameter {
 }
 
 func (v *metaView) executeTool(ctx context.Context, r *mcpserver.Request, args map[string]json.RawMessage) (json.RawMessage, error) {
-	call := callOf(r, text(args["server"]), text(args["tool"]))
+	call := callOf(r, rawjson.FieldString(args["server"]), rawjson.FieldString(args["tool"]))
 	// Models omit the arguments if a tool takes none. If it requires some,
 	// validation reports them with the schema.
 	if call.Arguments = args["arguments"]; call.Arguments == nil {
@@ -282,7 +278,7 @@ func (v *metaView) executeTool(ctx context.Context, r *mcpserver.Request, args m
 			call.Params = rawjson.SetField(call.Params, value, key)
 		}
 	}
-	call.Select = text(args["select"])
+	call.Select = rawjson.FieldString(args["select"])
 	result, err := v.face.execute(ctx, r, call)
 	if err != nil {
 		return nil, v.face.explain(err, &r.Caller, call.Server)

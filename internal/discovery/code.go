@@ -15,7 +15,7 @@ import (
 // logged.
 func (v *metaView) runCode(ctx context.Context, r *mcpserver.Request, args map[string]json.RawMessage) (json.RawMessage, error) {
 	out, err := v.face.opts.Scripts.Run(ctx, codemode.Request{
-		Code: text(args["code"]), Face: "discovery", Caller: r.Caller, Session: sessionID(r), Meta: r.Meta(), Exchange: r.Exchange,
+		Code: rawjson.FieldString(args["code"]), Face: "discovery", Caller: r.Caller, Session: sessionID(r), Meta: r.Meta(), Exchange: r.Exchange,
 		Progress: scriptProgress(r),
 	})
 	if err != nil {
@@ -25,23 +25,15 @@ func (v *metaView) runCode(ctx context.Context, r *mcpserver.Request, args map[s
 	if returned == "null" && len(out.Log) == 0 {
 		returned = "null (the script returned nothing; end it with return)"
 	}
-	blocks := []string{returned}
+	blocks := []json.RawMessage{textBlock(returned)}
 	if len(out.Log) > 0 {
 		log := "console.log:\n" + strings.Join(out.Log, "\n")
 		if out.Dropped > 0 {
 			log += fmt.Sprintf("\n(%d lines more)", out.Dropped)
 		}
-		blocks = append(blocks, log)
+		blocks = append(blocks, textBlock(log))
 	}
-	content := []byte(`{"content":[`)
-	for i, b := range blocks {
-		if i > 0 {
-			content = append(content, ',')
-		}
-		content = append(content, `{"type":"text","text":`...)
-		content = append(append(content, marshal(b)...), '}')
-	}
-	return append(content, "]}"...), nil
+	return contentResult(blocks...), nil
 }
 
 // scriptProgress notifies the caller of each call of a script that has ended,

@@ -181,11 +181,12 @@ func (v *directView) noTool(r *mcpserver.Request, name string) error {
 			visible = append(visible, n)
 		}
 	}
-	msg := fmt.Sprintf("unknown tool %q", tool.Shorten(name, 100))
-	near := catalog.Nearest(name, visible, 5)
-	if len(near) > 0 {
-		msg += "; did you mean " + strings.Join(near, ", ") + "?"
-	}
+	return unknown("tool", name, visible)
+}
+
+// unknown is the error for a name that is none of the names.
+func unknown(what, name string, names []string) error {
+	msg := fmt.Sprintf("unknown %s %q", what, tool.Shorten(name, 100)) + catalog.DidYouMean(catalog.Nearest(name, names, 5))
 	return &mcp.Error{Code: mcp.CodeInvalidParams, Message: msg}
 }
 
@@ -208,11 +209,7 @@ func (v *directView) prompt(ctx context.Context, r *mcpserver.Request, name stri
 			return p, nil
 		}
 		if fresh {
-			msg := fmt.Sprintf("unknown prompt %q", tool.Shorten(name, 100))
-			if near := l.names.nearest(name, 5); len(near) > 0 {
-				msg += "; did you mean " + strings.Join(near, ", ") + "?"
-			}
-			return tool.Name{}, &mcp.Error{Code: mcp.CodeInvalidParams, Message: msg}
+			return tool.Name{}, unknown("prompt", name, l.names.names)
 		}
 	}
 	return tool.Name{}, nil

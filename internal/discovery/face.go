@@ -107,13 +107,22 @@ type Face struct {
 
 // Sessions returns the number of open MCP sessions over HTTP.
 func (f *Face) Sessions() int {
-	n := f.meta.Sessions() + f.direct.Sessions() + f.code.Sessions()
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, s := range f.single {
-		n += s.server.Sessions()
+	n := 0
+	for _, s := range f.mcpServers() {
+		n += s.Sessions()
 	}
 	return n
+}
+
+// mcpServers returns the servers of all views.
+func (f *Face) mcpServers() []*mcpserver.Server {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all := []*mcpserver.Server{f.meta, f.direct, f.code}
+	for _, s := range f.single {
+		all = append(all, s.server)
+	}
+	return all
 }
 
 // New returns a Face. It starts nothing.
@@ -157,13 +166,10 @@ func (f *Face) CurrentConfig() Config { return *f.config.Load() }
 // SetMaxSessions sets the maximum number of sessions of each view.
 func (f *Face) SetMaxSessions(n int) {
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	f.opts.Server.MaxSessions = n
-	f.meta.SetMaxSessions(n)
-	f.direct.SetMaxSessions(n)
-	f.code.SetMaxSessions(n)
-	for _, s := range f.single {
-		s.server.SetMaxSessions(n)
+	f.mu.Unlock()
+	for _, s := range f.mcpServers() {
+		s.SetMaxSessions(n)
 	}
 }
 
@@ -196,13 +202,10 @@ func (f *Face) Run(ctx context.Context) error {
 // list again, after a change of profiles or credentials.
 func (f *Face) RightsChanged() {
 	f.view.forget()
-	f.mu.Lock()
-	views := []*mcpserver.Server{f.direct}
-	for _, s := range f.single {
-		views = append(views, s.server)
-	}
-	f.mu.Unlock()
-	for _, v := range views {
+	for _, v := range f.mcpServers() {
+		if v == f.meta || v == f.code { // which list the same tools always
+			continue
+		}
 		for _, method := range []string{toolsChanged, promptsChanged, resourcesChanged} {
 			v.Notify(method, nil)
 		}
@@ -212,16 +215,14 @@ func (f *Face) RightsChanged() {
 // Close ends every session and stream of the face.
 func (f *Face) Close() {
 	f.mu.Lock()
-	f.closed = true
-	singles := f.single
-	f.single = map[string]*transparentView{}
+	f.closed = true // no views are added
 	f.mu.Unlock()
-	f.meta.Close()
-	f.direct.Close()
-	f.code.Close()
-	for _, s := range singles {
-		s.server.Close()
+	for _, s := range f.mcpServers() {
+		s.Close()
 	}
+	f.mu.Lock()
+	clear(f.single)
+	f.mu.Unlock()
 }
 
 const (

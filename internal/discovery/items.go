@@ -27,7 +27,7 @@ func (f *Face) ReadResource(ctx context.Context, call *tool.Call, uri string) (j
 		}
 		blocks = append(blocks, json.RawMessage(`{"type":"resource","resource":`+string(part)+`}`))
 	}
-	return contentResult(blocks), nil
+	return contentResult(blocks...), nil
 }
 
 // GetPrompt returns a prompt, by its name in the direct view, as the result of a
@@ -43,7 +43,7 @@ func (f *Face) GetPrompt(ctx context.Context, call *tool.Call, name string, argu
 			blocks = append(blocks, content)
 		}
 	}
-	return contentResult(blocks), nil
+	return contentResult(blocks...), nil
 }
 
 // itemRequest returns a request of the direct view for a call.
@@ -58,15 +58,4 @@ func itemError(err error) error {
 		return &tool.Error{Kind: tool.InvalidArguments, Msg: wire.Message, Err: err}
 	}
 	return err
-}
-
-func contentResult(blocks []json.RawMessage) json.RawMessage {
-	out := []byte(`{"content":[`)
-	for i, b := range blocks {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = append(out, b...)
-	}
-	return append(out, "]}"...)
 }

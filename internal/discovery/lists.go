@@ -1,7 +1,6 @@
 package discovery
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"slices"
@@ -89,14 +88,7 @@ func (v *directView) list(ctx context.Context, r *mcpserver.Request, k kind) (js
 	}
 	page := l.items[min(from, len(l.items)):]
 	page = page[:min(len(page), directPage)]
-	out := []byte(`{"` + kinds[k].member + `":[`)
-	for i, item := range page {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = append(out, item...)
-	}
-	out = append(out, ']')
+	out := appendList([]byte(`{"`+kinds[k].member+`":`), page)
 	if next := from + len(page); next < len(l.items) {
 		out = append(out, `,"nextCursor":"`+strconv.Itoa(next)+`"`...)
 	}
@@ -139,13 +131,12 @@ func (v *directView) fetchFrom(ctx context.Context, r *mcpserver.Request, k kind
 	if len(v.lists) >= maxListeners {
 		clear(v.lists)
 	}
-	if v.lists[r.Caller.ViewOfRights()] == nil {
-		v.lists[r.Caller.ViewOfRights()] = &callerLists{}
+	view, next := r.Caller.ViewOfRights(), callerLists{}
+	if old := v.lists[view]; old != nil {
+		next = *old // a copy, because its readers hold no lock
 	}
-	// Copy, because readers of the old value hold no lock.
-	next := *v.lists[r.Caller.ViewOfRights()]
 	next.of[k] = l
-	v.lists[r.Caller.ViewOfRights()] = &next
+	v.lists[view] = &next
 	return l, nil
 }
 
@@ -248,7 +239,7 @@ func unalias(uri string) (server, own string, ok bool) {
 // renamed returns the result of resources/read with the URI of a server
 // replaced by its alias, which the client asked for.
 func renamed(result json.RawMessage, own, alias string) json.RawMessage {
-	var contents [][]byte
+	var contents []json.RawMessage
 	for c := range rawjson.Elements(rawjson.Field(result, "contents")) {
 		if rawjson.FieldString(c, "uri") == own {
 			c = rawjson.SetField(c, marshal(alias), "uri")
@@ -258,7 +249,7 @@ func renamed(result json.RawMessage, own, alias string) json.RawMessage {
 	if contents == nil {
 		return result
 	}
-	return rawjson.SetField(result, slices.Concat([]byte("["), bytes.Join(contents, []byte(",")), []byte("]")), "contents")
+	return rawjson.SetField(result, appendList(nil, contents), "contents")
 }
 
 // interfaceOf replaces the user interface in a tool's definition by its alias
@@ -285,18 +276,14 @@ func (v *directView) owners(ctx context.Context, r *mcpserver.Request, uri strin
 			return []string{server}, own, nil
 		}
 	}
+	var l *list
 	for _, k := range []kind{resources, templates} {
-		l, err := v.fetch(ctx, r, k, false)
-		if err != nil {
+		if l, err = v.fetch(ctx, r, k, false); err != nil {
 			return nil, "", err
 		}
 		if owners := l.owners[uri]; len(owners) > 0 {
 			return owners[:1], uri, nil
 		}
-	}
-	l, err := v.fetch(ctx, r, templates, false)
-	if err != nil {
-		return nil, "", err
 	}
 	for template, owners := range l.owners {
 		if fitsTemplate(template, uri) {
@@ -327,11 +314,9 @@ func fitsTemplate(template, uri string) bool {
 }
 
 func unique(names []string) []string {
-	seen := map[string]bool{}
 	var out []string
 	for _, n := range names {
-		if !seen[n] {
-			seen[n] = true
+		if !slices.Contains(out, n) {
 			out = append(out, n)
 		}
 	}

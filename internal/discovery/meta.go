@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -148,7 +149,7 @@ func (v *metaView) call(ctx context.Context, r *mcpserver.Request) (json.RawMess
 	if name == "run_code" {
 		return failure(err, tool.Name{Tool: name}), nil
 	}
-	called := tool.Name{Server: text(args["server"]), Tool: text(args["tool"])}
+	called := tool.Name{Server: rawjson.FieldString(args["server"]), Tool: rawjson.FieldString(args["tool"])}
 	if tool.KindOf(err) == tool.UpstreamAuthRequired {
 		err = v.face.signInError(ctx, r, called.Server, err)
 	}
@@ -156,14 +157,7 @@ func (v *metaView) call(ctx context.Context, r *mcpserver.Request) (json.RawMess
 }
 
 func metaNames() []string {
-	names := make([]string, 0, len(tools))
-	for name := range tools {
-		if name != "run_code" {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(tools)), func(name string) bool { return name == "run_code" })
 }
 
 // readArguments checks the arguments of a meta-tool; all that is wrong at once.
@@ -186,7 +180,7 @@ func readArguments(name string, want []argument, raw json.RawMessage) (map[strin
 		case !ok && a.required:
 			wrong = append(wrong, a.name+" is missing")
 		case ok && a.kind != "string" && value[0] == '"': // models put everything into quotes
-			inner := json.RawMessage(strings.TrimSpace(text(value)))
+			inner := json.RawMessage(strings.TrimSpace(rawjson.FieldString(value)))
 			if !json.Valid(inner) || !fits(a.kind, inner) {
 				wrong = append(wrong, a.name+" must be "+article(a.kind))
 				continue
@@ -194,7 +188,7 @@ func readArguments(name string, want []argument, raw json.RawMessage) (map[strin
 			got[a.name] = inner
 		case ok && !fits(a.kind, value):
 			wrong = append(wrong, a.name+" must be "+article(a.kind))
-		case ok && a.required && a.kind == "string" && strings.TrimSpace(text(value)) == "":
+		case ok && a.required && a.kind == "string" && strings.TrimSpace(rawjson.FieldString(value)) == "":
 			wrong = append(wrong, a.name+" is empty")
 		}
 	}
@@ -246,13 +240,4 @@ func fits(kind string, value json.RawMessage) bool {
 	default:
 		return c == '-' || '0' <= c && c <= '9'
 	}
-}
-
-// text returns a JSON string as text, "" for anything else.
-func text(raw json.RawMessage) string {
-	var s string
-	if json.Unmarshal(raw, &s) != nil {
-		return ""
-	}
-	return s
 }

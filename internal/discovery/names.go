@@ -49,11 +49,6 @@ func (t *table[T]) after(cursor string) []string {
 	return t.names[i:]
 }
 
-// nearest returns up to n names that are most similar to name.
-func (t *table[T]) nearest(name string, n int) []string {
-	return catalog.Nearest(name, t.names, n)
-}
-
 // toolTable returns the public names of all tools of a snapshot, including
 // disabled ones, so that a name does not change when another tool is disabled.
 func toolTable(s *catalog.Snapshot) *table[*catalog.Entry] {

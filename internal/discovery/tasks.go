@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"junctor/internal/mcp"
@@ -60,12 +61,7 @@ func taskOf(r *waiting.Record, modern bool) json.RawMessage {
 
 // waits reports whether a task has questions that are not answered.
 func waits(r *waiting.Record) bool {
-	for _, in := range r.Inputs {
-		if in.Answer == nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.Inputs, func(in waiting.Input) bool { return in.Answer == nil })
 }
 
 // serveTasks answers the requests about tasks of the direct and meta views.
@@ -171,7 +167,6 @@ func (f *Face) listTasks(ctx context.Context, r *mcpserver.Request) (json.RawMes
 // taskResult waits for the end of a task and returns its result. Questions of
 // the task are put to the caller meanwhile.
 func (f *Face) taskResult(ctx context.Context, r *mcpserver.Request, id string) (json.RawMessage, error) {
-	version := int64(0)
 	for {
 		record, err := f.ownTask(ctx, r, id)
 		if err != nil {
@@ -188,8 +183,7 @@ func (f *Face) taskResult(ctx context.Context, r *mcpserver.Request, id string) 
 		if err := f.askAbout(ctx, r, &record); err != nil {
 			return nil, err
 		}
-		version = record.Version
-		if _, err := f.opts.Waiting.Await(ctx, id, version); err != nil && !errors.Is(err, waiting.ErrNotFound) {
+		if _, err := f.opts.Waiting.Await(ctx, id, record.Version); err != nil && !errors.Is(err, waiting.ErrNotFound) {
 			return nil, err
 		}
 		if ctx.Err() != nil {

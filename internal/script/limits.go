@@ -28,21 +28,18 @@ func DefaultLimits() Limits {
 // withDefaults returns l with defaults in place of zero values.
 func (l Limits) withDefaults() Limits {
 	d := DefaultLimits()
-	for _, p := range []struct{ value, base *int }{
-		{&l.Memory, &d.Memory}, {&l.Calls, &d.Calls}, {&l.Parallel, &d.Parallel},
-		{&l.Output, &d.Output}, {&l.Source, &d.Source}, {&l.Value, &d.Value},
-	} {
-		if *p.value <= 0 {
-			*p.value = *p.base
-		}
+	return Limits{
+		CPU: orDefault(l.CPU, d.CPU), Wall: orDefault(l.Wall, d.Wall), Memory: orDefault(l.Memory, d.Memory),
+		Calls: orDefault(l.Calls, d.Calls), Parallel: orDefault(l.Parallel, d.Parallel), Output: orDefault(l.Output, d.Output),
+		Source: orDefault(l.Source, d.Source), Value: orDefault(l.Value, d.Value),
 	}
-	if l.CPU <= 0 {
-		l.CPU = d.CPU
+}
+
+func orDefault[N int | time.Duration](n, base N) N {
+	if n <= 0 {
+		return base
 	}
-	if l.Wall <= 0 {
-		l.Wall = d.Wall
-	}
-	return l
+	return n
 }
 
 // Code says why a program ended without a value.

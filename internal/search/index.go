@@ -133,20 +133,11 @@ func (ix *Index) Put(server string, docs []Doc) {
 // unique returns docs without later duplicates of a name.
 func unique(docs []Doc) []Doc {
 	seen := make(map[tool.Name]bool, len(docs))
-	for i := range docs {
-		if seen[docs[i].Name] {
-			kept := slices.Clone(docs[:i])
-			for _, d := range docs[i+1:] {
-				if !seen[d.Name] {
-					seen[d.Name] = true
-					kept = append(kept, d)
-				}
-			}
-			return kept
-		}
-		seen[docs[i].Name] = true
-	}
-	return docs
+	return slices.DeleteFunc(slices.Clone(docs), func(d Doc) bool {
+		again := seen[d.Name]
+		seen[d.Name] = true
+		return again
+	})
 }
 
 // Remove removes the tools of one upstream.

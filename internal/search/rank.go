@@ -168,7 +168,7 @@ func (sc *scratch) choose(ix *Index, s *snapshot, p *plan, q Query, limit int) {
 	if q.Signals != nil {
 		keep = max(50, 3*limit) // signals may change the order a little
 	}
-	h := heap{list: sc.best[:0], keep: keep, floor: leastScore, names: s.names}
+	best := ranking{list: sc.best[:0], keep: keep, floor: leastScore, names: s.names}
 	named := newNaming(q.Text)
 	for t := range s.names {
 		c := &sc.acc[t]
@@ -182,19 +182,18 @@ func (sc *scratch) choose(ix *Index, s *snapshot, p *plan, q Query, limit int) {
 			score: ix.w.parts(s, p, t, c, s.cosineOf(p, t)).sum(),
 		}
 		*c = accumulator{}
-		if x.score < h.floor && x.tier == notItsName || !h.wants(x) || q.Keep != nil && !q.Keep(s.names[t]) {
-			continue
+		if (x.score >= best.floor || x.tier != notItsName) && best.wants(x) && (q.Keep == nil || q.Keep(s.names[t])) {
+			best.add(x)
 		}
-		h.push(x)
 	}
 	if q.Signals != nil {
-		for i := range h.list {
-			x := &h.list[i]
+		for i := range best.list {
+			x := &best.list[i]
 			x.score += q.Signals(s.names[x.tool]).shift()
 		}
+		slices.SortFunc(best.list, best.compare)
 	}
-	slices.SortFunc(h.list, h.compare)
-	sc.best = h.list[:min(limit, len(h.list))]
+	sc.best = best.list[:min(limit, len(best.list))]
 }
 
 // inScope reports whether a tool is of the servers and has the tags that a
@@ -206,8 +205,8 @@ func (s *snapshot) inScope(q *Query, t int) bool {
 	return len(q.Tags) == 0 || slices.ContainsFunc(s.tags[t], func(tag string) bool { return slices.Contains(q.Tags, tag) })
 }
 
-// heap keeps the best candidates seen, the worst of them on top.
-type heap struct {
+// ranking keeps the best candidates seen, best first.
+type ranking struct {
 	list  []candidate
 	keep  int
 	floor float32 // what scores less is not wanted
@@ -215,56 +214,28 @@ type heap struct {
 }
 
 // compare orders candidates from best to worst.
-func (h *heap) compare(a, b candidate) int {
+func (r *ranking) compare(a, b candidate) int {
 	if c := cmp.Or(cmp.Compare(b.tier, a.tier), cmp.Compare(b.score, a.score)); c != 0 {
 		return c
 	}
-	x, y := h.names[a.tool], h.names[b.tool]
+	x, y := r.names[a.tool], r.names[b.tool]
 	return cmp.Or(strings.Compare(x.Server, y.Server), strings.Compare(x.Tool, y.Tool), cmp.Compare(a.tool, b.tool))
 }
 
-func (h *heap) worse(i, j int) bool { return h.compare(h.list[i], h.list[j]) > 0 }
-
 // wants reports whether x belongs to the best.
-func (h *heap) wants(x candidate) bool {
-	return len(h.list) < h.keep || h.compare(x, h.list[0]) < 0
+func (r *ranking) wants(x candidate) bool {
+	return len(r.list) < r.keep || r.compare(x, r.list[r.keep-1]) < 0
 }
 
-func (h *heap) push(x candidate) {
-	if len(h.list) < h.keep {
-		h.list = append(h.list, x)
-		for i := len(h.list) - 1; i > 0; {
-			up := (i - 1) / 2
-			if !h.worse(i, up) {
-				break
-			}
-			h.list[i], h.list[up] = h.list[up], h.list[i]
-			i = up
+// add puts x in its place, and drops the worst if there are too many.
+func (r *ranking) add(x candidate) {
+	at, _ := slices.BinarySearchFunc(r.list, x, r.compare)
+	r.list = slices.Insert(r.list, at, x)
+	if len(r.list) >= r.keep {
+		r.list = r.list[:r.keep]
+		if last := r.list[r.keep-1]; last.tier == notItsName {
+			r.floor = max(r.floor, last.score)
 		}
-	} else {
-		h.list[0] = x
-		h.sink()
-	}
-	if len(h.list) == h.keep && h.list[0].tier == notItsName {
-		h.floor = max(h.floor, h.list[0].score)
-	}
-}
-
-// sink lets the candidate on top find its place.
-func (h *heap) sink() {
-	for i := 0; ; {
-		down := 2*i + 1
-		if down >= len(h.list) {
-			return
-		}
-		if r := down + 1; r < len(h.list) && h.worse(r, down) {
-			down = r
-		}
-		if !h.worse(down, i) {
-			return
-		}
-		h.list[i], h.list[down] = h.list[down], h.list[i]
-		i = down
 	}
 }
 

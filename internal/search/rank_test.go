@@ -192,9 +192,9 @@ func TestEqualScoresAreInTheOrderOfNames(t *testing.T) {
 	}
 }
 
-func TestHeapKeepsTheBest(t *testing.T) {
+func TestRankingKeepsTheBest(t *testing.T) {
 	names := make([]tool.Name, 200)
-	h := heap{keep: 10, names: names}
+	r := ranking{keep: 10, names: names}
 	var all []candidate
 	rnd := uint32(7)
 	for i := range names {
@@ -204,14 +204,13 @@ func TestHeapKeepsTheBest(t *testing.T) {
 			c.tier = itsName
 		}
 		all = append(all, c)
-		if h.wants(c) {
-			h.push(c)
+		if r.wants(c) {
+			r.add(c)
 		}
 	}
-	slices.SortFunc(all, h.compare)
-	slices.SortFunc(h.list, h.compare)
-	if !slices.Equal(h.list, all[:10]) {
-		t.Errorf("kept %v, want %v", h.list, all[:10])
+	slices.SortFunc(all, r.compare)
+	if !slices.Equal(r.list, all[:10]) {
+		t.Errorf("kept %v, want %v", r.list, all[:10])
 	}
 }
 

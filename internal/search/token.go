@@ -1,6 +1,7 @@
 package search
 
 import (
+	"strings"
 	"unicode"
 	"unicode/utf8"
 )
@@ -20,7 +21,6 @@ const (
 type tokenizer struct {
 	tokens []string // in lower case, not stemmed
 	parts  []uint8  // by token: how many of the following tokens are its parts
-	buf    []byte
 }
 
 func (t *tokenizer) reset() { t.tokens, t.parts = t.tokens[:0], t.parts[:0] }
@@ -62,18 +62,6 @@ func isAlnum(c byte) bool {
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 func isUpper(c byte) bool { return 'A' <= c && c <= 'Z' }
 
-func (t *tokenizer) lower(s string) string {
-	t.buf = t.buf[:0]
-	for i := range len(s) {
-		c := s[i]
-		if isUpper(c) {
-			c |= 0x20
-		}
-		t.buf = append(t.buf, c)
-	}
-	return string(t.buf)
-}
-
 func (t *tokenizer) emit(s string) {
 	if s == "" || len(s) > maxTokenBytes {
 		return
@@ -87,10 +75,10 @@ func (t *tokenizer) ascii(run, rest string, identifier bool) {
 	if len(run) == 1 && len(rest) > 0 {
 		switch {
 		case rest[0] == '#':
-			t.emit(t.lower(run) + "sharp")
+			t.emit(strings.ToLower(run) + "sharp")
 			return
 		case len(rest) > 1 && rest[:2] == "++":
-			t.emit(t.lower(run) + "pp")
+			t.emit(strings.ToLower(run) + "pp")
 			return
 		}
 	}
@@ -118,17 +106,17 @@ func (t *tokenizer) ascii(run, rest string, identifier bool) {
 		}
 	}
 	if n == 0 {
-		t.emit(t.lower(run))
+		t.emit(strings.ToLower(run))
 		return
 	}
 	n++
 	cut[n] = len(run)
 	if mixed && !identifier {
-		t.emit(t.lower(run))
+		t.emit(strings.ToLower(run))
 		t.parts[len(t.parts)-1] = uint8(n)
 	}
 	for i := range n {
-		t.emit(t.lower(run[cut[i]:cut[i+1]]))
+		t.emit(strings.ToLower(run[cut[i]:cut[i+1]]))
 	}
 }
 

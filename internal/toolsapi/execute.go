@@ -2,6 +2,7 @@ package toolsapi
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -165,13 +166,7 @@ func idOf(raw json.RawMessage) string {
 		ID        string `json:"id"`
 	}
 	_ = json.Unmarshal(raw, &ids) // an error means that there is no id
-	switch {
-	case ids.CallID != "":
-		return ids.CallID
-	case ids.ToolUseID != "":
-		return ids.ToolUseID
-	}
-	return ids.ID
+	return cmp.Or(ids.CallID, ids.ToolUseID, ids.ID)
 }
 
 // run executes one call.

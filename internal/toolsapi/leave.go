@@ -49,11 +49,7 @@ func (a *API) leave(w http.ResponseWriter, r *http.Request, server string, call 
 	if err != nil {
 		return waiting.Explain(err)
 	}
-	out, err := json.Marshal(state.Public())
-	if err != nil {
-		return err
-	}
 	w.Header().Set("Location", "/api/calls/"+record.ID())
-	writeBody(w, http.StatusAccepted, append(out, '\n'))
+	writeJSON(w, http.StatusAccepted, state.Public())
 	return nil
 }

@@ -2,7 +2,6 @@ package toolsapi
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
@@ -14,6 +13,7 @@ import (
 	"junctor/internal/catalog"
 	"junctor/internal/listing"
 	"junctor/internal/provider"
+	"junctor/internal/rawjson"
 	"junctor/internal/search"
 	"junctor/internal/tool"
 )
@@ -173,12 +173,10 @@ func (a *API) listTools(w http.ResponseWriter, r *http.Request) error {
 	}
 	body = append(body, ']')
 	if len(s.pending) > 0 {
-		pending, _ := json.Marshal(s.pending)
-		body = append(append(body, `,"pending":`...), pending...)
+		body = append(append(body, `,"pending":`...), rawjson.MarshalOrNull(s.pending)...)
 	}
 	if len(s.down) > 0 {
-		down, _ := json.Marshal(s.down)
-		body = append(append(body, `,"down":`...), down...)
+		body = append(append(body, `,"down":`...), rawjson.MarshalOrNull(s.down)...)
 	}
 	writeBody(w, http.StatusOK, append(body, '}'))
 	return nil
@@ -188,9 +186,8 @@ func (a *API) listTools(w http.ResponseWriter, r *http.Request) error {
 // unchanged, including unknown keys and large numbers.
 func appendWithServer(body []byte, e *catalog.Entry) []byte {
 	raw := strings.TrimSpace(string(e.Raw))
-	body = append(body, raw[:len(raw)-1]...)
-	server, _ := json.Marshal(e.Name.Server)
-	return append(append(append(body, `,"server":`...), server...), '}')
+	body = append(append(body, raw[:len(raw)-1]...), `,"server":`...)
+	return append(rawjson.AppendQuoted(body, e.Name.Server), '}')
 }
 
 // declare responds with the tools in a provider's format.
@@ -266,11 +263,7 @@ func (a *API) context(w http.ResponseWriter, r *http.Request) error {
 		writeJSON(w, http.StatusOK, contextBody{name, p.Text, p.Tokens, p.Tools, s.pending})
 		return nil
 	}
-	h := w.Header()
-	h.Set("Content-Type", "text/plain; charset=utf-8")
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Content-Type-Options", "nosniff")
-	_, _ = w.Write([]byte(p.Text))
+	write(w, http.StatusOK, "text/plain", []byte(p.Text))
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"junctor/internal/httperr"
 	"junctor/internal/httpstream"
+	"junctor/internal/rawjson"
 	"junctor/internal/store"
 	"junctor/internal/tool"
 )
@@ -98,27 +99,21 @@ func (a *API) follow(w http.ResponseWriter, r *http.Request, q store.CallQuery, 
 	}
 	stream, ctx := httpstream.New(r.Context(), w, format)
 	defer stream.End()
-	open, _ := json.Marshal(map[string]int64{"after": last})
-	stream.Send("open", open) // lets the client know at once that it is connected
+	send := func(event string, v any) { stream.Send(event, rawjson.MarshalOrNull(v)) }
+	send("open", map[string]int64{"after": last}) // lets the client know at once that it is connected
 	for _, c := range past {
-		sendEntry(stream, c)
+		send("call", entryOf(c))
 	}
 	q.AfterSeq, q.Limit = last, 0
 	for c, err := range store.Tail(ctx, a.Log, q) {
 		if err != nil {
 			body, _ := httperr.New(ctx, err)
-			data, _ := json.Marshal(body)
-			stream.Send("error", data)
+			send("error", body)
 			return nil
 		}
 		if c.VisibleTo(&caller) {
-			sendEntry(stream, c)
+			send("call", entryOf(c))
 		}
 	}
 	return nil
-}
-
-func sendEntry(stream *httpstream.Stream, c store.Call) {
-	data, _ := json.Marshal(entryOf(c)) // what came out of the store is JSON
-	stream.Send("call", data)
 }

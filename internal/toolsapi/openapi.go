@@ -1,6 +1,7 @@
 package toolsapi
 
 import (
+	"cmp"
 	_ "embed"
 	"net/http"
 	"strings"
@@ -12,10 +13,7 @@ import (
 var openapiJSON string
 
 func (a *API) openapi(w http.ResponseWriter, _ *http.Request) error {
-	version := a.Version
-	if version == "" {
-		version = "dev"
-	}
-	writeBody(w, http.StatusOK, []byte(strings.Replace(openapiJSON, `"version": "0"`, `"version": "`+strings.NewReplacer(`"`, "", `\`, "").Replace(version)+`"`, 1)))
+	version := strings.NewReplacer(`"`, "", `\`, "").Replace(cmp.Or(a.Version, "dev"))
+	writeBody(w, http.StatusOK, []byte(strings.Replace(openapiJSON, `"version": "0"`, `"version": "`+version+`"`, 1)))
 	return nil
 }

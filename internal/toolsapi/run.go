@@ -2,13 +2,13 @@ package toolsapi
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 
 	"junctor/internal/codemode"
 	"junctor/internal/httperr"
 	"junctor/internal/httpstream"
+	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
 
@@ -87,10 +87,7 @@ type scriptEvent struct {
 func (a *API) streamScript(w http.ResponseWriter, r *http.Request, request codemode.Request, format httpstream.Format) error {
 	stream, ctx := httpstream.New(r.Context(), w, format)
 	defer stream.End()
-	send := func(e scriptEvent) {
-		data, _ := json.Marshal(e) // it consists of JSON and text
-		stream.Send(e.Type, data)
-	}
+	send := func(e scriptEvent) { stream.Send(e.Type, rawjson.MarshalOrNull(e)) }
 	request.Progress = func(c codemode.Call) { send(scriptEvent{Type: "call", Call: &c}) }
 	answer, err := a.runRequest(ctx, request)
 	switch {

@@ -18,6 +18,7 @@ import (
 
 	"junctor/internal/httperr"
 	"junctor/internal/listing"
+	"junctor/internal/rawjson"
 	"junctor/internal/store"
 	"junctor/internal/tool"
 	"junctor/internal/waiting"
@@ -88,9 +89,7 @@ func (a *API) Routes(mux *http.ServeMux) {
 func wrongMethod(method string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Allow", method)
-		body, _ := httperr.New(r.Context(), &tool.Error{Kind: tool.InvalidRequest, Msg: fmt.Sprintf("%s is not possible here; use %s %s", tool.Shorten(r.Method, 64), method, r.URL.Path)})
-		body.Error = http.StatusText(http.StatusMethodNotAllowed)
-		writeJSON(w, http.StatusMethodNotAllowed, body)
+		httperr.WriteStatus(w, r, http.StatusMethodNotAllowed, &tool.Error{Kind: tool.InvalidRequest, Msg: fmt.Sprintf("%s is not possible here; use %s %s", tool.Shorten(r.Method, 64), method, r.URL.Path)})
 	}
 }
 
@@ -130,16 +129,16 @@ func misfit(err *json.UnmarshalTypeError) string {
 func plain(err error) string { return strings.TrimPrefix(err.Error(), "json: ") }
 
 func writeJSON(w http.ResponseWriter, status int, v any) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	_ = enc.Encode(v) // the values here always marshal
-	writeBody(w, status, b.Bytes())
+	writeBody(w, status, append(rawjson.MarshalOrNull(v), '\n'))
 }
 
 func writeBody(w http.ResponseWriter, status int, body []byte) {
+	write(w, status, "application/json", body)
+}
+
+func write(w http.ResponseWriter, status int, mediaType string, body []byte) {
 	h := w.Header()
-	h.Set("Content-Type", "application/json; charset=utf-8")
+	h.Set("Content-Type", mediaType+"; charset=utf-8")
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
