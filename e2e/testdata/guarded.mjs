@@ -13,7 +13,7 @@ const { Server } = await load('@modelcontextprotocol/sdk/server/index.js')
 const { StreamableHTTPServerTransport } = await load('@modelcontextprotocol/sdk/server/streamableHttp.js')
 const { CallToolRequestSchema, ListToolsRequestSchema } = await load('@modelcontextprotocol/sdk/types.js')
 
-const settings = { life: Number(process.env.TOKEN_LIFE || 3600), down: false, scope: 'mcp:read', dead: false, jwt: '' }
+const settings = { life: Number(process.env.TOKEN_LIFE || 3600), down: false, hold: false, scope: 'mcp:read', dead: false, jwt: '' }
 const stats = { codes: 0, refreshes: 0, replays: 0, own: 0, registered: 0, served: 0, refused: 0, turnedAway: 0, authorization: [], forwarded: [], expires: 0 }
 
 const listen = (handler) => new Promise((done) => {
@@ -22,13 +22,15 @@ const listen = (handler) => new Promise((done) => {
 })
 
 let oidc
+const held = [] // requests for tokens that wait until hold ends
 const as = await listen((req, res) => {
   if (settings.down && req.url.startsWith('/token')) {
     stats.turnedAway++
     res.writeHead(503).end()
     return
   }
-  oidc(req, res)
+  if (settings.hold && req.url.startsWith('/token')) held.push(() => oidc(req, res))
+  else oidc(req, res)
 })
 const rs = await listen((req, res) => mcp(req, res).catch((err) => { console.error(err); res.destroy() }))
 const issuer = `http://127.0.0.1:${as.address().port}`
@@ -92,11 +94,12 @@ async function mcp(req, res) {
   }
   if (url.pathname === '/test/stats') {
     res.writeHead(200, { 'content-type': 'application/json' })
-    res.end(JSON.stringify({ ...stats, expired: Date.now() >= stats.expires }))
+    res.end(JSON.stringify({ ...stats, expired: Date.now() >= stats.expires, ending: Date.now() >= stats.expires - settings.life * 100 }))
     return
   }
   if (url.pathname === '/test/set') {
     for (const [key, value] of url.searchParams) settings[key] = JSON.parse(value)
+    if (!settings.hold) for (const serve of held.splice(0)) serve()
     if (settings.dead === true) settings.dead = stats.last // the token in use is refused from now on
     res.end()
     return
