@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -65,14 +66,14 @@ func TestAgentifyEditor(t *testing.T) {
 	t.Parallel()
 	node, _ := suiteNode(t)
 	nodeModule(t, "vscode-jsonrpc", "package.json")
-	nodeModule(t, "@modelcontextprotocol", "server-filesystem", "package.json")
 	const key = "sk-PASSED_VIA_INIT_OPTIONS_IF_NOT_IN_ENV_OR_OVERRIDE"
 	for name, tt := range map[string]struct {
-		env    string // OPENAI_API_KEY of the environment
-		expect string // the key that the model wants to see
+		env     string   // OPENAI_API_KEY of the environment
+		expect  string   // the key that the model wants to see
+		command []string // of the file system server
 	}{
-		"key of the options":     {"", key},
-		"key of the environment": {"sk-from-the-environment", "sk-from-the-environment"},
+		"key of the options":     {"", key, []string{"npx", "-y", "@modelcontextprotocol/server-filesystem"}},
+		"key of the environment": {"sk-from-the-environment", "sk-from-the-environment", []string{node, nodeModule(t, "@modelcontextprotocol", "server-filesystem", "dist", "index.js")}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHome(t, `{}`)
@@ -99,7 +100,7 @@ func TestAgentifyEditor(t *testing.T) {
 					"OPENAI_API_KEY": key,
 					"DEBUG_PORT":     port,
 					"backends": []any{
-						map[string]any{"id": "filesystem", "type": "stdio", "command": "npx", "args": []string{"-y", "@modelcontextprotocol/server-filesystem", one, two}},
+						map[string]any{"id": "filesystem", "type": "stdio", "command": tt.command[0], "args": append(slices.Clone(tt.command[1:]), one, two)},
 						map[string]any{"id": "mcpBrowserbase", "type": "stdio", "command": "no-npx-here", "args": []string{"-y", "@smithery/cli@latest", "run", "@browserbasehq/mcp-browserbase", "--key", "bb_api_YOUR_KEY_FROM_USER_CONFIG"}},
 					},
 				},

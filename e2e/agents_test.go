@@ -98,7 +98,7 @@ var agents = map[string]func(t *testing.T, h *homeFolder, a agentTask) string{
 	},
 	"gemini": func(t *testing.T, h *homeFolder, a agentTask) string {
 		h.write(".gemini/settings.json", fmt.Sprintf(`{"security":{"folderTrust":{"enabled":false},"auth":{"selectedType":"gemini-api-key"}},"privacy":{"usageStatisticsEnabled":false},"general":{"disableAutoUpdate":true},"mcpServers":%s}`, a.entry(t, h, map[string]any{"httpUrl": a.url})))
-		env := []string{"GOOGLE_GEMINI_BASE_URL=" + a.model, "GEMINI_API_KEY=test", "GEMINI_CLI_NO_RELAUNCH=true"}
+		env := []string{"GOOGLE_GEMINI_BASE_URL=" + a.model, "GEMINI_API_KEY=test"}
 		return h.mustRun(env, npm(t, "gemini"), "-p", a.prompt, "--approval-mode", "yolo", "-m", "gemini-test")
 	},
 	"codex": func(t *testing.T, h *homeFolder, a agentTask) string {

@@ -13,13 +13,19 @@ func TestLinksInDocsResolve(t *testing.T) {
 	t.Parallel()
 	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	heading := regexp.MustCompile(`(?m)^#+ (.*)$`)
+	punctuation := regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+	known := map[string]map[string]bool{} // by file
 	anchors := func(file string) map[string]bool {
+		if known[file] != nil {
+			return known[file]
+		}
 		out := map[string]bool{}
 		for _, m := range heading.FindAllStringSubmatch(read(t, file), -1) {
 			slug := strings.ToLower(strings.TrimSpace(m[1]))
-			slug = regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(slug, "")
+			slug = punctuation.ReplaceAllString(slug, "")
 			out[strings.ReplaceAll(slug, " ", "-")] = true
 		}
+		known[file] = out
 		return out
 	}
 	for _, file := range documents(t) {

@@ -100,7 +100,7 @@ func (r *relay) copy(to, from net.Conn) {
 // acknowledged call has its record.
 func TestFaultsDatabaseHangs(t *testing.T) {
 	t.Parallel()
-	db := pgtest.New(t)
+	db := databases.Server(t)
 	t.Run("modes", func(t *testing.T) {
 		for _, away := range []store.Away{store.AwayClosed, store.AwayOpen} {
 			t.Run(string(away), func(t *testing.T) {

@@ -97,7 +97,7 @@ func (g *faultFixture) bystander() (stop func() (calls int, failed []outcome)) {
 			select {
 			case <-end:
 				return
-			case <-time.After(5 * time.Millisecond):
+			case <-time.After(25 * time.Millisecond):
 			}
 		}
 	}()

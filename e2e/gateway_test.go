@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"os"
 	"os/exec"
@@ -20,6 +21,7 @@ import (
 	"time"
 
 	_ "junctor/internal/app" // so that the test cache sees what go build reads
+	"junctor/internal/postgres/pgtest"
 )
 
 // built are the programs that tests run, each built once.
@@ -29,12 +31,25 @@ var built struct {
 	paths map[string]string
 }
 
-// TestMain removes what the tests built.
+// databases is the PostgreSQL server of the tests that neither stop it nor look
+// at other databases than their own.
+var databases pgtest.Shared
+
+const compileCache = "NODE_COMPILE_CACHE"
+
+// TestMain ends what the tests share and removes what they built.
 func TestMain(m *testing.M) {
-	code := m.Run()
-	if built.dir != "" {
-		_ = os.RemoveAll(built.dir)
+	dir, err := os.MkdirTemp("", "junctor-e2e")
+	if err != nil {
+		log.Fatal(err)
 	}
+	built.dir, built.paths = dir, map[string]string{}
+	// Node keeps the JavaScript that it compiled there, for the next start.
+	if err := os.Setenv(compileCache, filepath.Join(dir, "node")); err != nil {
+		log.Fatal(err)
+	}
+	code := databases.Main(m)
+	_ = os.RemoveAll(dir)
 	os.Exit(code)
 }
 
@@ -46,15 +61,8 @@ func program(t testing.TB, pkg string) string {
 	if path := built.paths[pkg]; path != "" {
 		return path
 	}
-	if built.dir == "" {
-		dir, err := os.MkdirTemp("", "junctor-e2e")
-		if err != nil {
-			t.Fatal(err)
-		}
-		built.dir, built.paths = dir, map[string]string{}
-	}
 	path := filepath.Join(built.dir, filepath.Base(pkg))
-	args := []string{"build", "-o", path}
+	args := []string{"build", "-ldflags=-s -w", "-o", path}
 	if os.Getenv("JUNCTOR_COVERDIR") != "" && strings.HasPrefix(pkg, "junctor/") {
 		args = append(args, "-cover", "-coverpkg=junctor/internal/...,junctor/cmd/...")
 	}
@@ -114,7 +122,7 @@ func (h *homeFolder) env(extra ...string) []string {
 	env := []string{
 		"HOME=" + h.dir, "TMPDIR=" + h.dir, // agents hand on little more to the programs they start
 		"PATH=" + filepath.Dir(node) + ":" + os.Getenv("PATH"), "LANG=C.UTF-8", "TERM=dumb", "NO_COLOR=1", "CI=1",
-		"NODE_NO_WARNINGS=1", "no_proxy=127.0.0.1,localhost", "CHROMIUM=" + chromiumPath(),
+		"NODE_NO_WARNINGS=1", compileCache + "=" + os.Getenv(compileCache), "GEMINI_CLI_NO_RELAUNCH=true", "no_proxy=127.0.0.1,localhost", "CHROMIUM=" + headlessPath(),
 	}
 	if dir := os.Getenv("JUNCTOR_COVERDIR"); dir != "" {
 		env = append(env, "GOCOVERDIR="+dir)

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"junctor/internal/postgres/pgtest"
 )
 
 // TestNodesDatabaseUnavailable: the database is unavailable for a minute. Nodes that are set
@@ -17,7 +19,7 @@ func TestNodesDatabaseUnavailable(t *testing.T) {
 	if soak() {
 		away = time.Minute
 	}
-	c := startNodes(t, 4, func(node int, s settings) {
+	c := startNodesOn(t, pgtest.New(t), 4, func(node int, s settings) {
 		if node == 3 {
 			s["store"].(settings)["whenAway"] = "open"
 		}

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"junctor/internal/llm/llmtest"
-	"junctor/internal/postgres/pgtest"
 	"junctor/internal/upstream/upstreamtest"
 )
 
@@ -15,7 +14,6 @@ import (
 // database, from which another goes on: calls, a chat, a key.
 func TestCopyFromSQLiteToPostgres(t *testing.T) {
 	t.Parallel()
-	databases := pgtest.New(t)
 	db := databases.Database(t)
 	tools := upstreamtest.Listen(t, upstreamtest.Script{})
 	model := llmtest.Start(t, llmtest.Script{Rules: []llmtest.Rule{{When: llmtest.When{User: "hello"}, Reply: llmtest.Reply{Text: "Hello from the model."}}}})

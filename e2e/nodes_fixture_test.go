@@ -63,7 +63,12 @@ type settings map[string]any
 // alter what each is configured with.
 func startNodes(t *testing.T, n int, change func(node int, s settings)) *nodes {
 	t.Helper()
-	c := &nodes{t: t, db: pgtest.New(t), dead: map[int]bool{}}
+	return startNodesOn(t, databases.Server(t), n, change)
+}
+
+func startNodesOn(t *testing.T, db *pgtest.Server, n int, change func(node int, s settings)) *nodes {
+	t.Helper()
+	c := &nodes{t: t, db: db, dead: map[int]bool{}}
 	var err error
 	if c.dbName, err = c.db.Create(ctxFor(t)); err != nil {
 		t.Fatal(err)
@@ -261,7 +266,8 @@ func (c *nodes) call(ctx context.Context, base, body string, header ...string) (
 }
 
 // load makes calls through the proxy until it is stopped, and remembers the
-// ids of those that were answered.
+// ids of those that were answered. Only make test-soak has the machine to itself:
+// elsewhere its callers pause between calls.
 type load struct {
 	stop     func() // and wait
 	answered func() []string
@@ -289,6 +295,9 @@ func (c *nodes) load(t *testing.T, callers int) *load {
 					bad = append(bad, fmt.Sprintf("%d %s %v", status, body, err))
 				}
 				mu.Unlock()
+				if !soak() {
+					time.Sleep(10 * time.Millisecond)
+				}
 			}
 		})
 	}

@@ -52,7 +52,7 @@ func TestWebPage(t *testing.T) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, node, "--test", "--test-concurrency=2", "--test-reporter=./web/report.mjs",
 		"web/"+cmp.Or(os.Getenv("PAGE"), "*")+".test.mjs")
-	cmd.Env = append(os.Environ(), "CHROMIUM="+browser, "FAILURES="+failures(t),
+	cmd.Env = append(os.Environ(), "CHROMIUM="+browser, "CHROMIUM_HEADLESS="+headlessPath(), "FAILURES="+failures(t),
 		"JUNCTOR_BIN="+junctor(t), "LLMSCRIPT_BIN="+program(t, "junctor/internal/llm/llmtest/cmd/llmscript"))
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = time.Minute

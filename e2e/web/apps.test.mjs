@@ -15,7 +15,7 @@ const other = createServer((req, res) => {
 before(async () => {
   await new Promise((done) => other.listen(0, '127.0.0.1', done));
   rig.other = `http://127.0.0.1:${other.address().port}`;
-  rig.chrome = await browser();
+  rig.chrome = await browser({ isolated: true }); // an app that spins must not stop the page
   rig.g = await gateway({
     script: {
       rules: [

@@ -130,9 +130,9 @@ test('chat: the status of a task is shown, and stopping the reply cancels it; ca
 
 const essay = 'Once upon a time there was a gateway. '.repeat(60).trim();
 const said = async (page) => (await page.locator('.turn.assistant .prose').allInnerTexts()).join('').replace(/\s+/g, ' ').trim();
-/** whole waits until the complete reply is shown. */
+/** whole waits until the complete reply is shown. It does not look at every frame: the text has to be laid out for that. */
 const whole = (page) =>
-  page.waitForFunction((length) => [...document.querySelectorAll('.turn.assistant .prose')].map((e) => e.innerText).join('').replace(/\s+/g, ' ').trim().length >= length, essay.length);
+  page.waitForFunction((length) => [...document.querySelectorAll('.turn.assistant .prose')].map((e) => e.innerText).join('').replace(/\s+/g, ' ').trim().length >= length, essay.length, { polling: 200 });
 
 test('chat: reloading during a reply loses nothing', on('/#/chat', async (page) => {
   await say(page, 'write an essay');

@@ -182,10 +182,15 @@ async function relay() {
   };
 }
 
-/** browser starts Chromium; it reaches nothing but this machine. */
-export async function browser() {
+/**
+ * browser starts Chromium; it reaches nothing but this machine. Tests of frames that
+ * must be isolated need the ordinary one, others the one without windows, which
+ * takes a third of the CPU.
+ */
+export async function browser({ isolated = false } = {}) {
+  const { CHROMIUM = '/usr/bin/chromium', CHROMIUM_HEADLESS = CHROMIUM } = process.env;
   return chromium.launch({
-    executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+    executablePath: isolated ? CHROMIUM : CHROMIUM_HEADLESS,
     args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync', '--autoplay-policy=no-user-gesture-required'],
   });
 }
@@ -274,13 +279,17 @@ export async function say(page, text) {
 /** settled waits until no reply is under way. */
 export const settled = (page) => page.getByRole('button', { name: 'Send', exact: true }).waitFor();
 
-/** violations runs axe and returns what is serious. */
-export async function violations(page) {
-  // Injected by the debugger, which the page's policy does not concern.
-  await page.evaluate(axe);
-  const result = await page.evaluate(() =>
+/** The rules of axe that depend on the theme. */
+export const colorRules = ['color-contrast', 'link-in-text-block'];
+
+/** violations runs axe, all its rules or those that are named, and returns what is serious. */
+export async function violations(page, rules) {
+  // Injected by the debugger, which the page's policy does not concern. It stays until the document is left.
+  if (!(await page.evaluate(() => 'axe' in window))) await page.evaluate(axe);
+  const result = await page.evaluate(
     // eslint-disable-next-line no-undef
-    axe.run(document, { resultTypes: ['violations'] }),
+    (rules) => axe.run(document, { resultTypes: ['violations'], ...(rules && { runOnly: rules }) }),
+    rules,
   );
   return result.violations
     .filter((v) => v.impact === 'serious' || v.impact === 'critical')

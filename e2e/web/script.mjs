@@ -1,6 +1,6 @@
 // What the scripted model does with what the tests say.
 export const script = {
-  chunk: 12,
+  chunk: 24, // each is rendered
   rules: [
     // Titles stay the beginning of the first message, except where a test is about them.
     { when: { system: 'Write a title', user: 'name this' }, reply: { text: '"A fitting title."' } },
@@ -11,8 +11,8 @@ export const script = {
     { when: { user: 'write a note', results: 0 }, reply: { reasoning: 'They want a file. I will write one and check it.', text: 'I will write it to a file.', calls: [{ tool: 'files:write_file', args: { path: '{{note}}', content: 'hello' } }] } },
     { when: { user: 'write a note', result: 'DENIED' }, reply: { text: 'Then I will leave it.' } },
     { when: { user: 'write a note', results: 1 }, reply: { text: 'It is written.' } },
-    { when: { user: 'essay' }, reply: { text: 'Once upon a time there was a gateway. ', repeat: 60, gapMs: 40 } },
-    { when: { user: 'story without end' }, reply: { text: 'Once upon a time there was a gateway. ', repeat: 100_000, gapMs: 40 } },
+    { when: { user: 'essay' }, reply: { text: 'Once upon a time there was a gateway. ', repeat: 60, gapMs: 80 } },
+    { when: { user: 'story without end' }, reply: { text: 'Once upon a time there was a gateway. ', repeat: 100_000, gapMs: 80 } },
     { when: { user: 'both', results: 0 }, reply: { text: 'Two things at once.', calls: [{ tool: 'everything:echo', args: { message: 'one' } }, { tool: 'everything:get-sum', args: { a: 1, b: 2 } }] } },
     { when: { user: 'both', results: 2 }, reply: { text: 'Both are done.' } },
     { when: { user: 'words', results: 0 }, reply: { text: 'The server counts them.', calls: [{ tool: 'hostile:count' }] } },

@@ -105,7 +105,7 @@ return { sum, said }`);
   const result = page.getByRole('region', { name: 'Result' });
   await result.getByText('The sum of 2 and 40 is 42').waitFor();
   await result.getByText(/from a script/).waitFor();
-  assert.equal(await result.getByRole('group', { name: 'Timeline' }).getByRole('listitem').filter({ hasText: /everything:/ }).count(), 2);
+  await counts(result.getByRole('group', { name: 'Timeline' }).getByRole('listitem').filter({ hasText: /everything:/ }), 2);
   assert.equal(await result.getByLabel('Console output').innerText(), 'two calls');
   await shot(page, 'code');
   assert.deepEqual(await violations(page), []);
