@@ -30,19 +30,11 @@ func (c *cli) auditCommand() *cobra.Command {
 			if err := g.Get(cmd.Context(), "/api/audit", query, &list); err != nil {
 				return err
 			}
-			if asJSON {
-				return c.PrintJSON(list.Entries)
-			}
-			if len(list.Entries) == 0 {
-				c.Note("No entries.")
-				return nil
-			}
 			t := terminal.NewTable("TIME", "WHO", "ACTION", "TARGET", "DETAIL")
 			for _, e := range list.Entries {
 				t.Row(e.Time.Local().Format("2006-01-02 15:04:05"), e.Name, e.Action, e.Target, terminal.Clip(string(e.Detail), 80))
 			}
-			c.PrintTable(t)
-			return nil
+			return c.PrintList(asJSON, list.Entries, t, "No entries.")
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "for programs")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -29,24 +30,12 @@ func (c *cli) clientsList() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if asJSON {
-					return c.PrintJSON(all)
-				}
-				if len(all) == 0 {
-					c.Note("No program has signed in. Turn on sign-in with auth.server; see docs/web-clients.md")
-					return nil
-				}
 				t := terminal.NewTable("ID", "PROGRAM", "FROM", "PERSON", "PROFILE", "SINCE", "LAST USED")
 				now := time.Now()
 				for _, g := range all {
-					from := g.ClientHost
-					if from == "" {
-						from = g.Redirect
-					}
-					t.Row(g.ID, terminal.Cell{Text: g.ClientName, Colour: terminal.Cyan}, from, g.Name, g.Profile, g.Created.Format(time.DateOnly), terminal.Ago(g.Used, now))
+					t.Row(g.ID, terminal.Cell{Text: g.ClientName, Colour: terminal.Cyan}, cmp.Or(g.ClientHost, g.Redirect), g.Name, g.Profile, g.Created.Format(time.DateOnly), terminal.Ago(g.Used, now))
 				}
-				c.PrintTable(t)
-				return nil
+				return c.PrintList(asJSON, all, t, "No program has signed in. Turn on sign-in with auth.server; see docs/web-clients.md")
 			})
 		},
 	}

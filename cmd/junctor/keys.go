@@ -139,20 +139,12 @@ func (c *cli) keysList() *cobra.Command {
 						shown = append(shown, k)
 					}
 				}
-				if asJSON {
-					return c.PrintJSON(shown)
-				}
-				if len(shown) == 0 {
-					c.Note("No keys. Create one with: junctor keys add NAME")
-					return nil
-				}
 				t := terminal.NewTable("NAME", "KEY", "RIGHTS", "CREATED", "LAST USED", "STATE")
 				now := time.Now()
 				for _, k := range shown {
 					t.Row(k.Name, k.Hint+"…", rights(k), k.Created.Format(time.DateOnly), terminal.Ago(k.LastUsed, now), keyState(k, now))
 				}
-				c.PrintTable(t)
-				return nil
+				return c.PrintList(asJSON, shown, t, "No keys. Create one with: junctor keys add NAME")
 			})
 		},
 	}

@@ -31,19 +31,11 @@ func (c *cli) profilesList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				return c.PrintJSON(list.Profiles)
-			}
-			if len(list.Profiles) == 0 {
-				c.Note(`No profiles. Define one in the configuration: "profiles": {"coding": {"servers": ["github", "fs"]}}`)
-				return nil
-			}
 			t := terminal.NewTable("NAME", "SERVERS", "TOOLS", "DESCRIPTION")
 			for _, p := range list.Profiles {
 				t.Row(p.Name, terminal.Clip(strings.Join(p.Servers, ","), 40), strconv.Itoa(p.ToolCount), terminal.Clip(p.Description, 60))
 			}
-			c.PrintTable(t)
-			return nil
+			return c.PrintList(asJSON, list.Profiles, t, `No profiles. Define one in the configuration: "profiles": {"coding": {"servers": ["github", "fs"]}}`)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "for programs")

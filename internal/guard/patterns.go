@@ -28,13 +28,13 @@ var patterns = []pattern{
 	},
 	{
 		kind: "override", what: "imitates the markup of a conversation",
-		hint: []string{"inst]", "<|", "<<sys", "[system", "[/system"},
-		re:   regexp.MustCompile(`\[/?(?:inst|system)\]|<\|(?:im_start|im_end|system|endoftext)\|>|<<sys>>`),
+		hint: []string{"inst]", "<|", "<<sys"},
+		re:   regexp.MustCompile(`\[/?inst\]|<\|(?:im_start|im_end|system|endoftext)\|>|<<sys>>`),
 	},
 	{
 		kind: "override", what: "uses tags that mark text for the model",
-		hint: []string{"<important", "<system", "<hidden", "<instructions"},
-		re:   regexp.MustCompile(`<(?:important|system|hidden|instructions)>`),
+		hint: []string{"<important", "<system"},
+		re:   regexp.MustCompile(`<(?:important|system)>`),
 	},
 	{
 		kind: "override", what: "gives instructions in an HTML comment",

@@ -3,14 +3,14 @@ package oauth
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/url"
 	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/oauth2"
 
 	"junctor/internal/telemetry"
 	"junctor/internal/tool"
@@ -198,14 +198,13 @@ func (s *Service) newSignInOffer(ctx context.Context, cfg upstream.Config, f dis
 		return nil, unreachable("its authorization endpoint", &errForbidden{"it is no web address"})
 	}
 	state := rand.Text() + rand.Text()
-	verifier := random()
-	sum := sha256.Sum256([]byte(verifier))
+	verifier := oauth2.GenerateVerifier()
 	q := u.Query()
 	q.Set("response_type", "code")
 	q.Set("client_id", fl.Client.ID)
 	q.Set("redirect_uri", fl.Redirect)
 	q.Set("state", state)
-	q.Set("code_challenge", base64.RawURLEncoding.EncodeToString(sum[:]))
+	q.Set("code_challenge", oauth2.S256ChallengeFromVerifier(verifier))
 	q.Set("code_challenge_method", "S256")
 	q.Set("resource", f.resource)
 	if len(fl.Scopes) > 0 {
@@ -223,13 +222,6 @@ func (s *Service) newSignInOffer(ctx context.Context, cfg upstream.Config, f dis
 		return nil, err
 	}
 	return &pendingLogin{url: u.String(), server: cfg.URL, scopes: fl.Scopes, expires: fl.Expires}, nil
-}
-
-// random returns 256 random bits in letters and digits that need no escaping.
-func random() string {
-	b := make([]byte, 32)
-	_, _ = rand.Read(b) // never fails
-	return base64.RawURLEncoding.EncodeToString(b)
 }
 
 // Complete handles the callback of an authorization server and turns it into a

@@ -38,6 +38,20 @@ func (t *Table) Row(values ...any) {
 	t.rows = append(t.rows, cells)
 }
 
+// PrintList writes a list to Out: as JSON for programs, else as a table. None
+// is the note for people if the table has no rows.
+func (c *Terminal) PrintList(asJSON bool, list any, t *Table, none string) error {
+	switch {
+	case asJSON:
+		return c.PrintJSON(list)
+	case len(t.rows) == 0:
+		c.Note("%s", none)
+	default:
+		c.PrintTable(t)
+	}
+	return nil
+}
+
 // PrintTable writes a table to Out.
 func (c *Terminal) PrintTable(t *Table) {
 	width, isTerminal := c.Width(c.Out)
