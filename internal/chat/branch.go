@@ -139,8 +139,5 @@ func (s *Session) Switch(ctx context.Context, id string) error {
 	s.mu.Unlock()
 	s.emit(wire.TypeBranch, wire.BranchPayload{Reload: true})
 	s.flush()
-	if err := s.save(ctx, func(m *metadata) { m.Leaf = leaf }); err != nil {
-		return unavailable(err)
-	}
-	return nil
+	return unavailable(s.save(ctx, func(m *metadata) { m.Leaf = leaf }))
 }

@@ -55,7 +55,7 @@ func (s *Session) runCall(ctx context.Context, t *turn, c *llm.ToolCall, o reque
 	case ctx.Err() != nil:
 		return cancelled(ctx, c)
 	case c.Malformed != "":
-		result = s.malformed(c, o)
+		result = malformed(c, o)
 	case c.Tool == (tool.Name{}):
 		result = s.unknown(t, c, o)
 	case c.Tool.Server == metaServer && o.meta:
@@ -93,7 +93,7 @@ func cancelled(ctx context.Context, c *llm.ToolCall) *llm.ToolResult {
 
 // malformed returns an error result that tells the model what is wrong with a
 // call that could not be parsed, and the correct form.
-func (s *Session) malformed(c *llm.ToolCall, o requestTools) *llm.ToolResult {
+func malformed(c *llm.ToolCall, o requestTools) *llm.ToolResult {
 	text := fmt.Sprintf("INVALID_ARGUMENTS: the call could not be read: %s. What came: %s", c.Problem, c.Malformed)
 	for _, d := range o.tools.Definitions() {
 		if d.Name == c.Tool {
@@ -204,16 +204,13 @@ const maxPictures = 4 << 20
 // cutResult truncates a result to about max bytes of text, with a note that
 // says so and how to get the rest. It always returns a CallToolResult.
 func cutResult(raw json.RawMessage, max int) json.RawMessage {
+	if len(raw) <= max {
+		return raw
+	}
 	var r map[string]json.RawMessage
 	var blocks []json.RawMessage
 	if json.Unmarshal(raw, &r) != nil || json.Unmarshal(r["content"], &blocks) != nil && len(r["content"]) > 0 {
-		if len(raw) <= max {
-			return raw
-		}
 		return cutText(string(raw), max, len(raw))
-	}
-	if len(raw) <= max {
-		return raw
 	}
 	left, pictures, changed := max, maxPictures, false
 	for i, b := range blocks {

@@ -41,7 +41,7 @@ func (s *Session) converse(ctx context.Context, t *turn) string {
 	cfg := s.host.config()
 	model := s.host.model(s.chosen())
 	if model == nil {
-		return s.fallback(ctx, t, wire.CodeNoModel, capital(llm.NoModel))
+		return s.fallback(ctx, wire.CodeNoModel, capital(llm.NoModel))
 	}
 	s.emit(wire.TypeStatus, wire.StatusPayload{State: "processing", Message: "Thinking", Data: s.unavailable(t)})
 	repeats := map[string]int{}
@@ -50,7 +50,7 @@ func (s *Session) converse(ctx context.Context, t *turn) string {
 		o := s.host.toolsFor(ctx, &t.caller, cfg.MetaToolsAbove, s.preferences())
 		reply, err := s.ask(ctx, t, model, o, last)
 		if err != nil {
-			return s.endWithModelError(ctx, t, model, reply, err)
+			return s.endWithModelError(ctx, model, reply, err)
 		}
 		calls := reply.Message.Calls()
 		if last != "" {
@@ -63,11 +63,11 @@ func (s *Session) converse(ctx context.Context, t *turn) string {
 			}
 			switch last { // it keeps calling tools that are no longer available
 			case stopRepetition:
-				return s.sendFallback(ctx, t, last, "I stopped: the model made the same call again and again, and gave no answer without it. Ask in other words.")
+				return s.sendFallback(ctx, last, "I stopped: the model made the same call again and again, and gave no answer without it. Ask in other words.")
 			case stopSteps:
-				return s.sendFallback(ctx, t, last, "I stopped: the model used all the steps of this reply (chat.maxSteps), and gave no answer without more. Say what to do next, or ask for less.")
+				return s.sendFallback(ctx, last, "I stopped: the model used all the steps of this reply (chat.maxSteps), and gave no answer without more. Say what to do next, or ask for less.")
 			}
-			return s.fallback(ctx, t, wire.CodeModel, "The model gave no answer. Ask again, or in other words.")
+			return s.fallback(ctx, wire.CodeModel, "The model gave no answer. Ask again, or in other words.")
 		}
 		if err := s.append(context.WithoutCancel(ctx), reply.Message, messageMeta{Model: model.Info().ID, Usage: &reply.Usage}); err != nil {
 			return s.unsaved(ctx, err)
@@ -156,7 +156,7 @@ func (s *Session) ask(ctx context.Context, t *turn, model llm.Model, o requestTo
 }
 
 // endWithModelError ends a turn whose model failed and keeps the partial reply.
-func (s *Session) endWithModelError(ctx context.Context, t *turn, model llm.Model, reply llm.Turn, err error) string {
+func (s *Session) endWithModelError(ctx context.Context, model llm.Model, reply llm.Turn, err error) string {
 	said := withoutCalls(reply.Message)
 	notice := noticeBroken
 	if ctx.Err() != nil {
@@ -173,29 +173,29 @@ func (s *Session) endWithModelError(ctx context.Context, t *turn, model llm.Mode
 	s.host.Log.WarnContext(ctx, "model failed", "model", model.Info().ID, "err", err)
 	e := tool.AsError(err)
 	if llm.ReasonOf(err) == "" && (e.Kind == tool.RateLimited || e.Kind == tool.Denied) { // not the model refused, but the gateway
-		return s.fallback(ctx, t, string(e.Kind), capital(e.Msg)+".")
+		return s.fallback(ctx, string(e.Kind), capital(e.Msg)+".")
 	}
 	if strings.TrimSpace(said.Text()) != "" {
 		s.emit(wire.TypeError, wire.ErrorPayload{Code: wire.CodeModel, Message: e.Msg, RetryAfter: e.RetryAfter.Milliseconds()})
 		return stopError
 	}
-	return s.fallback(ctx, t, wire.CodeModel, "I could not get an answer: "+e.Msg+".")
+	return s.fallback(ctx, wire.CodeModel, "I could not get an answer: "+e.Msg+".")
 }
 
 // fallback sends a message in place of the model's reply, so that the user
 // always gets an answer.
-func (s *Session) fallback(ctx context.Context, t *turn, code, text string) string {
+func (s *Session) fallback(ctx context.Context, code, text string) string {
 	if ctx.Err() != nil {
 		return s.aborted(ctx)
 	}
-	stop := s.sendFallback(ctx, t, stopError, text)
+	stop := s.sendFallback(ctx, stopError, text)
 	s.emit(wire.TypeError, wire.ErrorPayload{Code: code, Message: text})
 	return stop
 }
 
 // sendFallback sends a message in place of the model's reply, with the stop
 // reason.
-func (s *Session) sendFallback(ctx context.Context, t *turn, stop, text string) string {
+func (s *Session) sendFallback(ctx context.Context, stop, text string) string {
 	if ctx.Err() != nil {
 		return s.aborted(ctx)
 	}

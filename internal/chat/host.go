@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -261,15 +262,12 @@ func (h *Host) Open(ctx context.Context, caller tool.Caller, id string) (*Sessio
 	// Concurrent opens share one load, because loading ends the reply of a dead
 	// process, which must happen once.
 	v, err, _ := h.loads.Do(id, func() (any, error) {
-		h.mu.Lock()
-		s := h.sessions[id]
-		h.mu.Unlock()
-		if s != nil {
+		if s := h.loaded(id); s != nil {
 			return s, nil
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), loadTimeout)
 		defer cancel()
-		s = &Session{host: h, id: id, owner: rec.Owner, created: rec.Created, active: time.Now(), stored: true, watchers: map[*Watcher]struct{}{}}
+		s := &Session{host: h, id: id, owner: rec.Owner, created: rec.Created, active: time.Now(), stored: true, watchers: map[*Watcher]struct{}{}}
 		if err := s.load(ctx); err != nil {
 			return nil, err
 		}
@@ -287,7 +285,18 @@ func (h *Host) Open(ctx context.Context, caller tool.Caller, id string) (*Sessio
 // loadTimeout bounds the time to load a session.
 const loadTimeout = 30 * time.Second
 
+// loaded returns the session with an id if this process has it.
+func (h *Host) loaded(id string) *Session {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.sessions[id]
+}
+
+// unavailable returns an error of the store as clients get it; nil for nil.
 func unavailable(err error) error {
+	if err == nil {
+		return nil
+	}
 	return &tool.Error{Kind: tool.Unavailable, Msg: "the conversation cannot be read or written now; try again in a moment", Err: err}
 }
 
@@ -304,6 +313,18 @@ func (h *Host) model(id string) llm.Model {
 		return m
 	}
 	return set.Get("") // the one it asks for is gone
+}
+
+// checkModel returns an error for a model that does not exist; "" is the
+// default one.
+func (h *Host) checkModel(id string) error {
+	if id == "" {
+		return nil
+	}
+	if set := h.Models(); set == nil || set.Get(id) == nil {
+		return invalid(fmt.Sprintf("there is no model %q; GET /api/models lists them", tool.Shorten(id, 80)))
+	}
+	return nil
 }
 
 // unavailableServers returns the servers that the caller cannot use now.

@@ -71,8 +71,7 @@ func (h *Host) endDeadTurns(ctx context.Context) {
 		}
 		alive := false
 		for _, rec := range list {
-			var meta metadata
-			if json.Unmarshal(rec.Metadata, &meta) != nil || !meta.Turn.Active {
+			if meta, err := metadataOf(&rec); err != nil || !meta.Turn.Active {
 				continue
 			}
 			s, err := h.Open(ctx, tool.Caller{ID: rec.Owner}, rec.ID)
@@ -177,7 +176,7 @@ func (h *Host) command(ctx context.Context, session string, c command) bool {
 	}
 	name := session + "/" + newID("cmd")
 	if _, err := h.Store.PutValue(ctx, store.Value{Space: commandSpace, Name: name, Data: data, Expires: time.Now().Add(commandLife)}, store.AnyVersion); err != nil {
-		h.Log.WarnContext(ctx, "word to another process not left", telemetry.KeySession, session, "err", err)
+		h.Log.WarnContext(ctx, "command to another process not stored", telemetry.KeySession, session, "err", err)
 		return false
 	}
 	return true
@@ -189,15 +188,13 @@ func (h *Host) runCommands(ctx context.Context) {
 	values, err := h.Store.Values(ctx, commandSpace)
 	if err != nil {
 		if ctx.Err() == nil {
-			h.Log.WarnContext(ctx, "words of other processes not read", "err", err)
+			h.Log.WarnContext(ctx, "commands of other processes not read", "err", err)
 		}
 		return
 	}
 	for _, v := range values {
 		id, _, _ := strings.Cut(v.Name, "/")
-		h.mu.Lock()
-		s := h.sessions[id]
-		h.mu.Unlock()
+		s := h.loaded(id)
 		if s == nil {
 			continue
 		}
@@ -239,17 +236,14 @@ func (h *Host) deleteOldest(ctx context.Context, owner string) {
 		return
 	}
 	list = slices.DeleteFunc(list, func(rec store.Session) bool {
-		if pinned(rec) {
+		meta, _ := metadataOf(&rec) // what cannot be read is not pinned
+		if meta.Pinned {
 			limit--
-			return true
 		}
-		return false
+		return meta.Pinned
 	})
 	for i := len(list) - 1; i >= limit-1 && i >= 0; i-- {
-		h.mu.Lock()
-		s := h.sessions[list[i].ID]
-		h.mu.Unlock()
-		if s != nil && s.idleSince(time.Now()) == 0 {
+		if s := h.loaded(list[i].ID); s != nil && s.idleSince(time.Now()) == 0 {
 			continue // in use
 		}
 		if err := h.remove(ctx, list[i].ID); err != nil {

@@ -25,11 +25,9 @@ func (s *Session) load(ctx context.Context) error {
 	if err != nil {
 		return unavailable(err)
 	}
-	var meta metadata
-	if len(rec.Metadata) > 0 {
-		if err := json.Unmarshal(rec.Metadata, &meta); err != nil {
-			return unavailable(err)
-		}
+	meta, err := metadataOf(&rec)
+	if err != nil {
+		return unavailable(err)
 	}
 	s.mu.Lock()
 	s.title, s.model, s.meta = rec.Title, rec.Model, meta

@@ -2,7 +2,6 @@ package chat
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 
 	"junctor/internal/store"
@@ -22,11 +21,8 @@ func (s *Session) readableBy(caller *tool.Caller) bool {
 }
 
 func recordReadable(caller *tool.Caller, rec *store.Session) bool {
-	var meta metadata
-	if len(caller.Profiles) > 0 && json.Unmarshal(rec.Metadata, &meta) != nil {
-		return false
-	}
-	return readable(caller, rec.Owner, meta.Profiles)
+	meta, err := metadataOf(rec)
+	return (err == nil || len(caller.Profiles) == 0) && readable(caller, rec.Owner, meta.Profiles)
 }
 
 // sessionsOf returns the sessions that match and that the caller may read.
@@ -68,8 +64,5 @@ func (s *Session) writtenBy(ctx context.Context, caller *tool.Caller) error {
 	if !changed || !stored {
 		return nil
 	}
-	if err := s.change(ctx, func(m *metadata) { m.Profiles = left }); err != nil {
-		return unavailable(err)
-	}
-	return nil
+	return unavailable(s.change(ctx, func(m *metadata) { m.Profiles = left }))
 }

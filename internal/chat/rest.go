@@ -2,7 +2,6 @@ package chat
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -64,13 +63,9 @@ func (h *Host) List(ctx context.Context, caller tool.Caller, before time.Time, l
 }
 
 func (h *Host) info(rec store.Session) wire.SessionInfo {
-	h.mu.Lock()
-	s := h.sessions[rec.ID]
-	h.mu.Unlock()
-	var meta metadata
-	readable := json.Unmarshal(rec.Metadata, &meta) == nil
-	info := wire.SessionInfo{ID: rec.ID, Title: rec.Title, Model: rec.Model, Created: rec.Created.UTC(), Updated: rec.Updated.UTC(), Active: readable && meta.Turn.Active, Pinned: meta.Pinned}
-	if s != nil {
+	meta, _ := metadataOf(&rec) // a session that cannot be read is listed
+	info := wire.SessionInfo{ID: rec.ID, Title: rec.Title, Model: rec.Model, Created: rec.Created.UTC(), Updated: rec.Updated.UTC(), Active: meta.Turn.Active, Pinned: meta.Pinned}
+	if s := h.loaded(rec.ID); s != nil {
 		info.Active, info.Waiting = s.Active(), s.waiting()
 	}
 	return info
@@ -153,9 +148,9 @@ func (h *Host) Change(ctx context.Context, caller tool.Caller, id string, c wire
 		}
 		title = &clean
 	}
-	if model != nil && *model != "" {
-		if set := h.Models(); set == nil || set.Get(*model) == nil {
-			return wire.SessionInfo{}, invalid(fmt.Sprintf("there is no model %q; GET /api/models lists them", tool.Shorten(*model, 80)))
+	if model != nil {
+		if err := h.checkModel(*model); err != nil {
+			return wire.SessionInfo{}, err
 		}
 	}
 	if c.Pinned != nil && *c.Pinned {
@@ -178,10 +173,7 @@ func (h *Host) Change(ctx context.Context, caller tool.Caller, id string, c wire
 	if err != nil {
 		return wire.SessionInfo{}, unavailable(err)
 	}
-	h.mu.Lock()
-	s := h.sessions[id]
-	h.mu.Unlock()
-	if s != nil {
+	if s := h.loaded(id); s != nil {
 		s.mu.Lock()
 		s.title, s.model = rec.Title, rec.Model
 		if c.Pinned != nil {
@@ -192,11 +184,6 @@ func (h *Host) Change(ctx context.Context, caller tool.Caller, id string, c wire
 		s.emit(wire.TypeSession, payload)
 	}
 	return h.info(rec), nil
-}
-
-func pinned(rec store.Session) bool {
-	var meta metadata
-	return json.Unmarshal(rec.Metadata, &meta) == nil && meta.Pinned
 }
 
 // mayPin returns an error if so many of the caller's sessions are pinned that
@@ -212,7 +199,7 @@ func (h *Host) mayPin(ctx context.Context, owner string) error {
 	}
 	n := 0
 	for _, rec := range list {
-		if pinned(rec) {
+		if meta, _ := metadataOf(&rec); meta.Pinned {
 			n++
 		}
 	}
@@ -236,10 +223,7 @@ func (h *Host) Delete(ctx context.Context, caller tool.Caller, id string) error 
 	if _, err := h.own(ctx, caller, id); err != nil {
 		return err
 	}
-	if err := h.remove(ctx, id); err != nil {
-		return unavailable(err)
-	}
-	return nil
+	return unavailable(h.remove(ctx, id))
 }
 
 func (h *Host) deleteSession(r *http.Request) (any, error) {

@@ -206,13 +206,22 @@ func (s *Session) save(ctx context.Context, change func(*metadata)) error {
 	return err
 }
 
+// metadataOf returns the metadata of a stored session.
+func metadataOf(rec *store.Session) (meta metadata, err error) {
+	if len(rec.Metadata) == 0 {
+		return meta, nil
+	}
+	if err := json.Unmarshal(rec.Metadata, &meta); err != nil {
+		return metadata{}, err
+	}
+	return meta, nil
+}
+
 // changeMetadata changes the metadata of a stored session.
 func changeMetadata(rec *store.Session, change func(*metadata)) error {
-	var meta metadata
-	if len(rec.Metadata) > 0 {
-		if err := json.Unmarshal(rec.Metadata, &meta); err != nil {
-			return err
-		}
+	meta, err := metadataOf(rec)
+	if err != nil {
+		return err
 	}
 	change(&meta)
 	raw, err := json.Marshal(meta)

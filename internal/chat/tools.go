@@ -137,40 +137,24 @@ func (h *Host) metaCall(caller *tool.Caller, prefs wire.Preferences, c *llm.Tool
 	if err := json.Unmarshal(c.Arguments, &in); err != nil {
 		return llm.TextResult(c, "INVALID_ARGUMENTS: "+err.Error(), true), nil
 	}
-	snap := h.Tools.Snapshot()
-	switch c.Tool {
-	case metaSearch:
+	if c.Tool == metaSearch {
 		return h.metaSearch(caller, prefs, c, in.Query, in.Server, in.Limit), nil
-	case metaDetails:
-		e, err := snap.Resolve(caller, in.Server, in.Tool)
-		if err == nil && !prefs.Uses(e.Name.Server) {
-			err = notChosen(e.Name)
-		}
-		if err != nil {
-			return failure(c, err), nil
-		}
-		return llm.TextResult(c, fmt.Sprintf("%s: %s\nschema: %s", e.Name, e.Description, e.InputSchema), false), nil
 	}
 	args, ok := llm.Arguments(in.Arguments)
 	if !ok {
 		return llm.TextResult(c, `INVALID_ARGUMENTS: "arguments" must be a JSON object`, true), nil
 	}
-	inner := &llm.ToolCall{ID: c.ID, Name: c.Name, Arguments: args}
-	e, err := snap.Resolve(caller, in.Server, in.Tool)
+	e, err := h.Tools.Snapshot().Resolve(caller, in.Server, in.Tool)
 	if err == nil && !prefs.Uses(e.Name.Server) {
-		err = notChosen(e.Name)
+		err = &tool.Error{Kind: tool.Denied, Msg: fmt.Sprintf("the user has turned off the server %q for this conversation", e.Name.Server)}
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return failure(c, err), nil
+	case c.Tool == metaDetails:
+		return llm.TextResult(c, fmt.Sprintf("%s: %s\nschema: %s", e.Name, e.Description, e.InputSchema), false), nil
 	}
-	inner.Tool = e.Name
-	return nil, inner
-}
-
-// notChosen is the error for a tool of a server that the user has turned off
-// for the conversation.
-func notChosen(name tool.Name) error {
-	return &tool.Error{Kind: tool.Denied, Msg: fmt.Sprintf("the user has turned off the server %q for this conversation", name.Server)}
+	return nil, &llm.ToolCall{ID: c.ID, Name: c.Name, Tool: e.Name, Arguments: args}
 }
 
 func (h *Host) metaSearch(caller *tool.Caller, prefs wire.Preferences, c *llm.ToolCall, query, server string, limit int) *llm.ToolResult {

@@ -76,10 +76,8 @@ func (s *Session) check(m wire.SendMessage) ([]llm.Part, error) {
 	case !utf8.ValidString(m.Text):
 		return nil, invalid("the message is not valid UTF-8")
 	}
-	if m.Model != "" {
-		if set := h.Models(); set == nil || set.Get(m.Model) == nil {
-			return nil, invalid(fmt.Sprintf("there is no model %q; GET /api/models lists them", tool.Shorten(m.Model, 80)))
-		}
+	if err := h.checkModel(m.Model); err != nil {
+		return nil, err
 	}
 	var parts []llm.Part
 	if m.Text != "" {
