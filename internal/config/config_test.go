@@ -249,13 +249,13 @@ func TestServerLookup(t *testing.T) {
 // What cannot be written is an error, and nothing is left behind.
 func TestWriteFileErrors(t *testing.T) {
 	dir := t.TempDir()
-	if err := writeFile(filepath.Join(dir, "no", "such", "x"), nil, 0o600); err == nil {
+	if err := WriteFile(filepath.Join(dir, "no", "such", "x"), nil); err == nil {
 		t.Error("wrote into a folder that is not there")
 	}
 	if err := os.Mkdir(filepath.Join(dir, "d"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := writeFile(filepath.Join(dir, "d"), nil, 0o600); err == nil {
+	if err := WriteFile(filepath.Join(dir, "d"), nil); err == nil {
 		t.Error("wrote over a folder")
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, ".junctor-*")); len(left) > 0 {

@@ -81,18 +81,25 @@ func (e *Edit) UnmarshalJSON(data []byte) error {
 // ErrNoServer is wrapped when a server to be changed is not in the file.
 var ErrNoServer = errors.New("there is no such server in the file")
 
+// editPlace returns the file that Load would read, or a new one in the user's
+// folder when there is none; without a path where there is no folder either.
+func (o Options) editPlace() Place {
+	place := Locate(o)
+	if place.Path == "" {
+		place = Place{Path: place.New, Named: true, How: "new"}
+	}
+	return place
+}
+
 // Apply makes the edits in the file that Load would read, or in a new one in
 // the user's folder when there is none, and returns the file's path. Edits
 // that would bring new problems are refused as an *Error and nothing is
 // written; old problems do not stand in the way of mending them. A file that
 // was found and not named must be trusted, and stays so with its new content.
 func Apply(o Options, edits ...Edit) (string, error) {
-	place := Locate(o)
+	place := o.editPlace()
 	if place.Path == "" {
-		if place.New == "" {
-			return "", errors.New("there is no configuration file and no folder to make one in; name one with --config")
-		}
-		place = Place{Path: place.New, Named: true, How: "new"}
+		return "", errors.New("there is no configuration file and no folder to make one in; name one with --config")
 	}
 	if !place.Named {
 		if _, _, err := Load(o); err != nil {
@@ -125,7 +132,7 @@ func Apply(o Options, edits ...Edit) (string, error) {
 		if err := os.MkdirAll(filepath.Dir(place.Path), 0o700); err != nil {
 			return "", fmt.Errorf("edit %s: %w", place.Path, err)
 		}
-		if err := writeFile(place.Path, changed, 0o600); err != nil {
+		if err := WriteFile(place.Path, changed); err != nil {
 			return "", fmt.Errorf("edit %s: %w", place.Path, err)
 		}
 		if !place.Named {
@@ -139,10 +146,7 @@ func Apply(o Options, edits ...Edit) (string, error) {
 // Check returns the error that Apply would refuse the edits with, and writes
 // nothing.
 func Check(o Options, edits ...Edit) error {
-	place := Locate(o)
-	if place.Path == "" {
-		place = Place{Path: place.New, Named: true, How: "new"}
-	}
+	place := o.editPlace()
 	old, err := os.ReadFile(place.Path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -120,10 +120,6 @@ func LegalName(name string) string {
 	return strings.Trim(legal[:min(len(legal), tool.MaxServerName)], "-")
 }
 
-// VariableName makes the name of an environment variable out of words:
-// github, api-key becomes GITHUB_API_KEY.
-func VariableName(words ...string) string { return variableName(strings.Join(words, "_")) }
-
 // ParseDotenv reads NAME=value lines; file stands for the text in problems.
 func ParseDotenv(file string, text []byte) (map[string]string, error) {
 	vars, problems := parseDotenv(&source{file: file, data: bytes.TrimPrefix(text, bom)})
@@ -132,8 +128,3 @@ func ParseDotenv(file string, text []byte) (map[string]string, error) {
 	}
 	return vars, nil
 }
-
-// WriteFile replaces a file as a whole: readers see the old content or the
-// new one. An existing file keeps its permissions, and a symbolic link keeps
-// pointing where it did; a new file can be read by its owner alone.
-func WriteFile(path string, data []byte) error { return writeFile(path, data, 0o600) }

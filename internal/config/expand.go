@@ -80,7 +80,7 @@ func (x *expansion) variable(body string, out *expanded) string {
 		// Cursor, VS Code and Windsurf write ${env:NAME}.
 		name = arg
 	case prefixed && kind == "input":
-		return wrong("${input:%s} is a prompt of VS Code, which Junctor does not have; use a variable: ${%s}", arg, variableName(arg))
+		return wrong("${input:%s} is a prompt of VS Code, which Junctor does not have; use a variable: ${%s}", arg, VariableName(arg))
 	case prefixed:
 		return wrong("${%s} is not supported; use an environment variable: ${NAME}", body)
 	case !hasDefault:
@@ -125,8 +125,8 @@ func (x *expansion) predefined(name string) (string, bool) {
 	return "", false
 }
 
-// variableName makes the name of a variable from an id such as github-token.
-func variableName(id string) string {
+// VariableName makes the name of a variable from an id such as github-token.
+func VariableName(id string) string {
 	var b strings.Builder
 	for _, r := range strings.ToUpper(id) {
 		switch {

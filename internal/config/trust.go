@@ -74,7 +74,7 @@ func (s TrustStore) Add(r TrustRequest) error {
 	if err := os.MkdirAll(filepath.Dir(s.path), 0o700); err != nil {
 		return fmt.Errorf("remember trust: %w", err)
 	}
-	if err := writeFile(s.path, append(data, '\n'), 0o600); err != nil {
+	if err := WriteFile(s.path, append(data, '\n')); err != nil {
 		return fmt.Errorf("remember trust: %w", err)
 	}
 	return nil

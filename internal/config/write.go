@@ -8,10 +8,12 @@ import (
 	"path/filepath"
 )
 
-// writeFile replaces a file as a whole: readers see the old content or the
+// WriteFile replaces a file as a whole: readers see the old content or the
 // new one, also after a crash. An existing file keeps its permissions, and a
-// symbolic link keeps pointing where it did; mode is for a new file.
-func writeFile(path string, data []byte, mode fs.FileMode) error {
+// symbolic link keeps pointing where it did; a new file can be read by its
+// owner alone.
+func WriteFile(path string, data []byte) error {
+	mode := fs.FileMode(0o600)
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target
 	}

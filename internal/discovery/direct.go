@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -74,15 +73,8 @@ func (v *directView) Serve(ctx context.Context, r *mcpserver.Request) (json.RawM
 		return v.readResource(ctx, r)
 	case "resources/subscribe", "resources/unsubscribe":
 		return v.subscribe(ctx, r)
-	case "completion/complete":
-		return v.complete(ctx, r)
-	case "logging/setLevel":
-		return setLevel(r)
 	}
-	if strings.HasPrefix(r.Method, "tasks/") {
-		return v.face.serveTasks(ctx, r)
-	}
-	return nil, noMethod(r.Method)
+	return v.face.serveCommon(ctx, r)
 }
 
 // current returns the table of the current tools.

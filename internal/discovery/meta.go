@@ -104,13 +104,19 @@ func (v *metaView) Serve(ctx context.Context, r *mcpserver.Request) (json.RawMes
 		return list, nil
 	case "tools/call":
 		return v.call(ctx, r)
-	case "completion/complete": // of what search_tools finds
-		return v.face.view.complete(ctx, r)
-	case "logging/setLevel":
-		return setLevel(r)
 	}
-	if strings.HasPrefix(r.Method, "tasks/") {
-		return v.face.serveTasks(ctx, r)
+	return v.face.serveCommon(ctx, r)
+}
+
+// serveCommon serves the methods that the direct and the meta view share.
+func (f *Face) serveCommon(ctx context.Context, r *mcpserver.Request) (json.RawMessage, error) {
+	switch {
+	case r.Method == "completion/complete": // in the meta view of what search_tools finds
+		return f.view.complete(ctx, r)
+	case r.Method == "logging/setLevel":
+		return setLevel(r)
+	case strings.HasPrefix(r.Method, "tasks/"):
+		return f.serveTasks(ctx, r)
 	}
 	return nil, noMethod(r.Method)
 }
