@@ -32,10 +32,8 @@ func contentResult(blocks ...json.RawMessage) json.RawMessage {
 // appendList appends a JSON array.
 func appendList(dst []byte, items []json.RawMessage) []byte {
 	dst = append(dst, '[')
-	for i, item := range items {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
+	for _, item := range items {
+		dst = rawjson.AppendComma(dst)
 		dst = append(dst, item...)
 	}
 	return append(dst, ']')

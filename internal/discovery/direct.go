@@ -103,9 +103,7 @@ func (v *directView) listTools(ctx context.Context, r *mcpserver.Request) (json.
 			cursor = names[i-1]
 			break
 		}
-		if n > 0 {
-			out = append(out, ',')
-		}
+		out = rawjson.AppendComma(out)
 		definition := rawjson.SetField(e.Raw, marshal(name), "name")
 		if bytes.Contains(definition, []byte("resourceUri")) {
 			definition = v.interfaceOf(ctx, r, e.Name.Server, definition)

@@ -150,10 +150,8 @@ func (w *yamlWriter) write(n *yaml.Node, depth int) error {
 		return w.write(n.Alias, depth+1)
 	case yaml.SequenceNode:
 		w.out = append(w.out, '[')
-		for i, c := range n.Content {
-			if i > 0 {
-				w.out = append(w.out, ',')
-			}
+		for _, c := range n.Content {
+			w.out = rawjson.AppendComma(w.out)
 			if err := w.write(c, depth+1); err != nil {
 				return err
 			}
@@ -172,7 +170,6 @@ func (w *yamlWriter) write(n *yaml.Node, depth int) error {
 // scanner finds it first.
 func (w *yamlWriter) mapping(n *yaml.Node, depth int) error {
 	w.out = append(w.out, '{')
-	first := true
 	seen := map[string]bool{}
 	var members func(n *yaml.Node, depth int) error
 	members = func(n *yaml.Node, depth int) error {
@@ -193,10 +190,7 @@ func (w *yamlWriter) mapping(n *yaml.Node, depth int) error {
 				continue
 			}
 			seen[key.Value] = true
-			if !first {
-				w.out = append(w.out, ',')
-			}
-			first = false
+			w.out = rawjson.AppendComma(w.out)
 			w.out = rawjson.AppendQuoted(w.out, strings.ToValidUTF8(key.Value, "\ufffd"))
 			w.out = append(w.out, ':')
 			if err := w.write(value, depth+1); err != nil {

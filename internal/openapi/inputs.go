@@ -316,7 +316,7 @@ func merge(list, more []property) []property {
 func (in *inputs) schema(s *schemas) (json.RawMessage, error) {
 	dst := []byte(`{"type":"object","properties":{`)
 	var required []byte
-	for i, p := range in.properties {
+	for _, p := range in.properties {
 		text, err := s.convert(p.doc, p.schema)
 		if err != nil {
 			return nil, err
@@ -325,9 +325,7 @@ func (in *inputs) schema(s *schemas) (json.RawMessage, error) {
 			quoted := rawjson.AppendQuoted(nil, cut(strings.TrimSpace(p.description), maxDescription))
 			text = rawjson.SetField(text, quoted, "description")
 		}
-		if i > 0 {
-			dst = append(dst, ',')
-		}
+		dst = rawjson.AppendComma(dst)
 		dst = append(rawjson.AppendQuoted(dst, p.argument), ':')
 		dst = append(dst, text...)
 		if p.required {

@@ -135,10 +135,8 @@ func (o *operation) content(args map[string]json.RawMessage) (content []byte, me
 		return []byte(strings.ReplaceAll(strings.Join(out, "&"), "%20", "+")), b.mediaType, nil
 	}
 	dst := []byte{'{'}
-	for i, f := range given {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
+	for _, f := range given {
+		dst = rawjson.AppendComma(dst)
 		dst = append(rawjson.AppendQuoted(dst, f.name), ':')
 		dst = append(dst, values[f.argument]...)
 	}

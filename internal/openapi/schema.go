@@ -83,20 +83,15 @@ func (s *schemas) convert(d *document, raw json.RawMessage) (json.RawMessage, er
 
 // appendDefs writes the member $defs if there are definitions.
 func (s *schemas) appendDefs(dst []byte) []byte {
-	for i, d := range s.defs {
-		if i == 0 {
-			dst = append(dst, `,"$defs":{`...)
-		} else {
-			dst = append(dst, ',')
-		}
-		dst = rawjson.AppendQuoted(dst, d.name)
-		dst = append(dst, ':')
+	if len(s.defs) == 0 {
+		return dst
+	}
+	dst = append(dst, `,"$defs":{`...)
+	for _, d := range s.defs {
+		dst = append(rawjson.AppendQuoted(rawjson.AppendComma(dst), d.name), ':')
 		dst = append(dst, d.text...)
 	}
-	if len(s.defs) > 0 {
-		dst = append(dst, '}')
-	}
-	return dst
+	return append(dst, '}')
 }
 
 func (c copier) schema(dst []byte, raw json.RawMessage, depth int) ([]byte, error) {
@@ -155,10 +150,7 @@ func (c copier) reference(dst []byte, ref string, raw json.RawMessage, depth int
 		dst = rawjson.AppendQuoted(dst, "#/$defs/"+name)
 	}
 	if text := rawjson.Field(raw, "description"); len(text) > 0 && text[0] == '"' {
-		if dst[len(dst)-1] != '{' {
-			dst = append(dst, ',')
-		}
-		dst = append(append(dst, `"description":`...), text...)
+		dst = append(append(rawjson.AppendComma(dst), `"description":`...), text...)
 	}
 	dst = append(dst, '}')
 	if null {
@@ -187,13 +179,10 @@ func (c copier) object(dst []byte, raw json.RawMessage, depth int) ([]byte, erro
 	}
 	hidden := c.hidden(raw)
 	dst = append(dst, '{')
-	start := len(dst)
 	var err error
 	for key, value := range rawjson.Members(raw) {
 		before := len(dst)
-		if before > start {
-			dst = append(dst, ',')
-		}
+		dst = rawjson.AppendComma(dst)
 		mark := len(dst)
 		if dst, err = c.keyword(dst, key, value, keywordContext{raw, nullable, hidden, depth}); err != nil {
 			return nil, err
@@ -311,14 +300,12 @@ func (c copier) types(dst []byte, value json.RawMessage, at keywordContext) []by
 // members writes an object whose values are schemas.
 func (c copier) members(dst []byte, value json.RawMessage, at keywordContext) ([]byte, error) {
 	dst = append(dst, '{')
-	start, err := len(dst), error(nil)
+	var err error
 	for name, schema := range rawjson.Members(value) {
 		if slices.Contains(at.hidden, name) {
 			continue
 		}
-		if len(dst) > start {
-			dst = append(dst, ',')
-		}
+		dst = rawjson.AppendComma(dst)
 		dst = append(rawjson.AppendQuoted(dst, name), ':')
 		if dst, err = c.schema(dst, schema, at.depth+1); err != nil {
 			return nil, err
@@ -329,11 +316,9 @@ func (c copier) members(dst []byte, value json.RawMessage, at keywordContext) ([
 
 func (c copier) list(dst []byte, value json.RawMessage, depth int) ([]byte, error) {
 	dst = append(dst, '[')
-	start, err := len(dst), error(nil)
+	var err error
 	for schema := range rawjson.Elements(value) {
-		if len(dst) > start {
-			dst = append(dst, ',')
-		}
+		dst = rawjson.AppendComma(dst)
 		if dst, err = c.schema(dst, schema, depth+1); err != nil {
 			return nil, err
 		}
@@ -368,9 +353,7 @@ func requiredWithout(dst []byte, list json.RawMessage, hidden []string) []byte {
 		if slices.Contains(hidden, rawjson.FieldString(name)) {
 			continue
 		}
-		if len(dst) > empty {
-			dst = append(dst, ',')
-		}
+		dst = rawjson.AppendComma(dst)
 		dst = append(dst, name...)
 	}
 	if len(dst) == empty {

@@ -159,10 +159,7 @@ func (s *Service) list(offset int) json.RawMessage {
 		if len(dst) > pageBytes {
 			return fmt.Appendf(dst, `],"nextCursor":"%d"}`, i)
 		}
-		if i > offset {
-			dst = append(dst, ',')
-		}
-		dst = append(dst, s.operations[i].definition...)
+		dst = append(rawjson.AppendComma(dst), s.operations[i].definition...)
 	}
 	return append(dst, `]}`...)
 }

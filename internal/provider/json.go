@@ -140,19 +140,15 @@ func appendJSON(dst []byte, v any) []byte {
 		return strconv.AppendInt(dst, int64(v), 10)
 	case []any:
 		dst = append(dst, '[')
-		for i, e := range v {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
+		for _, e := range v {
+			dst = rawjson.AppendComma(dst)
 			dst = appendJSON(dst, e)
 		}
 		return append(dst, ']')
 	case *object:
 		dst = append(dst, '{')
-		for i, k := range v.keys {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
+		for _, k := range v.keys {
+			dst = rawjson.AppendComma(dst)
 			dst = append(rawjson.AppendQuoted(dst, k), ':')
 			dst = appendJSON(dst, v.vals[k])
 		}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
 
@@ -66,10 +67,8 @@ func (l Listing) Body() []byte {
 		size += len(d.JSON) + 1
 	}
 	b := append(make([]byte, 0, size), l.before...)
-	for i, d := range l.Declarations {
-		if i > 0 {
-			b = append(b, ',')
-		}
+	for _, d := range l.Declarations {
+		b = rawjson.AppendComma(b)
 		b = append(b, d.JSON...)
 	}
 	b = append(b, l.after...)

@@ -26,3 +26,12 @@ func MarshalOrNull(v any) json.RawMessage {
 	}
 	return raw
 }
+
+// AppendComma appends the comma before another member or element, unless dst
+// ends with the bracket that opens the object or array.
+func AppendComma(dst []byte) []byte {
+	if n := len(dst); n > 0 && dst[n-1] != '{' && dst[n-1] != '[' {
+		return append(dst, ',')
+	}
+	return dst
+}

@@ -11,6 +11,7 @@ import (
 
 	"junctor/internal/httperr"
 	"junctor/internal/provider"
+	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
 
@@ -99,7 +100,7 @@ func (a *API) executeAll(w http.ResponseWriter, r *http.Request, body executeBod
 	}
 	wg.Wait()
 	out := []byte{'['}
-	for i, c := range calls {
+	for _, c := range calls {
 		content := provider.ReadResult(c.result)
 		if c.err != nil {
 			content = provider.ErrorContent(c.err)
@@ -108,9 +109,7 @@ func (a *API) executeAll(w http.ResponseWriter, r *http.Request, body executeBod
 		if err != nil {
 			return err
 		}
-		if i > 0 {
-			out = append(out, ',')
-		}
+		out = rawjson.AppendComma(out)
 		out = append(out, answer...)
 	}
 	writeBody(w, http.StatusOK, append(out, "]\n"...))

@@ -165,10 +165,8 @@ func (a *API) listTools(w http.ResponseWriter, r *http.Request) error {
 		s.entries = s.entries[:f.limit]
 	}
 	body := []byte(`{"tools":[`)
-	for i, e := range s.entries {
-		if i > 0 {
-			body = append(body, ',')
-		}
+	for _, e := range s.entries {
+		body = rawjson.AppendComma(body)
 		body = appendWithServer(body, e)
 	}
 	body = append(body, ']')
