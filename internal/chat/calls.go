@@ -12,6 +12,7 @@ import (
 	"junctor/internal/chat/wire"
 	"junctor/internal/llm"
 	"junctor/internal/provider"
+	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
 
@@ -154,14 +155,10 @@ func (s *Session) execute(ctx context.Context, t *turn, c, target *llm.ToolCall)
 // dispatch passes a call to the executor.
 func (s *Session) dispatch(ctx context.Context, t *turn, c, target *llm.ToolCall, approve func(context.Context, tool.Name, json.RawMessage) (bool, error)) (tool.Result, error) {
 	id := t.callID()
-	token, err := json.Marshal(id)
-	if err != nil { // cannot happen: a string can be marshalled
-		token = []byte(`"progress"`)
-	}
 	return s.host.Executor.Call(ctx, tool.Call{
 		RequestID: id, Face: "chat", Caller: t.caller, Session: s.id,
 		Server: target.Tool.Server, Tool: target.Tool.Tool, Arguments: target.Arguments,
-		Meta: json.RawMessage(`{"progressToken":` + string(token) + `}`), // without one no server reports progress
+		Meta: rawjson.MarshalOrNull(map[string]string{"progressToken": id}), // without one no server reports progress
 		Exchange: tool.Exchange{
 			Notify: func(method string, params json.RawMessage) {
 				if method == "notifications/progress" {
@@ -269,11 +266,7 @@ func cutString(s string, keep, size int) string {
 }
 
 func textBlock(text string) json.RawMessage {
-	b, err := json.Marshal(map[string]string{"type": "text", "text": text})
-	if err != nil { // cannot happen: a map of strings can be marshalled
-		return json.RawMessage(`{"type":"text","text":""}`)
-	}
-	return b
+	return rawjson.MarshalOrNull(map[string]string{"type": "text", "text": text})
 }
 
 func cutText(s string, keep, size int) json.RawMessage {

@@ -255,16 +255,9 @@ func (f *Face) announce(last, next *catalog.Snapshot) {
 
 // sameTools reports whether a client would see the same tools.
 func sameTools(a, b *catalog.Server) bool {
-	if a == nil || len(a.Tools) != len(b.Tools) {
-		return false
-	}
-	for i, e := range a.Tools {
-		o := b.Tools[i]
-		if e.Enabled != o.Enabled || string(e.Raw) != string(o.Raw) {
-			return false
-		}
-	}
-	return true
+	return a != nil && slices.EqualFunc(a.Tools, b.Tools, func(e, o *catalog.Entry) bool {
+		return e.Enabled == o.Enabled && string(e.Raw) == string(o.Raw)
+	})
 }
 
 // Notified handles a notification of an upstream that belongs to no call. It is

@@ -264,7 +264,6 @@ func ErrorBody(raw string) (code, text string) {
 	var body struct {
 		Error   json.RawMessage `json:"error"`
 		Message string          `json:"message"`
-		Detail  json.RawMessage `json:"detail"`
 	}
 	if json.Unmarshal([]byte(raw), &body) != nil {
 		return "", strings.TrimSpace(raw)

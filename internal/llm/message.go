@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 
+	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
 
@@ -157,13 +158,10 @@ func (m Message) Results() []*ToolResult {
 // TextResult returns a result with one text, for messages to a model in place
 // of a tool's result.
 func TextResult(call *ToolCall, text string, isError bool) *ToolResult {
-	content, err := json.Marshal(map[string]any{
+	content := rawjson.MarshalOrNull(map[string]any{
 		"content": []any{map[string]string{"type": "text", "text": text}},
 		"isError": isError,
 	})
-	if err != nil { // cannot happen: a map of strings can be marshalled
-		content = json.RawMessage(`{"content":[]}`)
-	}
 	return &ToolResult{CallID: call.ID, Name: call.Name, Content: content, IsError: isError}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
 
@@ -89,12 +90,9 @@ func SignInFirst(err error) *Error {
 		URL     string `json:"url"`
 		Message string `json:"message"`
 	}
-	data, err := json.Marshal(map[string]any{"elicitations": []elicitation{{
+	data := rawjson.MarshalOrNull(map[string]any{"elicitations": []elicitation{{
 		"url", hex.EncodeToString(sum[:16]), address, fmt.Sprintf("%v wants you to sign in with your own account.", details["server"]),
 	}}})
-	if err != nil { // cannot happen: these are strings
-		return nil
-	}
 	return &Error{Code: CodeURLElicitation, Message: e.Msg, Data: data}
 }
 
