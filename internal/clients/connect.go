@@ -2,6 +2,7 @@ package clients
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -46,7 +47,7 @@ func (c Client) Connect(m Machine, want Connection) (Change, error) {
 	if err != nil {
 		return Change{}, err
 	}
-	name := orElse(want.Name, "junctor")
+	name := cmp.Or(want.Name, "junctor")
 	var e entry
 	switch {
 	case want.URL == "" && want.Command == "":
@@ -148,7 +149,7 @@ func checkBackup(path string) error {
 
 // target is the file to write.
 func (c Client) target(m Machine, scope Scope) (File, error) {
-	scope = Scope(orElse(string(scope), string(User)))
+	scope = cmp.Or(scope, User)
 	for _, f := range c.Files(m) {
 		if f.connect && f.Scope == scope {
 			return f, nil

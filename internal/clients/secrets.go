@@ -2,8 +2,10 @@ package clients
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -51,12 +53,12 @@ func findSecrets(server string, raw json.RawMessage) []Secret {
 	add := func(key, offer, value string, path ...string) {
 		all = append(all, Secret{Key: key, Variable: offer, value: telemetry.Secret(value), path: path})
 	}
-	for _, name := range sortedKeys(s.Env) {
+	for _, name := range slices.Sorted(maps.Keys(s.Env)) {
 		if config.LooksSecret(name, s.Env[name]) {
 			add("env."+name, config.VariableName(name), s.Env[name], "env", name)
 		}
 	}
-	for _, name := range sortedKeys(s.Headers) {
+	for _, name := range slices.Sorted(maps.Keys(s.Headers)) {
 		if config.LooksSecret(name, s.Headers[name]) {
 			add("headers."+name, headerVariable(server, name), bare(s.Headers[name]), "headers", name)
 		}
@@ -83,7 +85,7 @@ func findSecrets(server string, raw json.RawMessage) []Secret {
 		case isHeader && !strings.HasPrefix(field, "//") && config.LooksSecret(header, field):
 			add(key, headerVariable(server, header), bare(field), path...)
 		case config.LooksSecret(flag, a):
-			add(key, variable(server, orElse(flag, "secret")), a, path...)
+			add(key, variable(server, cmp.Or(flag, "secret")), a, path...)
 		default:
 			for _, q := range secretQuery(a) {
 				add(key, variable(server, q.key), q.value, path...)
@@ -142,13 +144,6 @@ func bare(value string) string {
 		}
 	}
 	return value
-}
-
-func orElse(s, other string) string {
-	if s == "" {
-		return other
-	}
-	return s
 }
 
 // secretQuery lists what looks secret in the query of a URL.
@@ -225,7 +220,7 @@ func AddDotenv(text []byte, vars map[string]telemetry.Secret) ([]byte, error) {
 	if out != "" && !strings.HasSuffix(out, "\n") {
 		out += "\n"
 	}
-	for _, name := range sortedKeys(vars) {
+	for _, name := range slices.Sorted(maps.Keys(vars)) {
 		if _, ok := have[name]; ok {
 			continue
 		}
@@ -233,13 +228,4 @@ func AddDotenv(text []byte, vars map[string]telemetry.Secret) ([]byte, error) {
 		out += name + `="` + value + "\"\n"
 	}
 	return []byte(out), nil
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }

@@ -2,7 +2,10 @@ package clients
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"maps"
+	"slices"
 	"strings"
 
 	"junctor/internal/config"
@@ -47,7 +50,7 @@ func settingVariable(wrapped json.RawMessage, key string, path []string) string 
 	if raw, ok := jsonedit.Get(wrapped, path[:len(path)-1]...); ok {
 		_ = json.Unmarshal(raw, &object) // an object of another kind has neither
 	}
-	return variable(orElse(object.Name, orElse(object.Provider, strings.ReplaceAll(key, ".", "_"))), word)
+	return variable(cmp.Or(object.Name, object.Provider, strings.ReplaceAll(key, ".", "_")), word)
 }
 
 // snake writes apiKey as api_key.
@@ -115,7 +118,7 @@ func MaskFile(o config.Options, text []byte, settings map[string]json.RawMessage
 	if err != nil {
 		return nil, err
 	}
-	for _, key := range sortedKeys(settings) {
+	for _, key := range slices.Sorted(maps.Keys(settings)) {
 		for _, secret := range wrapSetting(key, settings[key]).Secrets {
 			if text, err = jsonedit.Set(text, json.RawMessage(`"`+telemetry.Redacted+`"`), append([]string{key}, secret.path[1:]...)...); err != nil {
 				return nil, err

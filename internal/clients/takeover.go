@@ -1,6 +1,7 @@
 package clients
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -129,7 +130,7 @@ func setVariables(lookup func(string) (string, bool), take []Candidate) ([]Candi
 // keep adds variables to the .env beside the configuration.
 func keep(o config.Options, vars map[string]telemetry.Secret) error {
 	place := config.Locate(o)
-	path := filepath.Join(filepath.Dir(orElse(place.Path, place.New)), ".env")
+	path := filepath.Join(filepath.Dir(cmp.Or(place.Path, place.New)), ".env")
 	old, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("read %s: %w", path, err)

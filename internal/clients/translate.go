@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -165,7 +166,7 @@ func tidy(raw json.RawMessage) json.RawMessage {
 		return raw
 	}
 	_, program := obj["command"]
-	keys := append(slices.Clone(order), sortedKeys(obj)...)
+	keys := append(slices.Clone(order), slices.Sorted(maps.Keys(obj))...)
 	var b bytes.Buffer
 	b.WriteByte('{')
 	for _, key := range keys {

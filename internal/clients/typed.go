@@ -3,6 +3,8 @@ package clients
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"junctor/internal/config"
@@ -15,7 +17,7 @@ import (
 // with variables in their place.
 func KeepSecrets(o config.Options, entries map[string]json.RawMessage) (map[string]json.RawMessage, error) {
 	var servers []Server
-	for _, name := range sortedKeys(entries) {
+	for _, name := range slices.Sorted(maps.Keys(entries)) {
 		servers = append(servers, Server{Name: name, JSON: entries[name], Secrets: findSecrets(name, entries[name])})
 	}
 	changed, vars, err := UseVariables(servers, Variables(o))

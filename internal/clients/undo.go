@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -139,7 +140,7 @@ func putBack(f File, text, old []byte, except []string) ([]byte, error) {
 			return nil, err
 		}
 	}
-	for _, name := range sortedKeys(before) {
+	for _, name := range slices.Sorted(maps.Keys(before)) {
 		if _, there := have[name]; there || slices.Contains(except, name) {
 			continue
 		}

@@ -2,6 +2,7 @@ package guard
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"golang.org/x/text/unicode/norm"
@@ -24,7 +25,7 @@ var patterns = []pattern{
 	{
 		kind: "override", what: "asks the model to ignore its instructions",
 		hint: []string{"instruction", "prompt"},
-		re:   regexp.MustCompile(`\b(?:ignore|disregard|forget|override) (?:all |any |the |your |my )*(?:of )?(?:previous|prior|earlier|above|preceding|system|existing) (?:\w+ )?(?:instructions?|prompts?)\b`),
+		re:   regexp.MustCompile(`\b(?:ignore|disregard|forget|override) (?:all |any |of |the |your |my )*(?:previous|prior|earlier|above|preceding|system|existing) (?:\w+ )?(?:instructions?|prompts?)\b`),
 	},
 	{
 		kind: "override", what: "imitates the markup of a conversation",
@@ -69,7 +70,7 @@ func matchPatterns(s string) []Flag {
 	var flags []Flag
 	for i := range patterns {
 		p := &patterns[i]
-		if !containsAny(text, p.hint) {
+		if !slices.ContainsFunc(p.hint, func(h string) bool { return strings.Contains(text, h) }) {
 			continue
 		}
 		if at := p.re.FindStringIndex(text); at != nil {
@@ -77,15 +78,6 @@ func matchPatterns(s string) []Flag {
 		}
 	}
 	return flags
-}
-
-func containsAny(s string, substrings []string) bool {
-	for _, sub := range substrings {
-		if strings.Contains(s, sub) {
-			return true
-		}
-	}
-	return false
 }
 
 // normalize returns s in lower case and compatibility form, without invisible
