@@ -50,7 +50,7 @@ func TestWebPage(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, node, "--test", "--test-concurrency=2", "--test-reporter=./web/report.mjs",
+	cmd := exec.CommandContext(ctx, node, "--test", "--test-concurrency=3", "--test-reporter=./web/report.mjs",
 		"web/"+cmp.Or(os.Getenv("PAGE"), "*")+".test.mjs")
 	cmd.Env = append(os.Environ(), "CHROMIUM="+browser, "CHROMIUM_HEADLESS="+headlessPath(), "FAILURES="+failures(t),
 		"JUNCTOR_BIN="+junctor(t), "LLMSCRIPT_BIN="+program(t, "junctor/internal/llm/llmtest/cmd/llmscript"))

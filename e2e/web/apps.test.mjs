@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { after, before, test } from 'node:test';
-import { browser, counts, fits, gateway, holding, say, servers, shot, until, violations } from './rig.mjs';
+import { gateway, launchBrowser, pageTests, screenshot, sendMessage, servers, violations, waitForCount, waitForNoOverflow, waitUntil } from './fixture.mjs';
 
-const rig = {};
+const fixture = {};
 /** What a host that no app may reach was asked for. */
 const reached = [];
 const other = createServer((req, res) => {
@@ -14,9 +14,9 @@ const other = createServer((req, res) => {
 
 before(async () => {
   await new Promise((done) => other.listen(0, '127.0.0.1', done));
-  rig.other = `http://127.0.0.1:${other.address().port}`;
-  rig.chrome = await browser({ isolated: true }); // an app that spins must not stop the page
-  rig.g = await gateway({
+  fixture.other = `http://127.0.0.1:${other.address().port}`;
+  fixture.chrome = await launchBrowser({ isolated: true }); // an app that spins must not stop the page
+  fixture.g = await gateway({
     script: {
       rules: [
         { when: { system: 'Write a title' }, reply: { error: { status: 400, message: 'no title' } } },
@@ -30,17 +30,17 @@ before(async () => {
   });
 });
 after(async () => {
-  await rig.chrome?.close();
-  await rig.g?.stop();
+  await fixture.chrome?.close();
+  await fixture.g?.stop();
   other.close();
 });
-const on = holding(() => rig);
+const on = pageTests(() => fixture);
 
 /**
  * type fills a field of an app. The page gives the focus back to a field of its own
  * that was in use within the last second.
  */
-const type = (page, field, text) => until(async () => {
+const type = (page, field, text) => waitUntil(async () => {
   await page.waitForTimeout(1100);
   await field.click();
   await field.fill(text);
@@ -56,27 +56,27 @@ test('apps: an app of the official SDK shows a result, calls its server, follows
   await run(page);
   const app = inside(page, 'clock');
   const time = app.locator('#server-time');
-  await until(async () => /^\d{4}-/.test(await time.innerText()), 'the app does not show the result');
+  await waitUntil(async () => /^\d{4}-/.test(await time.innerText()), 'the app does not show the result');
   const first = await time.innerText();
   await app.locator('#get-time-btn').click();
-  await until(async () => (await time.innerText()) !== first, 'the app got no new time from its server');
+  await waitUntil(async () => (await time.innerText()) !== first, 'the app got no new time from its server');
   assert.equal((await calls(page, 'api=app&server=clock'))[0].tool, 'get-time');
 
   const height = async () => (await page.locator('.app iframe').boundingBox()).height;
-  await until(async () => (await height()) > 200, 'the app did not get the height that it asked for');
+  await waitUntil(async () => (await height()) > 200, 'the app did not get the height that it asked for');
   await app.locator('html[data-theme=light]').waitFor();
-  await shot(page, 'app');
+  await screenshot(page, 'app');
   await page.getByRole('button', { name: 'Switch to the dark theme' }).click();
   await app.locator('html[data-theme=dark]').waitFor();
-  await shot(page, 'app-dark');
+  await screenshot(page, 'app-dark');
   assert.deepEqual(await violations(page), []);
   await page.setViewportSize({ width: 390, height: 760 });
-  await fits(page, 'a tool with an app');
+  await waitForNoOverflow(page, 'a tool with an app');
 
-  await type(page, app.locator('#link-url'), `${rig.g.url}/health`);
+  await type(page, app.locator('#link-url'), `${fixture.g.url}/health`);
   await app.locator('#open-link-btn').click();
   const question = page.getByRole('dialog', { name: 'Open this link?' });
-  await question.getByText(`${rig.g.url}/health`).waitFor();
+  await question.getByText(`${fixture.g.url}/health`).waitFor();
   await question.getByRole('button', { name: 'Refuse' }).click();
   assert.equal(context.pages().length, 1);
   await app.locator('#open-link-btn').click();
@@ -86,11 +86,11 @@ test('apps: an app of the official SDK shows a result, calls its server, follows
 
   await page.getByRole('button', { name: 'Close app' }).click();
   await page.getByRole('button', { name: 'Show app' }).click();
-  await until(async () => /^\d{4}-/.test(await time.innerText()), 'the app does not show the result again');
+  await waitUntil(async () => /^\d{4}-/.test(await time.innerText()), 'the app does not show the result again');
 }));
 
 test('apps: in the chat, an app gets the call, uses tools that models do not see, and sends messages with consent', on('/#/chat', async (page) => {
-  await say(page, 'debug please');
+  await sendMessage(page, 'debug please');
   await page.getByText('There it is.').waitFor();
   const app = inside(page, 'debug');
   const log = app.locator('#event-log');
@@ -107,12 +107,12 @@ test('apps: in the chat, an app gets the call, uses tools that models do not see
   await app.locator('#send-message-text-btn').click();
   const question = page.getByRole('dialog', { name: 'Send this message?' });
   await question.getByText('from the app').waitFor();
-  await shot(page, 'app-asks');
+  await screenshot(page, 'app-asks');
   await question.getByRole('button', { name: 'Send', exact: true }).click();
   await page.getByText('You said: from the app').waitFor();
   await log.getByText('send-message-result').waitFor(); // the app went on in the meantime
   await page.reload();
-  await counts(page.locator('.app'), 0); // of an earlier turn
+  await waitForCount(page.locator('.app'), 0); // of an earlier turn
   await page.getByRole('button', { name: 'Show app' }).click();
   await log.getByText('ontoolresult').first().waitFor();
 }));
@@ -121,13 +121,13 @@ const blocked = /Content.Security.Policy|Refused to|sandbox|SecurityError|ERR_BL
 const bad = (name, args = {}) => `/#/tools/badapps/${name}?args=${encodeURIComponent(JSON.stringify(args))}`;
 
 test('apps: a hostile app reaches neither the page, nor the gateway, nor another host, nor the tools of others', on('/#/tools', async (page, context) => {
-  const { g, other } = rig;
+  const { g, other } = fixture;
   await page.goto(g.url + bad('escape', { gateway: g.url, other }));
   await run(page);
   const report = inside(page, 'badapps').locator('#report');
-  await until(async () => (await report.innerText()) !== 'trying', 'the app did not finish');
+  await waitUntil(async () => (await report.innerText()) !== 'trying', 'the app did not finish');
   assert.equal(await report.innerText(), 'nothing worked');
-  await counts(page.getByText('forged'), 0);
+  await waitForCount(page.getByText('forged'), 0);
   assert.deepEqual(await calls(page, 'server=badapps&tool=touched'), []);
   await page.goto(g.url + bad('leave', { other }));
   await run(page);
@@ -138,19 +138,19 @@ test('apps: a hostile app reaches neither the page, nor the gateway, nor another
 }, { expected: blocked }));
 
 test('apps: an app that floods, sends too much, takes the focus or spins is stopped, and the page stays usable', on('/#/tools', async (page) => {
-  const { g } = rig;
+  const { g } = fixture;
   for (const [name, args, reason] of [['flood', {}, 'too many messages'], ['flood', { past: true }, 'too many messages'], ['huge', {}, 'more than 1 MB'], ['keys', {}, 'the keyboard focus']]) {
     await page.goto(g.url + bad(name, args));
     await run(page);
     const stopped = page.locator('.note', { hasText: 'The app was stopped. It' }).filter({ hasText: reason });
     if (name === 'keys') {
-      await until(async () => {
+      await waitUntil(async () => {
         await page.getByRole('searchbox', { name: 'Search tools' }).press('x'); // as somebody who types
         return stopped.isVisible();
       }, 'the app keeps the focus');
     }
     await stopped.waitFor();
-    await counts(page.locator('.app iframe'), 0);
+    await waitForCount(page.locator('.app iframe'), 0);
     await page.goto(`${g.url}/#/tools`);
   }
   await page.goto(g.url + bad('spin'));
@@ -158,21 +158,21 @@ test('apps: an app that floods, sends too much, takes the focus or spins is stop
   await page.locator('.app iframe').waitFor();
   await page.getByRole('searchbox', { name: 'Search tools' }).fill('spin');
   await page.getByRole('button', { name: 'Close app' }).click();
-  await counts(page.locator('.app iframe'), 0);
+  await waitForCount(page.locator('.app iframe'), 0);
 }, { expected: blocked }));
 
 test('apps: a question of the page names the app that asks, and an app cannot draw outside its frame', on(bad('phish'), async (page) => {
   await run(page);
   const app = inside(page, 'badapps');
   const frame = page.locator('.app iframe');
-  await until(async () => (await frame.boundingBox()).height === 800, 'the frame has not the greatest height');
+  await waitUntil(async () => (await frame.boundingBox()).height === 800, 'the frame has not the greatest height');
   const [box, section] = [await frame.boundingBox(), await page.locator('.app').boundingBox()];
   assert.ok(box.x >= section.x && box.y >= section.y && box.width <= section.width);
   assert.ok(await page.locator('.app > header').isVisible());
   await app.locator('#ask').click();
   const question = page.getByRole('dialog', { name: 'Allow this call?' });
   await question.getByText('The app of badapps wants to run badapps:guarded').waitFor();
-  await shot(page, 'app-approval');
+  await screenshot(page, 'app-approval');
   await question.getByRole('button', { name: 'Refuse' }).click();
   await app.getByText('the user did not allow the call').waitFor();
   assert.deepEqual(await calls(page, 'server=badapps&tool=guarded'), []);

@@ -3,21 +3,21 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { shared } from './page.mjs';
-import { counts, fits, say, servers, settled, shot, until, violations } from './rig.mjs';
+import { replyFinished, screenshot, sendMessage, servers, violations, waitForCount, waitForNoOverflow, waitUntil } from './fixture.mjs';
 import { script } from './script.mjs';
 
-const rig = shared();
-const { on, alone, note } = rig;
+const fixture = shared();
+const { on, withOwnGateway, note } = fixture;
 
 test('chat: a reply with a tool call, in Markdown', on('/#/chat', async (page) => {
-  await say(page, 'What is the sum of 19 and 23?');
+  await sendMessage(page, 'What is the sum of 19 and 23?');
   await page.getByText('The sum is').waitFor();
-  await counts(page.locator('.turn.assistant strong', { hasText: '42' }), 1);
-  await counts(page.locator('.turn.assistant table td', { hasText: '42' }), 1);
+  await waitForCount(page.locator('.turn.assistant strong', { hasText: '42' }), 1);
+  await waitForCount(page.locator('.turn.assistant table td', { hasText: '42' }), 1);
   const card = page.getByRole('region', { name: /everything:get-sum, done/ });
   await card.getByRole('button').first().click();
   await card.getByText('The sum of 19 and 23 is 42').waitFor();
-  await settled(page);
+  await replyFinished(page);
   await page.getByText(/tokens/).first().waitFor();
   await page.waitForURL(/#\/chat\/.+/);
   await page.getByRole('link', { name: /What is the sum/ }).waitFor();
@@ -36,69 +36,69 @@ test('chat: the message box appears with the session, and no input is lost', asy
     await page.getByRole('status', { name: 'Loading' }).first().waitFor();
     assert.equal(await page.getByRole('textbox', { name: 'Message' }).count(), 0);
     release();
-    await say(page, 'at once');
+    await sendMessage(page, 'at once');
     await page.getByText('You said: at once').waitFor();
-    await settled(page);
+    await replyFinished(page);
   }, { prepare: hold })(t);
 });
 
 test('chat: parallel calls are shown separately', on('/#/chat', async (page) => {
-  await say(page, 'do both');
+  await sendMessage(page, 'do both');
   await page.getByText('Both are done.').waitFor();
-  await counts(page.locator('.call.done'), 2);
+  await waitForCount(page.locator('.call.done'), 2);
 }));
 
 test('chat: a call waits for approval and can be denied or allowed', on('/#/chat', async (page) => {
-  await say(page, 'please write a note');
+  await sendMessage(page, 'please write a note');
   await page.getByRole('button', { name: 'Deny' }).click();
   await page.getByText('Then I will leave it.').waitFor();
-  await settled(page);
+  await replyFinished(page);
   assert.equal(existsSync(note), false);
-  await say(page, 'please write a note');
+  await sendMessage(page, 'please write a note');
   await page.getByRole('button', { name: 'Allow once' }).click();
   await page.getByText('It is written.').waitFor();
   assert.equal(readFileSync(note, 'utf8'), 'hello');
 }));
 
 test('chat: an always allowed tool is listed in the settings and needs approval again when revoked', on('/#/chat', async (page) => {
-  await say(page, 'please write a note');
+  await sendMessage(page, 'please write a note');
   await page.getByRole('button', { name: 'Always', exact: true }).click();
   await page.getByText('It is written.').waitFor();
-  await settled(page);
-  await say(page, 'please write a note');
-  await counts(page.getByText('It is written.'), 2);
-  await settled(page);
-  await page.goto(`${rig.g.url}/#/settings`);
+  await replyFinished(page);
+  await sendMessage(page, 'please write a note');
+  await waitForCount(page.getByText('It is written.'), 2);
+  await replyFinished(page);
+  await page.goto(`${fixture.g.url}/#/settings`);
   const list = page.getByRole('group', { name: 'Always allowed tools' });
   await list.getByText('files:write_file').waitFor();
   await list.getByRole('button', { name: 'Revoke files:write_file' }).click();
   await page.getByText('None. The chat asks').waitFor();
-  await page.goto(`${rig.g.url}/#/chat`);
-  await say(page, 'please write a note');
+  await page.goto(`${fixture.g.url}/#/chat`);
+  await sendMessage(page, 'please write a note');
   await page.getByRole('button', { name: 'Deny' }).click();
-  await settled(page);
+  await replyFinished(page);
 }));
 
 test('chat: stopping keeps the partial reply', on('/#/chat', async (page) => {
-  await say(page, 'a story without end');
+  await sendMessage(page, 'a story without end');
   await page.getByText('Once upon a time').waitFor();
   await page.getByRole('button', { name: 'Stop' }).click();
   await page.getByText('Stopped.').waitFor();
-  await settled(page);
-  await say(page, 'thanks');
+  await replyFinished(page);
+  await sendMessage(page, 'thanks');
   await page.getByText('You said: thanks').waitFor();
 }));
 
 test('chat: the status of a task is shown, and stopping the reply cancels it; calls that were left are listed, shown and stopped', on('/#/chat', async (page, context) => {
-  const { g } = rig;
+  const { g } = fixture;
   const call = (tool) => context.request.post(`${g.url}/call_tool`, { data: { server: 'hostile', tool, arguments: {} } }).then((r) => r.text());
   const leave = () => context.request.post(`${g.url}/execute`, { data: { provider: 'anthropic', call: { name: 'hostile__count', input: {} }, wait: false } });
-  await say(page, 'How many words are there?');
+  await sendMessage(page, 'How many words are there?');
   await page.getByRole('region', { name: /hostile:count, running/ }).getByText('working: counting words').waitFor();
   await page.getByRole('button', { name: 'Stop' }).click();
   await page.getByText('Stopped.').waitFor();
-  await settled(page);
-  await until(async () => (await call('tasks')).includes('cancelled'), 'the task goes on');
+  await replyFinished(page);
+  await waitUntil(async () => (await call('tasks')).includes('cancelled'), 'the task goes on');
 
   await leave();
   await page.goto(`${g.url}/#/activity`);
@@ -108,7 +108,7 @@ test('chat: the status of a task is shown, and stopping the reply cancels it; ca
   await row.getByRole('button', { name: 'Stop hostile:count' }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Stop the call' }).click();
   await row.filter({ hasText: 'cancelled' }).waitFor();
-  await until(async () => (await call('tasks')).includes('cancelled,cancelled'), 'the task that was left goes on');
+  await waitUntil(async () => (await call('tasks')).includes('cancelled,cancelled'), 'the task that was left goes on');
 
   await leave();
   await row.filter({ hasText: 'counting words' }).getByRole('link').click();
@@ -116,33 +116,33 @@ test('chat: the status of a task is shown, and stopping the reply cancels it; ca
   await details.getByText('counting words').waitFor();
   assert.deepEqual(await violations(page), []);
   await page.setViewportSize({ width: 390, height: 760 });
-  await fits(page, 'a waiting call');
+  await waitForNoOverflow(page, 'a waiting call');
   await call('release');
   await details.getByText('all words counted').waitFor();
   await details.getByText('completed').waitFor();
-  await shot(page, 'waiting-call');
+  await screenshot(page, 'waiting-call');
   await details.getByRole('link', { name: 'Close' }).click();
   await row.filter({ hasText: 'completed' }).waitFor();
   assert.deepEqual(await violations(page), []);
-  await fits(page, 'waiting calls');
-  await shot(page, 'waiting-calls');
+  await waitForNoOverflow(page, 'waiting calls');
+  await screenshot(page, 'waiting-calls');
 }));
 
 const essay = 'Once upon a time there was a gateway. '.repeat(60).trim();
-const said = async (page) => (await page.locator('.turn.assistant .prose').allInnerTexts()).join('').replace(/\s+/g, ' ').trim();
+const replyText = async (page) => (await page.locator('.turn.assistant .prose').allInnerTexts()).join('').replace(/\s+/g, ' ').trim();
 /** whole waits until the complete reply is shown. It does not look at every frame: the text has to be laid out for that. */
 const whole = (page) =>
   page.waitForFunction((length) => [...document.querySelectorAll('.turn.assistant .prose')].map((e) => e.innerText).join('').replace(/\s+/g, ' ').trim().length >= length, essay.length, { polling: 200 });
 
 test('chat: reloading during a reply loses nothing', on('/#/chat', async (page) => {
-  await say(page, 'write an essay');
+  await sendMessage(page, 'write an essay');
   await page.getByText('Once upon a time').waitFor();
   await page.waitForURL(/#\/chat\/.+/);
   await page.reload();
   await whole(page);
-  await settled(page);
-  assert.equal(await said(page), essay);
-  await counts(page.locator('.turn.user'), 1);
+  await replyFinished(page);
+  assert.equal(await replyText(page), essay);
+  await waitForCount(page.locator('.turn.user'), 1);
 }));
 
 test('chat: a connection lost twice during a reply loses and repeats nothing', async (t) => {
@@ -159,60 +159,60 @@ test('chat: a connection lost twice during a reply loses and repeats nothing', a
       });
     });
   await on('/#/chat', async (page) => {
-    await say(page, 'write an essay');
+    await sendMessage(page, 'write an essay');
     await page.getByText('Once upon a time').waitFor();
     await whole(page);
-    await settled(page);
-    assert.equal(await said(page), essay);
+    await replyFinished(page);
+    assert.equal(await replyText(page), essay);
     assert.equal(lines, 3);
-    await counts(page.locator('.turn.user'), 1);
+    await waitForCount(page.locator('.turn.user'), 1);
   }, { prepare: cut })(t);
 });
 
-test('chat: reconnects after a gateway restart and sends a waiting message once', alone({ restarts: true, script, config: { mcpServers: { everything: servers.everything } } }, '/', async (page, own) => {
-  await say(page, 'hello there');
+test('chat: reconnects after a gateway restart and sends a waiting message once', withOwnGateway({ restarts: true, script, config: { mcpServers: { everything: servers.everything } } }, '/', async (page, own) => {
+  await sendMessage(page, 'hello there');
   await page.getByText('You said: hello there').waitFor();
-  await settled(page);
+  await replyFinished(page);
   await own.restart(async () => {
     await page.getByText('Reconnecting…', { exact: true }).waitFor();
-    await say(page, 'are you back?');
+    await sendMessage(page, 'are you back?');
     await page.getByText('Will be sent when the connection is restored').waitFor();
   });
   await page.getByText('You said: are you back?').waitFor();
-  await settled(page);
-  await counts(page.locator('.turn.user'), 2);
-  await counts(page.getByText('You said: hello there'), 1);
+  await replyFinished(page);
+  await waitForCount(page.locator('.turn.user'), 2);
+  await waitForCount(page.getByText('You said: hello there'), 1);
 
   // A reply that the restart ends, and a message that was typed during it.
-  await say(page, 'tell a story without end');
+  await sendMessage(page, 'tell a story without end');
   await page.getByText('Once upon a time').first().waitFor();
   await own.restart(async () => {
     await page.getByText('Reconnecting…', { exact: true }).waitFor();
     await page.getByRole('combobox', { name: 'Model' }).waitFor();
-    await say(page, 'typed in between');
+    await sendMessage(page, 'typed in between');
   });
   await page.getByText('You said: typed in between').waitFor();
-  await settled(page);
+  await replyFinished(page);
 
   // A reply that a crash ends: the interruption is shown once, with a retry.
-  await say(page, 'tell a story without end');
+  await sendMessage(page, 'tell a story without end');
   await page.getByRole('button', { name: 'Stop' }).waitFor();
   await page.locator('.turn.assistant').last().getByText('Once upon a time').first().waitFor();
   await own.restart(undefined, 'SIGKILL');
   await page.getByRole('button', { name: 'Retry' }).waitFor();
-  await counts(page.getByRole('button', { name: 'Retry' }), 1);
-  await counts(page.getByText('Interrupted: the gateway stopped before the reply was complete.'), 1);
-  await counts(page.locator('.chat-main .note.bad'), 0);
+  await waitForCount(page.getByRole('button', { name: 'Retry' }), 1);
+  await waitForCount(page.getByText('Interrupted: the gateway stopped before the reply was complete.'), 1);
+  await waitForCount(page.locator('.chat-main .note.bad'), 0);
 }));
 
 test('chat: a message during a reply is sent after it; calls, durations and tokens survive a reload', on('/#/chat', async (page) => {
-  await say(page, 'tell a story without end');
+  await sendMessage(page, 'tell a story without end');
   await page.getByText('Once upon a time').first().waitFor();
-  await say(page, 'do both');
+  await sendMessage(page, 'do both');
   await page.getByText('Will be sent when the reply is finished').waitFor();
   await page.getByRole('button', { name: 'Stop' }).click();
   await page.getByText('Both are done.').waitFor();
-  await settled(page);
+  await replyFinished(page);
   const shown = async () => ({
     calls: await page.locator('.call .call-name').allInnerTexts(),
     times: await page.locator('.call .call-time').allInnerTexts(),
@@ -229,9 +229,9 @@ test('chat: a message during a reply is sent after it; calls, durations and toke
 }));
 
 test('chat: rename, export and delete conversations', on('/#/chat', async (page) => {
-  await say(page, 'to be renamed');
+  await sendMessage(page, 'to be renamed');
   await page.getByText('You said: to be renamed').waitFor();
-  await settled(page);
+  await replyFinished(page);
   await page.getByRole('button', { name: 'Actions for to be renamed' }).click();
   await page.getByRole('button', { name: 'Rename', exact: true }).click();
   await page.getByLabel('Title').fill('Renamed <b>');
@@ -250,25 +250,25 @@ test('chat: rename, export and delete conversations', on('/#/chat', async (page)
 
 test('chat: the chosen model answers, and its errors are shown', on('/#/chat', async (page) => {
   await page.getByLabel('Model').selectOption('anthropic/claude-test');
-  await say(page, 'hello claude');
+  await sendMessage(page, 'hello claude');
   await page.getByText('You said: hello claude').waitFor();
-  await settled(page);
+  await replyFinished(page);
   await page.locator('.turn-foot', { hasText: 'anthropic/claude-test' }).waitFor();
-  await say(page, 'fail now');
+  await sendMessage(page, 'fail now');
   await page.getByText('the model does not like this').waitFor(); // once
   await page.getByRole('button', { name: 'Retry' }).click();
   await page.waitForFunction(() => document.querySelectorAll('.turn.fallback').length === 2);
-  await settled(page);
+  await replyFinished(page);
   assert.equal(await page.getByLabel('Model').inputValue(), 'anthropic/claude-test');
   await page.getByRole('button', { name: 'New chat' }).click(); // the choice is remembered
   await page.getByRole('heading', { name: 'New chat' }).waitFor();
   await page.reload();
   await page.waitForFunction(() => document.querySelector('select[aria-label=Model]')?.value === 'anthropic/claude-test');
-  await say(page, 'claude again');
+  await sendMessage(page, 'claude again');
   await page.locator('.turn-foot', { hasText: 'anthropic/claude-test' }).waitFor();
 }));
 
-test('chat: older conversations are loaded on request', alone({ script }, '/', async (page) => {
+test('chat: older conversations are loaded on request', withOwnGateway({ script }, '/', async (page) => {
   // A hundred and some conversations, begun as any program begins them.
   await page.evaluate(async (n) => {
     const begin = (i) =>
@@ -285,14 +285,14 @@ test('chat: older conversations are loaded on request', alone({ script }, '/', a
   }, 110);
   await page.reload();
   const rows = page.getByRole('navigation', { name: 'Conversations' }).getByRole('listitem');
-  await counts(rows, 100);
+  await waitForCount(rows, 100);
   await page.getByRole('button', { name: 'Show older' }).click();
   await page.waitForFunction(() => document.querySelectorAll('.sessions li').length === 110);
   await page.getByRole('button', { name: 'Show older' }).waitFor({ state: 'detached' });
 }));
 
 test('chat: a refused message is restored for editing', on('/#/chat', async (page) => {
-  await say(page, 'x'.repeat(300_000));
+  await sendMessage(page, 'x'.repeat(300_000));
   await page.getByText(/has 300000 bytes/).waitFor();
   assert.equal((await page.getByRole('textbox', { name: 'Message' }).inputValue()).length, 300_000);
 }));
@@ -300,10 +300,10 @@ test('chat: a refused message is restored for editing', on('/#/chat', async (pag
 test('chat: works at 380 px', on('/#/chat', async (page) => {
   await page.getByRole('button', { name: 'Conversations' }).click();
   await page.getByRole('button', { name: 'New chat' }).click();
-  await say(page, 'What is the sum of 19 and 23?');
+  await sendMessage(page, 'What is the sum of 19 and 23?');
   await page.getByText('The sum is').waitFor();
   await page.getByRole('region', { name: /get-sum/ }).getByRole('button').first().click();
-  await fits(page, 'the chat');
+  await waitForNoOverflow(page, 'the chat');
   await page.getByRole('link', { name: 'Tools' }).click();
   await page.locator('.tool-row').first().click();
   await page.getByRole('link', { name: 'Back to the list' }).click();
@@ -311,9 +311,9 @@ test('chat: works at 380 px', on('/#/chat', async (page) => {
 }, { viewport: { width: 380, height: 760 } }));
 
 test('chat: edit a message, answer again, go back to a branch; the model writes the title', on('/#/chat', async (page) => {
-  await say(page, 'name this please');
+  await sendMessage(page, 'name this please');
   await page.getByText('You said: name this please').waitFor();
-  await settled(page);
+  await replyFinished(page);
   await page.getByRole('heading', { name: 'A fitting title', exact: true }).waitFor();
 
   const mine = page.getByRole('article', { name: 'Your message' });
@@ -322,10 +322,10 @@ test('chat: edit a message, answer again, go back to a branch; the model writes 
   await page.getByLabel('Edited message').fill('changed my mind');
   await page.getByRole('button', { name: 'Send edited' }).click();
   await page.getByText('You said: changed my mind').waitFor();
-  await counts(page.getByText('You said: name this please'), 0);
-  await settled(page);
+  await waitForCount(page.getByText('You said: name this please'), 0);
+  await replyFinished(page);
   await page.getByRole('group', { name: 'Versions' }).getByText('2/2').waitFor();
-  await shot(page, 'chat-branches');
+  await screenshot(page, 'chat-branches');
   assert.deepEqual(await violations(page), []);
   await page.getByRole('button', { name: 'Previous version' }).click();
   await page.getByText('You said: name this please').waitFor();
@@ -342,16 +342,16 @@ test('chat: attach files, settings of one chat, pin and search conversations', o
   await dialog.getByLabel('Temperature').fill('0.2');
   await dialog.getByLabel('memory', { exact: true }).uncheck();
   assert.deepEqual(await violations(page), []);
-  await shot(page, 'chat-preferences');
+  await screenshot(page, 'chat-preferences');
   await dialog.getByRole('button', { name: 'Save' }).click();
   await page.getByLabel('Files to attach').setInputFiles([
     { name: 'notes.txt', mimeType: 'text/plain', buffer: Buffer.from('the word is xyzzy') },
     { name: 'dot.png', mimeType: 'image/png', buffer: Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==', 'base64') },
   ]);
   await page.getByRole('group', { name: 'Attachments' }).getByText('dot.png').waitFor();
-  await say(page, 'look at the quokka');
+  await sendMessage(page, 'look at the quokka');
   await page.getByText(/You said: look at the quokka/).waitFor();
-  await settled(page);
+  await replyFinished(page);
   await page.getByRole('article', { name: 'Your message' }).getByText('notes.txt').waitFor();
   await page.reload();
   await page.getByRole('img', { name: 'Your image' }).waitFor();
@@ -364,21 +364,21 @@ test('chat: attach files, settings of one chat, pin and search conversations', o
   await page.getByRole('button', { name: 'Pin', exact: true }).click();
   await page.locator('.sessions li').first().getByText('look at the quokka').waitFor();
   await page.getByLabel('Search conversations').fill('QUOKKA');
-  await counts(page.locator('.sessions li'), 1);
-  await shot(page, 'chat-search');
+  await waitForCount(page.locator('.sessions li'), 1);
+  await screenshot(page, 'chat-search');
   await page.keyboard.press('Control+k');
   await page.getByRole('combobox', { name: /^Find/ }).fill('quokka');
   await page.getByRole('option', { name: /look at the quokka/ }).waitFor();
 }));
 
 test('chat: formulas are MathML, code is highlighted, prices stay text', on('/#/chat', async (page) => {
-  await say(page, 'a formula');
-  await settled(page);
+  await sendMessage(page, 'a formula');
+  await replyFinished(page);
   const reply = page.getByRole('article', { name: 'Reply' });
-  await counts(reply.locator('math'), 2);
+  await waitForCount(reply.locator('math'), 2);
   await reply.locator('math mfrac').waitFor();
   await reply.locator('.hljs-keyword').first().waitFor();
   await reply.getByText('It costs $5 or $10.').waitFor();
-  await shot(page, 'chat-formula');
+  await screenshot(page, 'chat-formula');
   assert.deepEqual(await violations(page), []);
 }));

@@ -5,10 +5,10 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { shared } from './page.mjs';
-import { counts, guarded, say, servers, settled, shot, until, violations } from './rig.mjs';
+import { guarded, replyFinished, screenshot, sendMessage, servers, violations, waitForCount, waitUntil } from './fixture.mjs';
 
-const rig = shared();
-const { on, alone, home } = rig;
+const fixture = shared();
+const { on, withOwnGateway, home } = fixture;
 
 /** toast runs f and waits for a toast with the text, which disappears soon. */
 const toast = (page, text, f) => Promise.all([page.getByText(text).waitFor(), f()]);
@@ -26,13 +26,13 @@ test('servers: show state and reason, restart, disable and enable', on('/#/serve
   const power = page.getByRole('switch', { name: 'everything is on' });
   await power.click();
   await page.locator('.detail').getByText('off', { exact: true }).waitFor();
-  assert.equal(JSON.parse(readFileSync(rig.g.file, 'utf8')).mcpServers.everything.enabled, false);
+  assert.equal(JSON.parse(readFileSync(fixture.g.file, 'utf8')).mcpServers.everything.enabled, false);
   await power.click();
   await page.locator('.detail').getByText('connected', { exact: true }).waitFor();
 }));
 
 test('servers: add by form and by paste, use and remove; comments in the file are kept', async (t) => {
-  const { g } = rig;
+  const { g } = fixture;
   writeFileSync(g.file, readFileSync(g.file, 'utf8').replace('{', '{\n  // a comment of mine'));
   await on('/#/servers', async (page) => {
     await page.getByRole('button', { name: 'Add' }).click();
@@ -71,7 +71,7 @@ test('servers: add by form and by paste, use and remove; comments in the file ar
 });
 
 test('servers: see what runs, switch tools, test and edit; typed secrets go into .env', on('/#/servers/memory', async (page) => {
-  const { g } = rig;
+  const { g } = fixture;
   const file = () => JSON.parse(readFileSync(g.file, 'utf8').replace(/^\s*\/\/.*$/gm, ''));
   await page.locator('.runs').getByText('server-memory').waitFor();
   await toast(page, /memory answered in/, () => page.getByRole('button', { name: 'Test', exact: true }).click());
@@ -111,7 +111,7 @@ test('servers: see what runs, switch tools, test and edit; typed secrets go into
   await page.goto(`${g.url}/#/servers/everything`);
   await page.getByRole('heading', { name: /^Resources/ }).waitFor();
   await page.getByRole('heading', { name: /^Prompts/ }).waitFor();
-  await shot(page, 'light-server-whole');
+  await screenshot(page, 'light-server-whole');
   assert.deepEqual(await violations(page), []);
 }));
 
@@ -121,11 +121,11 @@ test('servers: import from another client moves secrets out of the file', async 
   await on('/#/servers?add=import', async (page) => {
     await page.getByText('cursor').waitFor();
     await page.getByText('secret in plain text').waitFor();
-    await shot(page, 'light-import');
+    await screenshot(page, 'light-import');
     assert.deepEqual(await violations(page), []);
     await page.getByRole('button', { name: 'Import 1' }).click();
     await page.locator('.detail').getByText('connected', { exact: true }).waitFor();
-    assert.doesNotMatch(readFileSync(rig.g.file, 'utf8'), /ghp_/);
+    assert.doesNotMatch(readFileSync(fixture.g.file, 'utf8'), /ghp_/);
     await page.getByRole('button', { name: 'Remove' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click();
     await page.locator('.server-row').filter({ hasText: 'graph' }).waitFor({ state: 'detached' });
@@ -135,7 +135,7 @@ test('servers: import from another client moves secrets out of the file', async 
 test('servers: sign in in a new tab', async (t) => {
   const locked = await guarded();
   try {
-    await alone({ script: null, config: { mcpServers: { locked: { url: locked.resource } } } }, '/#/servers/locked', async (page, own, context) => {
+    await withOwnGateway({ script: null, config: { mcpServers: { locked: { url: locked.resource } } } }, '/#/servers/locked', async (page, own, context) => {
       await page.getByText('sign-in required').first().waitFor();
       const opening = context.waitForEvent('page');
       await page.getByRole('button', { name: 'Sign in' }).click();
@@ -162,7 +162,7 @@ test('servers: sign in in a new tab', async (t) => {
 });
 
 test('activity: calls appear live and can be filtered, paused, opened and exported', on('/#/activity', async (page, context) => {
-  const { g } = rig;
+  const { g } = fixture;
   await page.getByText('live', { exact: true }).waitFor();
   const rows = page.locator('.call-row');
   const call = (message) => context.request.post(`${g.url}/call_tool`, { data: { server: 'everything', tool: 'echo', arguments: { message } }, headers: { 'X-Request-Id': `echo-${message}` } });
@@ -171,13 +171,13 @@ test('activity: calls appear live and can be filtered, paused, opened and export
   await page.getByRole('searchbox').fill('echo-');
   await call('one');
   await rows.filter({ hasText: 'echo' }).first().waitFor();
-  await counts(rows, 1);
+  await waitForCount(rows, 1);
   await page.getByRole('button', { name: 'Pause' }).click();
   await call('two');
   await page.getByText(/paused, 1 new/).waitFor();
-  await counts(rows, 1);
+  await waitForCount(rows, 1);
   await page.getByRole('button', { name: 'Resume' }).click();
-  await counts(rows, 2);
+  await waitForCount(rows, 2);
   await rows.first().click();
   await page.getByText('Timeline').waitFor();
   await page.locator('.timeline').getByText('dispatch').waitFor();
@@ -189,7 +189,7 @@ test('activity: calls appear live and can be filtered, paused, opened and export
 }));
 
 test('activity: figures, charts and search cover all calls of the range, not only those that are loaded', on('/#/activity?range=24h', async (page, context) => {
-  const { g } = rig;
+  const { g } = fixture;
   const call = (tool, args) => context.request.post(`${g.url}/call_tool`, { data: { server: 'memory', tool, arguments: args } });
   await call('open_nodes', { names: ['a needle in the arguments'] });
   for (let i = 0; i < 5; i++) await call('search_nodes', { query: `hay ${i}` });
@@ -197,15 +197,15 @@ test('activity: figures, charts and search cover all calls of the range, not onl
   const table = page.locator('.figures-table');
   const cells = (name) => table.getByRole('row', { name }).locator('td').allInnerTexts();
   await page.getByRole('tab', { name: 'By tool' }).click();
-  await until(async () => (await cells(/search_nodes/))[0] === '6', 'six calls of search_nodes');
+  await waitUntil(async () => (await cells(/search_nodes/))[0] === '6', 'six calls of search_nodes');
   assert.equal((await cells(/search_nodes/))[1], '1');
   await page.getByRole('button', { name: 'search_nodes' }).click();
-  await counts(page.locator('.call-row'), 6);
+  await waitForCount(page.locator('.call-row'), 6);
   await page.locator('figcaption').getByText('6 calls').waitFor();
   await page.getByRole('button', { name: 'search_nodes' }).and(page.locator('.filters button')).click();
 
   await page.getByRole('searchbox').fill('NEEDLE in the arg');
-  await counts(page.locator('.call-row'), 1);
+  await waitForCount(page.locator('.call-row'), 1);
   await page.locator('figcaption').getByText('1 call', { exact: true }).waitFor();
   await page.getByRole('searchbox').fill('');
   await page.getByLabel('Caller').selectOption({ index: 1 });
@@ -231,7 +231,7 @@ test('activity: figures, charts and search cover all calls of the range, not onl
 }));
 
 const asked = [];
-test('activity: the MCP trace is live, can be filtered and paused, and reconnects', alone({ restarts: true, script: null, config: { mcpServers: { everything: servers.everything } }, tools: ['everything:trigger-elicitation-request'] }, '/#/activity?tab=trace', async (page, own, context) => {
+test('activity: the MCP trace is live, can be filtered and paused, and reconnects', withOwnGateway({ restarts: true, script: null, config: { mcpServers: { everything: servers.everything } }, tools: ['everything:trigger-elicitation-request'] }, '/#/activity?tab=trace', async (page, own, context) => {
   const call = (message) => context.request.post(`${own.url}/call_tool`, { data: { server: 'everything', tool: 'echo', arguments: { message } } });
   const rows = page.locator('.trace summary');
   await page.getByText('live', { exact: true }).waitFor();
@@ -241,13 +241,13 @@ test('activity: the MCP trace is live, can be filtered and paused, and reconnect
   await page.getByLabel('Filter messages').fill('second');
   await page.getByText('No matches').waitFor();
   await call('second');
-  await counts(rows, 2); // there and back
+  await waitForCount(rows, 2); // there and back
   await page.getByRole('button', { name: 'Pause' }).click();
   await call('second again');
   await page.getByText(/paused, ([2-9]|\d\d+) new/).waitFor(); // the server may say more, of its own accord
-  await counts(rows, 2);
+  await waitForCount(rows, 2);
   await page.getByRole('button', { name: 'Resume' }).click();
-  await counts(rows, 4);
+  await waitForCount(rows, 4);
   assert.deepEqual(await violations(page), []);
   await own.restart(async () => page.getByText('reconnecting', { exact: true }).waitFor());
   await page.getByText('live', { exact: true }).waitFor();
@@ -257,7 +257,7 @@ test('activity: the MCP trace is live, can be filtered and paused, and reconnect
 }, { prepare: (page) => page.on('request', (r) => asked.push(new URL(r.url()).pathname)) }));
 
 test('settings: change the theme, create and revoke a key, search the configuration', on('/#/settings', async (page) => {
-  const { g } = rig;
+  const { g } = fixture;
   await page.getByRole('button', { name: 'Dark', exact: true }).click();
   await theme(page, 'dark');
   await page.reload();
@@ -280,7 +280,7 @@ test('settings: change the theme, create and revoke a key, search the configurat
   await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click();
   await page.getByText('No keys').waitFor();
   const status = async () => (await page.request.get(`${g.url}/api/tools`, { headers: { Authorization: `Bearer ${key}` } })).status();
-  await until(async () => (await status()) === 401, 'the key still opens');
+  await waitUntil(async () => (await status()) === 401, 'the key still opens');
 
   await page.getByRole('tab', { name: 'Configuration' }).click();
   await page.getByRole('button', { name: 'In effect' }).click();
@@ -292,14 +292,14 @@ test('settings: change the theme, create and revoke a key, search the configurat
 }));
 
 test('settings: change the configuration in a form, with the file beside it; a restart is marked', on('/#/settings/config', async (page) => {
-  const { g } = rig;
+  const { g } = fixture;
   const file = () => readFileSync(g.file, 'utf8');
   await page.getByLabel('Search settings').fill('log.');
   await page.getByLabel('log.level').selectOption('warn');
   await page.getByLabel('log.format').selectOption('json');
   await page.getByText('needs a restart').first().waitFor();
   await page.getByRole('region', { name: 'Unsaved changes' }).getByText('2 unsaved changes').waitFor();
-  await shot(page, 'settings-form');
+  await screenshot(page, 'settings-form');
   assert.deepEqual(await violations(page), []);
   await page.getByRole('button', { name: 'Save' }).click();
   await page.getByText('Restart the gateway to apply').waitFor();
@@ -320,7 +320,7 @@ test('settings: change the configuration in a form, with the file beside it; a r
 }));
 
 test('settings: make a profile, see what it has while typing, use it in a key and a chat, remove it', on('/#/settings/profiles', async (page) => {
-  const file = () => JSON.parse(readFileSync(rig.g.file, 'utf8').replace(/^\s*\/\/.*$/gm, ''));
+  const file = () => JSON.parse(readFileSync(fixture.g.file, 'utf8').replace(/^\s*\/\/.*$/gm, ''));
   const dialog = page.getByRole('dialog');
   await page.getByRole('button', { name: 'New profile' }).click();
   await dialog.getByLabel('Name').fill('graph');
@@ -331,7 +331,7 @@ test('settings: make a profile, see what it has while typing, use it in a key an
   await dialog.getByText('read_graph').waitFor();
   await dialog.getByLabel('Instructions').fill('Only the graph.');
   assert.deepEqual(await violations(page), []);
-  await shot(page, 'light-profile-edit');
+  await screenshot(page, 'light-profile-edit');
   await toast(page, 'graph saved', () => dialog.getByRole('button', { name: 'Save' }).click());
   assert.deepEqual(file().profiles.graph, { servers: ['memory'], tools: ['*:read_*', '!*:delete_*'], instructions: 'Only the graph.' });
   const card = page.getByRole('region', { name: 'graph' });
@@ -343,15 +343,15 @@ test('settings: make a profile, see what it has while typing, use it in a key an
   await dialog.getByLabel('Profile').selectOption('graph');
   await dialog.getByRole('button', { name: 'Create key' }).click();
   await page.getByRole('cell', { name: 'profile graph' }).waitFor();
-  await page.goto(`${rig.g.url}/#/chat`);
+  await page.goto(`${fixture.g.url}/#/chat`);
   await page.getByRole('button', { name: 'Settings of this chat' }).click();
   await dialog.getByLabel('Profile').selectOption('graph');
   await dialog.getByRole('button', { name: 'Save' }).click();
 
-  await page.goto(`${rig.g.url}/#/settings/profiles`);
+  await page.goto(`${fixture.g.url}/#/settings/profiles`);
   await card.getByText('Keys bound to it: graph-bot').waitFor();
   assert.deepEqual(await violations(page), []);
-  await shot(page, 'light-profiles');
+  await screenshot(page, 'light-profiles');
   await page.getByRole('button', { name: 'Edit graph' }).click();
   await dialog.getByLabel('Tools').fill('');
   await dialog.getByText(/^[2-9] tools of 1 server can be used/).waitFor();
@@ -363,7 +363,7 @@ test('settings: make a profile, see what it has while typing, use it in a key an
   assert.equal(file().profiles?.graph, undefined);
 }));
 
-test('settings: a model and its key are added in the page; the key goes into .env', alone({ script: null, config: {} }, '/#/settings/models', async (page, own) => {
+test('settings: a model and its key are added in the page; the key goes into .env', withOwnGateway({ script: null, config: {} }, '/#/settings/models', async (page, own) => {
   await page.getByText('No model configured').waitFor();
   await page.getByRole('button', { name: 'Add model' }).click();
   const dialog = page.getByRole('dialog');
@@ -373,14 +373,14 @@ test('settings: a model and its key are added in the page; the key goes into .en
   assert.deepEqual(await violations(page), []);
   await dialog.getByRole('button', { name: 'Save' }).click();
   await page.getByRole('row', { name: /anthropic\/claude-test/ }).getByText('ANTHROPIC_API_KEY').waitFor();
-  await shot(page, 'settings-models');
+  await screenshot(page, 'settings-models');
   assert.doesNotMatch(readFileSync(own.file, 'utf8'), /sk-ant/);
   assert.match(readFileSync(join(own.home, '.config', 'junctor', '.env'), 'utf8'), /ANTHROPIC_API_KEY="sk-ant/);
   const models = await (await page.request.get(`${own.url}/api/models`)).json();
   assert.equal(models.models[0].id, 'anthropic/claude-test');
 }));
 
-test('sign-in: sign in with a key and sign out', alone({ script: null, config: { auth: { loopback: 'key' } }, env: { JUNCTOR_ADMIN_KEY: 'the-first-administrator' } }, '/', async (page, own) => {
+test('sign-in: sign in with a key and sign out', withOwnGateway({ script: null, config: { auth: { loopback: 'key' } }, env: { JUNCTOR_ADMIN_KEY: 'the-first-administrator' } }, '/', async (page, own) => {
   await page.getByLabel('API key').fill('wrong');
   await page.getByRole('button', { name: 'Sign in' }).click();
   await page.getByRole('alert').waitFor();
@@ -394,14 +394,14 @@ test('sign-in: sign in with a key and sign out', alone({ script: null, config: {
   await page.getByLabel('API key').waitFor();
 }, { token: false }));
 
-test('start screen without configuration: explains models and runs a built-in tool', alone({ script: null }, '/', async (page, own) => {
+test('start screen without configuration: explains models and runs a built-in tool', withOwnGateway({ script: null }, '/', async (page, own) => {
   await page.getByText('Welcome to Junctor').waitFor();
   await page.getByRole('heading', { name: 'No model configured' }).waitFor();
   assert.deepEqual(await violations(page), []);
-  await shot(page, 'first');
-  await say(page, 'hello?');
+  await screenshot(page, 'first');
+  await sendMessage(page, 'hello?');
   await page.locator('.turn.assistant').getByText('GEMINI_API_KEY').waitFor();
-  await settled(page);
+  await replyFinished(page);
   await page.getByRole('button', { name: 'New chat' }).click();
   await page.getByRole('link', { name: 'Calculate something' }).click();
   await page.getByLabel(/expression/).fill('2^64');

@@ -5,7 +5,7 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before } from 'node:test';
-import { alone, browser, gateway, holding, servers } from './rig.mjs';
+import { gateway, launchBrowser, pageTests, servers, withOwnGateway } from './fixture.mjs';
 import { script } from './script.mjs';
 
 const long = 'a-server-with-quite-a-long-name-that-does-not-want-to-end'; // must not push anything aside
@@ -15,11 +15,11 @@ export function shared(prepare = async () => {}) {
   const home = mkdtempSync(join(tmpdir(), 'junctor-page-'));
   const folder = join(home, 'notes');
   const note = join(folder, 'note.txt');
-  const rig = { home, folder, note };
+  const fixture = { home, folder, note };
   before(async () => {
     mkdirSync(folder);
-    rig.chrome = await browser();
-    rig.g = await gateway({
+    fixture.chrome = await launchBrowser();
+    fixture.g = await gateway({
       home,
       script: JSON.parse(JSON.stringify(script).replaceAll('{{note}}', note)),
       config: {
@@ -33,14 +33,14 @@ export function shared(prepare = async () => {}) {
       },
       tools: ['everything:trigger-elicitation-request', 'memory:read_graph', 'files:write_file', 'hostile:markup'],
     });
-    await prepare(rig.g);
+    await prepare(fixture.g);
   });
   after(async () => {
-    await rig.chrome?.close();
-    await rig.g?.stop();
+    await fixture.chrome?.close();
+    await fixture.g?.stop();
     rmSync(home, { recursive: true, force: true });
   });
-  rig.on = holding(() => rig);
-  rig.alone = (...args) => alone(() => rig, ...args);
-  return rig;
+  fixture.on = pageTests(() => fixture);
+  fixture.withOwnGateway = (...args) => withOwnGateway(() => fixture, ...args);
+  return fixture;
 }

@@ -6,7 +6,7 @@ import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { browser, counts, fits, gateway, holding, say, servers, settled, shot, violations } from './rig.mjs';
+import { gateway, launchBrowser, pageTests, replyFinished, screenshot, sendMessage, servers, violations, waitForCount, waitForNoOverflow } from './fixture.mjs';
 import { questions } from './script.mjs';
 
 const home = mkdtempSync(join(tmpdir(), 'junctor-ask-'));
@@ -16,7 +16,7 @@ before(async () => {
   site = createServer((_, res) => res.end('You are signed in.'));
   await new Promise((done) => site.listen(0, '127.0.0.1', done));
   address = `http://127.0.0.1:${site.address().port}/sign-in?for=ada`;
-  chrome = await browser();
+  chrome = await launchBrowser();
   g = await gateway({ home, script: questions(address), config: { mcpServers: { everything: servers.everything, hostile: servers.hostile } }, tools: ['everything:trigger-elicitation-request', 'everything:trigger-url-elicitation', 'everything:trigger-sampling-request', 'everything:get-tiny-image', 'hostile:sound'] });
 });
 after(async () => {
@@ -25,14 +25,14 @@ after(async () => {
   site?.close();
   rmSync(home, { recursive: true, force: true });
 });
-const on = holding(() => ({ chrome, g }));
+const on = pageTests(() => ({ chrome, g }));
 const asks = (page) => page.getByRole('region', { name: 'Request from everything' });
 
 test('a form is validated and sent', on('/#/chat', async (page) => {
-  await say(page, 'ask me');
+  await sendMessage(page, 'ask me');
   const form = asks(page);
   await form.getByLabel(/^String\*?$/).first().waitFor();
-  await shot(page, 'light-1280-question-form');
+  await screenshot(page, 'light-1280-question-form');
   assert.deepEqual(await violations(page), []);
   const send = form.getByRole('button', { name: 'Send to everything' });
   await form.getByLabel('Integer').fill('400');
@@ -43,7 +43,7 @@ test('a form is validated and sent', on('/#/chat', async (page) => {
   await form.getByLabel('Salmon').check();
   await send.click();
   await page.getByText(/It got[\s\S]*Ada Lovelace/).waitFor();
-  await settled(page);
+  await replyFinished(page);
   const said = await page.locator('.turn.assistant').innerText();
   assert.match(said, /7/);
   assert.match(said, /fish-1[\s\S]*fish-2/);
@@ -52,7 +52,7 @@ test('a form is validated and sent', on('/#/chat', async (page) => {
 }));
 
 test('a question that waits elsewhere is marked at once, without polling', on('/#/chat', async (page) => {
-  await say(page, 'ask me');
+  await sendMessage(page, 'ask me');
   await asks(page).getByRole('button', { name: 'Decline' }).waitFor();
   await page.getByRole('link', { name: /^Tools/ }).click();
   const marked = page.getByRole('link', { name: /^Chat 1 waiting for your answer/ });
@@ -66,20 +66,20 @@ test('a question that waits elsewhere is marked at once, without polling', on('/
   assert.deepEqual(asked.filter((u) => u.includes('/api/sessions')), []);
   await page.goBack();
   await asks(page).getByRole('button', { name: 'Decline' }).click();
-  await settled(page);
+  await replyFinished(page);
 }));
 
 for (const [button, word] of [['Decline', 'declined'], ['Cancel', 'cancel']]) {
   test(`a form can be dismissed with ${button}`, on('/#/chat', async (page) => {
-    await say(page, 'ask me');
+    await sendMessage(page, 'ask me');
     await asks(page).getByRole('button', { name: button }).click();
     await page.getByText(new RegExp(`It got.*${word}`, 'i')).waitFor();
-    await settled(page);
+    await replyFinished(page);
   }));
 }
 
 test('a question survives a reload, is shown in a second tab, and is answered once', on('/#/chat', async (page, context) => {
-  await say(page, 'ask me');
+  await sendMessage(page, 'ask me');
   await asks(page).waitFor();
   await page.waitForURL(/#\/chat\/.+/);
   await page.reload();
@@ -88,22 +88,22 @@ test('a question survives a reload, is shown in a second tab, and is answered on
   await second.goto(page.url());
   await asks(second).getByRole('button', { name: 'Decline' }).click();
   await page.getByText(/It got/).waitFor();
-  await counts(asks(page), 0);
-  await settled(page);
+  await waitForCount(asks(page), 0);
+  await replyFinished(page);
 }));
 
 test('stopping the reply ends the question', on('/#/chat', async (page) => {
-  await say(page, 'ask me');
+  await sendMessage(page, 'ask me');
   await asks(page).waitFor();
   await page.getByRole('button', { name: 'Stop' }).click();
-  await settled(page);
-  await counts(asks(page), 0);
+  await replyFinished(page);
+  await waitForCount(asks(page), 0);
 }));
 
 test('a URL is shown in full and opened only on click', on('/#/chat', async (page, context) => {
-  await say(page, 'send me');
+  await sendMessage(page, 'send me');
   await asks(page).getByText(address).waitFor();
-  await shot(page, 'light-1280-question-address');
+  await screenshot(page, 'light-1280-question-address');
   assert.deepEqual(await violations(page), []);
   assert.equal(context.pages().length, 1); // nothing opened by itself
   const opening = context.waitForEvent('page');
@@ -115,7 +115,7 @@ test('a URL is shown in full and opened only on click', on('/#/chat', async (pag
 }));
 
 test('a call is retried after its URL was visited', on('/#/chat', async (page) => {
-  await say(page, 'first there');
+  await sendMessage(page, 'first there');
   await asks(page).getByText('https://modelcontextprotocol.io').first().waitFor();
   await asks(page).getByRole('button', { name: 'Done, continue' }).click();
   await asks(page).getByText(address).waitFor(); // the second call asks in the usual way
@@ -124,18 +124,18 @@ test('a call is retried after its URL was visited', on('/#/chat', async (page) =
 }));
 
 test('a sampling request is denied, allowed, and allowed for this chat', on('/#/chat', async (page) => {
-  await say(page, 'use the model');
+  await sendMessage(page, 'use the model');
   await asks(page).getByText(/context: a line/).waitFor();
-  await shot(page, 'light-1280-question-model');
+  await screenshot(page, 'light-1280-question-model');
   assert.deepEqual(await violations(page), []);
   await asks(page).getByRole('button', { name: 'Deny' }).click();
   await page.getByText(/did not allow/).first().waitFor();
-  await settled(page);
-  await say(page, 'use the model again');
+  await replyFinished(page);
+  await sendMessage(page, 'use the model again');
   await asks(page).getByRole('button', { name: 'In this chat' }).click();
   await page.getByText(/It got[\s\S]*A line from the model/).waitFor();
-  await settled(page);
-  await say(page, 'use the model once more');
+  await replyFinished(page);
+  await sendMessage(page, 'use the model once more');
   await page.waitForFunction(() => document.body.innerText.match(/It got[^]*?A line from the model/g)?.length === 2);
 }));
 
@@ -143,14 +143,14 @@ test('questions fit at 380 px in the dark theme', on('/#/chat', async (page) => 
   for (const [text, name] of [['ask me', 'form'], ['send me', 'address'], ['use the model', 'model']]) {
     await page.goto(g.url + '/#/chat');
     await page.reload();
-    await say(page, text);
+    await sendMessage(page, text);
     await asks(page).waitFor();
     if (name === 'form') await asks(page).getByLabel(/^String\*?$/).first().waitFor();
-    await shot(page, `dark-380-question-${name}`);
+    await screenshot(page, `dark-380-question-${name}`);
     assert.deepEqual(await violations(page), []);
-    await fits(page, name);
+    await waitForNoOverflow(page, name);
     await page.getByRole('button', { name: 'Stop' }).click();
-    await settled(page);
+    await replyFinished(page);
   }
 }, { colorScheme: 'dark', viewport: { width: 380, height: 760 } }));
 
@@ -158,7 +158,7 @@ test('a tool that asks for input, run from its form, asks there', on('/#/tools/e
   const run = page.getByRole('button', { name: 'Run', exact: true });
   await run.click();
   await asks(page).getByLabel(/^String\*?$/).first().fill('Ada Lovelace');
-  await shot(page, 'light-1280-run-question');
+  await screenshot(page, 'light-1280-run-question');
   assert.deepEqual(await violations(page), []);
   await asks(page).getByRole('button', { name: 'Send to everything' }).click();
   await page.locator('.answer').getByText(/Name: Ada Lovelace/).first().waitFor();
@@ -169,7 +169,7 @@ test('a tool that asks for input, run from its form, asks there', on('/#/tools/e
 }));
 
 test('images and audio are shown without opening the call, also after a reload', on('/#/chat', async (page) => {
-  await say(page, 'a picture');
+  await sendMessage(page, 'a picture');
   await page.getByText('Look and listen.').waitFor();
   const look = async () => {
     await page.locator('.call-media img').waitFor();
@@ -177,8 +177,8 @@ test('images and audio are shown without opening the call, also after a reload',
     await page.waitForFunction(() => document.querySelector('.call-media audio')?.readyState >= 1);
   };
   await look();
-  await settled(page);
-  await shot(page, 'light-1280-media');
+  await replyFinished(page);
+  await screenshot(page, 'light-1280-media');
   await page.reload();
   await look();
 }));

@@ -2,7 +2,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { browser, gateway, say, servers, settled } from './rig.mjs';
+import { gateway, launchBrowser, replyFinished, sendMessage, servers } from './fixture.mjs';
 
 const out = process.argv[2];
 if (!out) throw new Error('usage: node web/screenshots.mjs FOLDER');
@@ -30,9 +30,9 @@ const pictures = [
     'page-chat',
     '/#/chat',
     async (page) => {
-      await say(page, 'What do the figures in my notes add up to?');
+      await sendMessage(page, 'What do the figures in my notes add up to?');
       await page.getByText('To check it yourself').waitFor();
-      await settled(page);
+      await replyFinished(page);
       await page.getByRole('heading', { name: 'Sales of January and February' }).waitFor();
       await page.locator('.hljs-built_in').first().waitFor();
     },
@@ -47,7 +47,7 @@ const pictures = [
   ],
 ];
 
-const chrome = await browser();
+const chrome = await launchBrowser();
 const g = await gateway({ home, script, config: { mcpServers: { everything: servers.everything, memory: servers.memory, files: servers.files(folder) } }, tools: ['everything:get-sum', 'memory:read_graph', 'files:read_text_file'] });
 try {
   const context = await chrome.newContext({ viewport: { width: 1280, height: 820 }, reducedMotion: 'reduce', colorScheme: 'light' });

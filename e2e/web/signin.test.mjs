@@ -1,18 +1,18 @@
 // Signing in to the page: the token of the printed URL, sessions and several tabs.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { alone, browser, shot, violations } from './rig.mjs';
+import { launchBrowser, screenshot, violations, withOwnGateway } from './fixture.mjs';
 
 let chrome;
 before(async () => {
-  chrome = await browser();
+  chrome = await launchBrowser();
 });
 after(() => chrome?.close());
-const rig = () => ({ chrome });
+const fixture = () => ({ chrome });
 
 const admin = (page) => page.getByText('administrator', { exact: true });
 
-test('the token is exchanged for a session and removed from the URL', alone(rig, { script: null }, '/#/settings', async (page, own) => {
+test('the token is exchanged for a session and removed from the URL', withOwnGateway(fixture, { script: null }, '/#/settings', async (page, own) => {
   await admin(page).waitFor();
   assert.ok(!page.url().includes('token'), page.url());
   assert.equal(await page.evaluate(() => document.cookie), ''); // other ports of this host would get it
@@ -21,18 +21,18 @@ test('the token is exchanged for a session and removed from the URL', alone(rig,
   await page.getByText('Signed-in browsers', { exact: true }).waitFor();
   await page.getByText('this browser', { exact: true }).waitFor();
   assert.deepEqual(await violations(page), []);
-  await shot(page, 'settings-signed-in');
+  await screenshot(page, 'settings-signed-in');
   // A reload needs no token.
   await page.reload();
   await admin(page).waitFor();
 }));
 
-test('without the token the page has no administrator rights and explains how to get them', alone(rig, { script: null }, '/#/settings', async (page, own) => {
+test('without the token the page has no administrator rights and explains how to get them', withOwnGateway(fixture, { script: null }, '/#/settings', async (page, own) => {
   await page.getByText('Signed in as').waitFor();
   await page.getByText('junctor open').first().waitFor();
   assert.equal(await admin(page).count(), 0);
   assert.deepEqual(await violations(page), []);
-  await shot(page, 'settings-without-rights');
+  await screenshot(page, 'settings-without-rights');
   await page.goto(`${own.url}/#/servers`);
   await page.getByText('Only administrators can change servers').waitFor();
   assert.equal(await page.getByRole('button', { name: 'Add' }).count(), 0);
@@ -44,7 +44,7 @@ test('without the token the page has no administrator rights and explains how to
   assert.ok(!page.url().includes('token'), page.url());
 }, { token: false }));
 
-test('signing out in one tab signs out all tabs', alone(rig, { script: null }, '/#/settings', async (page, own, context) => {
+test('signing out in one tab signs out all tabs', withOwnGateway(fixture, { script: null }, '/#/settings', async (page, own, context) => {
   await admin(page).waitFor();
   const other = await context.newPage();
   await other.goto(`${own.url}/#/settings`);

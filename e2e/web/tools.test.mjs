@@ -4,10 +4,10 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { shared } from './page.mjs';
-import { counts, fits, say, servers, shot, until, violations } from './rig.mjs';
+import { screenshot, sendMessage, servers, violations, waitForCount, waitForNoOverflow, waitUntil } from './fixture.mjs';
 
-const rig = shared();
-const { on, alone, folder } = rig;
+const fixture = shared();
+const { on, withOwnGateway, folder } = fixture;
 
 test('tools: search while typing, and run from a form', on('/#/tools', async (page) => {
   const box = page.getByRole('searchbox', { name: 'Search tools' });
@@ -15,7 +15,7 @@ test('tools: search while typing, and run from a form', on('/#/tools', async (pa
   await page.keyboard.press('/');
   await box.pressSequentially('add two numbers');
   await page.locator('.tool-row').filter({ hasText: 'get-sum' }).first().waitFor();
-  await until(async () => {
+  await waitUntil(async () => {
     await box.press('ArrowDown'); // again, where a later answer has redrawn the list
     return page.evaluate(() => document.activeElement?.classList.contains('tool-row'));
   }, 'no tool has the focus');
@@ -40,7 +40,7 @@ test('tools: filter by server, tag and state', on('/#/tools', async (page) => {
   await page.locator('.tool-row').first().waitFor();
   await page.getByLabel('State').selectOption('disabled');
   await page.locator('.tool-row').filter({ hasText: 'delete_entities' }).waitFor();
-  await counts(page.locator('.tool-row').filter({ hasText: 'get-sum' }), 0);
+  await waitForCount(page.locator('.tool-row').filter({ hasText: 'get-sum' }), 0);
   await page.getByLabel('State').selectOption('');
   await page.getByLabel('Tag').selectOption('demo');
   await page.locator('.tool-row').filter({ hasText: 'echo' }).waitFor();
@@ -51,7 +51,7 @@ test('tools: filter by server, tag and state', on('/#/tools', async (page) => {
 }));
 
 test('tools: images, resources and progress are rendered', on('/#/tools/everything/get-tiny-image', async (page, context) => {
-  const { g } = rig;
+  const { g } = fixture;
   await page.getByRole('button', { name: 'Run', exact: true }).click();
   const picture = page.locator('.answer img');
   await picture.waitFor();
@@ -105,13 +105,13 @@ return { sum, said }`);
   const result = page.getByRole('region', { name: 'Result' });
   await result.getByText('The sum of 2 and 40 is 42').waitFor();
   await result.getByText(/from a script/).waitFor();
-  await counts(result.getByRole('group', { name: 'Timeline' }).getByRole('listitem').filter({ hasText: /everything:/ }), 2);
+  await waitForCount(result.getByRole('group', { name: 'Timeline' }).getByRole('listitem').filter({ hasText: /everything:/ }), 2);
   assert.equal(await result.getByLabel('Console output').innerText(), 'two calls');
-  await shot(page, 'code');
+  await screenshot(page, 'code');
   assert.deepEqual(await violations(page), []);
   await page.setViewportSize({ width: 390, height: 760 });
-  await fits(page, 'code');
-  await shot(page, 'code-390');
+  await waitForNoOverflow(page, 'code');
+  await screenshot(page, 'code-390');
   assert.deepEqual(await violations(page), []);
   await page.reload(); // the script is kept
   assert.match(await editor.inputValue(), /from a script/);
@@ -126,9 +126,9 @@ return { sum, said }`);
 }));
 
 test('hostile content is shown as text', on('/#/chat', async (page) => {
-  const { g } = rig;
+  const { g } = fixture;
   const owned = () => page.evaluate(() => window.owned);
-  await say(page, 'something hostile');
+  await sendMessage(page, 'something hostile');
   await page.getByText('<iframe src="https://evil.example"></iframe> done').waitFor();
   await page.getByRole('region', { name: /hostile:markup/ }).getByRole('button').first().click();
   await page.getByText('<script>window.owned=1</script>').first().waitFor();
@@ -147,7 +147,7 @@ test('hostile content is shown as text', on('/#/chat', async (page) => {
 }));
 
 test('a result of 5 MB does not freeze the page', on('/#/tools/hostile/huge', async (page) => {
-  const { g } = rig;
+  const { g } = fixture;
   // Measure the longest time for which the event loop was blocked.
   await page.evaluate(() => {
     window.deaf = 0;
@@ -171,7 +171,7 @@ test('a result of 5 MB does not freeze the page', on('/#/tools/hostile/huge', as
   console.log(`the page was deaf for ${Math.round(deaf)} ms at most`);
 }));
 
-test('5,000 tools can be scrolled and searched', alone({ script: null, config: { mcpServers: { many: servers.many(5000) } } }, '/#/tools', async (page) => {
+test('5,000 tools can be scrolled and searched', withOwnGateway({ script: null, config: { mcpServers: { many: servers.many(5000) } } }, '/#/tools', async (page) => {
   await page.getByText('5,000', { exact: true }).waitFor();
   assert.ok((await page.locator('.tool-row').count()) < 60);
   const list = page.locator('.vlist');
@@ -227,9 +227,9 @@ test('tools: earlier runs, presets, tables and resource links', on('/#/tools/mem
   await page.waitForFunction(() => document.querySelector('#run-json').value.includes('Ada'));
   assert.deepEqual(await violations(page), []);
   await page.getByRole('button', { name: 'Delete the preset first' }).click();
-  await counts(page.getByRole('button', { name: 'first', exact: true }), 0);
+  await waitForCount(page.getByRole('button', { name: 'first', exact: true }), 0);
 
-  await page.goto(`${rig.g.url}/#/tools/everything/get-resource-links`);
+  await page.goto(`${fixture.g.url}/#/tools/everything/get-resource-links`);
   await page.getByRole('button', { name: 'Run', exact: true }).click();
   await page.locator('.answer').getByRole('button', { name: 'Open' }).first().click();
   await page.locator('.answer .resource .resource').first().waitFor();
@@ -246,11 +246,11 @@ test('resources: read one and a template, complete the arguments of a prompt and
   await page.getByLabel('Search resources and prompts').fill('team management');
   await page.locator('.offer-row').filter({ hasText: 'Team Management' }).click();
   await page.getByLabel('department').fill('Sales');
-  await until(() => page.evaluate(() => [...document.querySelectorAll('datalist option')].some((o) => o.value === 'David')), 'no completion');
+  await waitUntil(() => page.evaluate(() => [...document.querySelectorAll('datalist option')].some((o) => o.value === 'David')), 'no completion');
   await page.getByLabel('name', { exact: true }).fill('Eve');
   await page.getByRole('button', { name: 'Show', exact: true }).click();
   await page.getByText('Please promote Eve to the head of the Sales team.').waitFor();
-  await shot(page, 'resources-prompt');
+  await screenshot(page, 'resources-prompt');
   assert.deepEqual(await violations(page), []);
   await page.getByRole('button', { name: 'Start a chat' }).click();
   await page.getByRole('textbox', { name: 'Message' }).waitFor();

@@ -4,17 +4,17 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { shared } from './page.mjs';
-import { colorRules, fits, shot, violations } from './rig.mjs';
+import { colorRules, screenshot, violations, waitForNoOverflow } from './fixture.mjs';
 
 const call = (g, server, tool, args, signal) =>
   fetch(`${g.url}/call_tool`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ server, tool, arguments: args }), signal });
 
-const rig = shared(async (g) => {
+const fixture = shared(async (g) => {
   // Calls, for the list of them.
   for (const [tool, args] of [['echo', { message: 'hello' }], ['get-sum', { a: 1, b: 2 }], ['get-sum', { a: 'one' }]])
     await call(g, 'everything', tool, args);
 });
-const { on } = rig;
+const { on } = fixture;
 
 const views = [
   ['chat', '/#/chat', (p) => p.getByRole('heading', { name: 'What can I help with?' })],
@@ -40,20 +40,20 @@ for (const theme of ['light', 'dark']) {
     const waiting = new AbortController(); // a call that waits for approval, once the page has opened the inbox
     void (async () => {
       while (!waiting.signal.aborted) {
-        await call(rig.g, 'files', 'write_file', { path: rig.note, content: 'hello' }, waiting.signal).catch(() => {});
+        await call(fixture.g, 'files', 'write_file', { path: fixture.note, content: 'hello' }, waiting.signal).catch(() => {});
         await new Promise((done) => setTimeout(done, 200));
       }
     })();
     try {
       await page.getByRole('link', { name: /^Approvals/ }).waitFor();
       for (const [name, path, ready] of views) {
-        await page.goto(rig.g.url + path);
+        await page.goto(fixture.g.url + path);
         for (const width of [1440, 1024, 768, 390]) {
           await page.setViewportSize({ width, height: width < 500 ? 760 : 860 });
           await ready(page).waitFor();
-          await shot(page, `${theme}-${width}-${name}`);
+          await screenshot(page, `${theme}-${width}-${name}`);
           assert.deepEqual(await violations(page, theme === 'dark' ? colorRules : undefined), [], `${name} at ${width} px`);
-          await fits(page, `${name} at ${width} px`);
+          await waitForNoOverflow(page, `${name} at ${width} px`);
         }
       }
     } finally {

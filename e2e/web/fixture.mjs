@@ -21,45 +21,45 @@ export const timeout = 60_000;
 /** What failed tests leave: a folder for each, with screenshots, the page's console and the gateway's log. */
 const failures = process.env.FAILURES ?? join(here, '..', '..', '.cache', 'failed');
 
-/** until waits for a condition, and fails with what says when it does not come. */
-export async function until(condition, what) {
+/** waitUntil waits for a condition, and fails with the message, or what it returns, if the condition does not become true. */
+export async function waitUntil(condition, message) {
   for (const end = Date.now() + timeout; !(await condition()); ) {
-    assert.ok(Date.now() < end, typeof what === 'function' ? await what() : what);
+    assert.ok(Date.now() < end, typeof message === 'function' ? await message() : message);
     await new Promise((r) => setTimeout(r, 50));
   }
 }
 
-/** counts waits until there are n of something. */
-export const counts = (locator, n) => until(async () => (await locator.count()) === n, async () => `${await locator.count()} of ${locator}, want ${n}`);
+/** waitForCount waits until a locator matches n elements. */
+export const waitForCount = (locator, n) => waitUntil(async () => (await locator.count()) === n, async () => `${await locator.count()} of ${locator}, want ${n}`);
 
-/** start runs a program and waits for the line that says where it is. */
-function start(program, args, options, line) {
+/** startProgram runs a program and waits for the line with its address. */
+function startProgram(program, args, options, line) {
   const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'pipe'], ...options });
-  let said = '';
+  let output = '';
   const exited = new Promise((done) => child.once('exit', done));
   const ready = new Promise((done, fail) => {
     const read = (stream) =>
       createInterface({ input: stream }).on('line', (text) => {
-        said = (said + text + '\n').slice(-1_000_000);
+        output = (output + text + '\n').slice(-1_000_000);
         const found = line.exec(text);
         if (found) done(found[1]);
       });
     read(child.stdout);
     read(child.stderr);
     child.once('error', fail);
-    child.once('exit', (code) => fail(new Error(`${program} ended with ${code}:\n${said}`)));
-    setTimeout(() => fail(new Error(`${program} did not start:\n${said}`)), timeout).unref();
+    child.once('exit', (code) => fail(new Error(`${program} ended with ${code}:\n${output}`)));
+    setTimeout(() => fail(new Error(`${program} did not start:\n${output}`)), timeout).unref();
   });
   const stop = async (signal = 'SIGTERM') => {
     if (child.exitCode === null && child.signalCode === null) child.kill(signal);
     await exited;
   };
-  return { ready, stop, said: () => said };
+  return { ready, stop, output: () => output };
 }
 
 /** guarded starts an MCP server that wants a sign-in, and the authorization server where one does. */
 export async function guarded() {
-  const run = start(process.execPath, [join(here, '..', 'testdata', 'guarded.mjs')], { env: { ...process.env, E2E: join(here, '..'), TOKEN_LIFE: '3600' } }, /^(\{.*issuer.*\})$/);
+  const run = startProgram(process.execPath, [join(here, '..', 'testdata', 'guarded.mjs')], { env: { ...process.env, E2E: join(here, '..'), TOKEN_LIFE: '3600' } }, /^(\{.*issuer.*\})$/);
   return { ...JSON.parse(await run.ready), stop: run.stop };
 }
 
@@ -94,7 +94,7 @@ export async function gateway({ config, script = { rules: [] }, model: name = 'g
   if (script) {
     const path = join(home, 'script.json');
     writeFileSync(path, JSON.stringify(script));
-    model = start(process.env.LLMSCRIPT_BIN, ['-script', path, '-stdin'], {}, /^(http:\S+)/);
+    model = startProgram(process.env.LLMSCRIPT_BIN, ['-script', path, '-stdin'], {}, /^(http:\S+)/);
     const base = await model.ready;
     more.llm = [
       { provider: 'openai', model: name, baseUrl: base + '/v1', apiKey: 'k' },
@@ -104,12 +104,12 @@ export async function gateway({ config, script = { rules: [] }, model: name = 'g
   if (config || script) writeFileSync(file, JSON.stringify({ ...more, ...config }, null, 2));
   const run = () =>
     // Rights come from the token in the printed address, not from a header.
-    start(process.env.JUNCTOR_BIN, ['serve', '--print-url', '--listen', '127.0.0.1:0'], {
+    startProgram(process.env.JUNCTOR_BIN, ['serve', '--print-url', '--listen', '127.0.0.1:0'], {
       cwd: home,
       env: { PATH: process.env.PATH, HOME: home, XDG_CONFIG_HOME: join(home, '.config'), XDG_DATA_HOME: join(home, '.data'), TMPDIR: process.env.TMPDIR ?? '/tmp', OLLAMA_HOST: '127.0.0.1:9', ...env },
     }, /^(http:\S+\?token=\S+)$/);
   let process_ = run();
-  const said = [];
+  const earlier = []; // output, before restarts
   const printed = new URL(await process_.ready);
   const direct = printed.origin;
   const token = printed.searchParams.get('token');
@@ -120,32 +120,32 @@ export async function gateway({ config, script = { rules: [] }, model: name = 'g
     token,
     home,
     file,
-    said: () => [...said, process_.said()].join('--- restarted ---\n'),
-    /** has waits for tools. */
-    has: (...names) =>
-      until(
+    output: () => [...earlier, process_.output()].join('--- restarted ---\n'),
+    /** waitForTools waits for tools. */
+    waitForTools: (...names) =>
+      waitUntil(
         async () => {
           const got = await fetch(`${g.url}/api/tools`).then((r) => r.json(), () => ({}));
           return names.every((n) => got.tools?.some((t) => `${t.server}:${t.tool}` === n));
         },
-        () => `the gateway lacks a tool of ${names.join(', ')}:\n${g.said()}`,
+        () => `the gateway lacks a tool of ${names.join(', ')}:\n${g.output()}`,
       ),
-    /** behind puts a relay before the gateway, whose address outlives it. */
-    async behind() {
-      front = await relay();
-      front.to(direct);
+    /** addProxy puts a proxy before the gateway, whose address stays the same over restarts. */
+    async addProxy() {
+      front = await startProxy();
+      front.forwardTo(direct);
       g.url = front.url;
       tokens.set(front.url, token);
       return g;
     },
-    /** restart stops the gateway, with SIGKILL at once, and starts it again behind its relay. */
+    /** restart stops the gateway, with SIGKILL at once, and starts it again behind its proxy. */
     async restart(during = async () => {}, signal = 'SIGTERM') {
-      front.to(null);
+      front.forwardTo(null);
       await process_.stop(signal);
-      said.push(process_.said());
+      earlier.push(process_.output());
       await during();
       process_ = run();
-      front.to(new URL(await process_.ready).origin);
+      front.forwardTo(new URL(await process_.ready).origin);
     },
     async stop() {
       await process_.stop();
@@ -154,12 +154,12 @@ export async function gateway({ config, script = { rules: [] }, model: name = 'g
       if (own) rmSync(home, { recursive: true, force: true });
     },
   };
-  if (tools.length > 0) await g.has(...tools);
+  if (tools.length > 0) await g.waitForTools(...tools);
   return g;
 }
 
-/** relay passes bytes on to wherever a gateway is now, and hangs up while there is none. */
-async function relay() {
+/** startProxy forwards connections to the gateway's current address, and closes them while there is none. */
+async function startProxy() {
   const sockets = new Set();
   let target = null;
   const server = createServer((near) => {
@@ -174,7 +174,7 @@ async function relay() {
   await new Promise((done) => server.listen(0, '127.0.0.1', done));
   return {
     url: `http://127.0.0.1:${server.address().port}`,
-    to: (url) => (target = url && new URL(url)),
+    forwardTo: (url) => (target = url && new URL(url)),
     stop: () => new Promise((done) => {
       server.close(done);
       for (const s of sockets) s.destroy();
@@ -183,11 +183,11 @@ async function relay() {
 }
 
 /**
- * browser starts Chromium; it reaches nothing but this machine. Tests of frames that
+ * launchBrowser starts Chromium; it reaches nothing but this machine. Tests of frames that
  * must be isolated need the ordinary one, others the one without windows, which
  * takes a third of the CPU.
  */
-export async function browser({ isolated = false } = {}) {
+export async function launchBrowser({ isolated = false } = {}) {
   const { CHROMIUM = '/usr/bin/chromium', CHROMIUM_HEADLESS = CHROMIUM } = process.env;
   return chromium.launch({
     executablePath: isolated ? CHROMIUM : CHROMIUM_HEADLESS,
@@ -196,11 +196,11 @@ export async function browser({ isolated = false } = {}) {
 }
 
 /**
- * open opens a page and keeps what must not happen on it: violations of the
+ * openPage opens a page and records what must not happen on it: violations of the
  * policy, uncaught errors, requests to other hosts. The page is opened with the
  * gateway's token, as junctor open does, unless token is false.
  */
-async function open(chrome, url, options = {}) {
+async function openPage(chrome, url, options = {}) {
   const { path = '/', prepare, token = true, expected, ...rest } = options;
   const context = await chrome.newContext({ viewport: { width: 1280, height: 820 }, reducedMotion: 'reduce', ...rest });
   context.setDefaultTimeout(timeout);
@@ -230,12 +230,12 @@ async function open(chrome, url, options = {}) {
 }
 
 /**
- * use opens a page of a gateway and uses it, and asserts what must never
+ * usePage opens a page of a gateway and uses it, and asserts what must never
  * happen there, except what is expected. A test that fails leaves pictures of all its pages, their
  * console and the gateway's log in a folder.
  */
-async function use(t, chrome, g, options, f) {
-  const opened = await open(chrome, g.url, options);
+async function usePage(t, chrome, g, options, f) {
+  const opened = await openPage(chrome, g.url, options);
   try {
     await f(opened.page, opened.context);
     assert.deepEqual(opened.wrong.filter((w) => !options.expected?.test(w)), []);
@@ -244,7 +244,7 @@ async function use(t, chrome, g, options, f) {
     mkdirSync(folder, { recursive: true });
     for (const [i, page] of opened.context.pages().entries()) await page.screenshot({ path: join(folder, `page-${i + 1}.png`), timeout: 10_000 }).catch(() => {});
     writeFileSync(join(folder, 'console.txt'), `at ${opened.page.url()}\n${opened.console.join('\n')}\n`);
-    writeFileSync(join(folder, 'gateway.log'), g.said());
+    writeFileSync(join(folder, 'gateway.log'), g.output());
     e.message += `\nscreenshots, the console and the gateway's log: ${folder}`;
     throw e;
   } finally {
@@ -252,32 +252,32 @@ async function use(t, chrome, g, options, f) {
   }
 }
 
-/** holding makes tests of one gateway: each opens a page at a path and uses it. */
-export const holding = (rig) => (path, f, options) => (t) => {
-  const { chrome, g } = rig();
-  return use(t, chrome, g, { path, ...options }, f);
+/** pageTests makes tests of one gateway: each opens a page at a path and uses it. */
+export const pageTests = (fixture) => (path, f, options) => (t) => {
+  const { chrome, g } = fixture();
+  return usePage(t, chrome, g, { path, ...options }, f);
 };
 
-/** alone makes a test with a gateway of its own, which f gets too. */
-export const alone = (rig, options, path, f, pageOptions) => async (t) => {
+/** withOwnGateway makes a test with a gateway of its own, which is passed to f. */
+export const withOwnGateway = (fixture, options, path, f, pageOptions) => async (t) => {
   const own = await gateway(options);
   try {
-    if (options.restarts) await own.behind();
-    await use(t, rig().chrome, own, { path, ...pageOptions }, (page, context) => f(page, own, context));
+    if (options.restarts) await own.addProxy();
+    await usePage(t, fixture().chrome, own, { path, ...pageOptions }, (page, context) => f(page, own, context));
   } finally {
     await own.stop();
   }
 };
 
-/** say types a message and sends it. */
-export async function say(page, text) {
+/** sendMessage types a message and sends it. */
+export async function sendMessage(page, text) {
   const box = page.getByRole('textbox', { name: 'Message' });
   await box.fill(text);
   await box.press('Enter');
 }
 
-/** settled waits until no reply is under way. */
-export const settled = (page) => page.getByRole('button', { name: 'Send', exact: true }).waitFor();
+/** replyFinished waits until no reply is in progress. */
+export const replyFinished = (page) => page.getByRole('button', { name: 'Send', exact: true }).waitFor();
 
 /** The rules of axe that depend on the theme. */
 export const colorRules = ['color-contrast', 'link-in-text-block'];
@@ -296,12 +296,12 @@ export async function violations(page, rules) {
     .map((v) => `${v.id} (${v.impact}): ${v.help}\n  ${v.nodes.slice(0, 4).map((n) => n.target.join(' ') + ' ' + n.failureSummary?.split('\n').slice(1, 2)).join('\n  ')}`);
 }
 
-/** shot takes a picture when somebody wants to look at it. */
-export async function shot(page, name) {
+/** screenshot takes one where SHOTS names a folder for them. */
+export async function screenshot(page, name) {
   if (!process.env.SHOTS) return;
   mkdirSync(process.env.SHOTS, { recursive: true });
   await page.screenshot({ path: join(process.env.SHOTS, name + '.png') });
 }
 
-/** fits waits until the page cannot be scrolled sideways: it must not be, once it is laid out. */
-export const fits = (page, name) => until(() => page.evaluate(() => document.documentElement.scrollWidth <= document.documentElement.clientWidth), `${name} scrolls sideways`);
+/** waitForNoOverflow waits until the page is no wider than its viewport. */
+export const waitForNoOverflow = (page, name) => waitUntil(() => page.evaluate(() => document.documentElement.scrollWidth <= document.documentElement.clientWidth), `${name} scrolls sideways`);
