@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"junctor/internal/mcp"
@@ -72,6 +73,17 @@ type sessionRecord struct {
 	Level        string          `json:"level,omitempty"`
 	URIs         []string        `json:"uris,omitempty"`
 	Reader       string          `json:"reader,omitempty"` // the process at which its own stream is read
+}
+
+// clusterState is what this process knows of the record of a session. Session.mu
+// guards it.
+type clusterState struct {
+	reader  string     // the process where the session's own stream is read
+	shared  bool       // there is a record: the other processes know of the session
+	written time.Time  // when the record was last written
+	dirty   bool       // the session has changed since
+	checked time.Time  // when the record was last known to exist
+	writing sync.Mutex // held while the record is written, so that the newest is written last
 }
 
 // clusterMessage is a message between processes about a session.
@@ -157,7 +169,7 @@ func (s *Server) record(session *Session) []byte {
 	session.mu.Lock()
 	r := sessionRecord{
 		View: s.opts.View, Protocol: session.protocol, Caller: session.caller.View(), Client: session.client,
-		Capabilities: session.capabilities, Level: session.level, Reader: session.reader,
+		Capabilities: session.capabilities, Level: session.level, Reader: session.cluster.reader,
 	}
 	for uri := range session.uris {
 		r.URIs = append(r.URIs, uri)
@@ -185,7 +197,7 @@ func (s *Server) share(ctx context.Context, session *Session) *mcp.Error {
 		s.log.WarnContext(ctx, "session served by this process alone", "err", err)
 	}
 	session.mu.Lock()
-	session.shared, session.kept, session.checked = err == nil, time.Now(), time.Now()
+	session.cluster.shared, session.cluster.written, session.cluster.checked = err == nil, time.Now(), time.Now()
 	session.mu.Unlock()
 	return nil
 }
@@ -206,7 +218,7 @@ func (s *Server) adopt(ctx context.Context, id string, caller tool.Caller) (*Ses
 	}
 	session := &Session{
 		caller: caller, protocol: r.Protocol, client: r.Client, capabilities: r.Capabilities,
-		shared: true, kept: time.Now(), checked: time.Now(),
+		cluster: clusterState{shared: true, written: time.Now(), checked: time.Now()},
 	}
 	session.follow(r)
 	if other := s.openAs(session, id); other != nil {
@@ -221,10 +233,10 @@ var errBusy = errors.New("too many sessions")
 func (s *Session) follow(r sessionRecord) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.dirty {
+	if s.cluster.dirty {
 		return // what is known here is newer
 	}
-	s.level, s.reader, s.uris = r.Level, r.Reader, nil
+	s.level, s.cluster.reader, s.uris = r.Level, r.Reader, nil
 	for _, uri := range r.URIs[:min(len(r.URIs), maxURIs)] {
 		if s.uris == nil {
 			s.uris = make(map[string]struct{}, len(r.URIs))
@@ -240,9 +252,9 @@ func (s *Server) touch(session *Session) {
 	}
 	now := time.Now()
 	session.mu.Lock()
-	due := now.Sub(session.checked) > recheck
+	due := now.Sub(session.cluster.checked) > recheck
 	if due {
-		session.checked = now
+		session.cluster.checked = now
 	}
 	session.mu.Unlock()
 	if due {
@@ -255,12 +267,12 @@ func (s *Server) touch(session *Session) {
 func (s *Server) refreshRecord(session *Session, now time.Time) {
 	ctx, cancel := context.WithTimeout(session.ctx, clusterTimeout)
 	defer cancel()
-	session.keeping.Lock()
-	defer session.keeping.Unlock()
+	session.cluster.writing.Lock()
+	defer session.cluster.writing.Unlock()
 	session.mu.Lock()
-	shared := session.shared
-	write := !shared || session.dirty || now.Sub(session.kept) > s.opts.SessionIdle/4
-	session.dirty = false
+	shared := session.cluster.shared
+	write := !shared || session.cluster.dirty || now.Sub(session.cluster.written) > s.opts.SessionIdle/4
+	session.cluster.dirty = false
 	session.mu.Unlock()
 	var err error
 	if !write {
@@ -276,9 +288,9 @@ func (s *Server) refreshRecord(session *Session, now time.Time) {
 		err = s.opts.Cluster.PutSession(ctx, session.id, data, 2*s.opts.SessionIdle, !shared)
 		session.mu.Lock()
 		if err == nil {
-			session.shared, session.kept = true, now
+			session.cluster.shared, session.cluster.written = true, now
 		} else {
-			session.dirty = true
+			session.cluster.dirty = true
 		}
 		session.mu.Unlock()
 	}
@@ -304,7 +316,7 @@ func (s *Server) publishChange(session *Session, method string, params json.RawM
 // rewrite writes the session down again, in the background.
 func (s *Server) rewrite(session *Session) {
 	session.mu.Lock()
-	session.dirty = true
+	session.cluster.dirty = true
 	session.mu.Unlock()
 	go s.refreshRecord(session, time.Now())
 }
@@ -315,21 +327,20 @@ func (s *Server) readHere(session *Session) {
 	if s.opts.Cluster == nil || session.id == "" {
 		return
 	}
-	me := s.opts.Cluster.ID()
-	session.mu.Lock()
-	was := session.reader
-	session.reader = me
-	session.mu.Unlock()
-	if was != me {
+	if session.readAt(s.opts.Cluster.ID()) {
 		s.publish("", clusterMessage{Session: session.id, What: clusterReader})
 		s.rewrite(session)
 	}
 }
 
-func (s *Session) readAt(node string) {
+// readAt sets the process where the session's own stream is read, and reports
+// whether that was another one.
+func (s *Session) readAt(node string) (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.reader = node
+	changed = s.cluster.reader != node
+	s.cluster.reader = node
+	return changed
 }
 
 // ownElsewhere sends a message for the session's own stream to the process
@@ -337,7 +348,7 @@ func (s *Session) readAt(node string) {
 // them itself.
 func (s *Server) ownElsewhere(session *Session, m *mcp.Message) bool {
 	session.mu.Lock()
-	reader := session.reader
+	reader := session.cluster.reader
 	session.mu.Unlock()
 	if reader == "" || reader == s.opts.Cluster.ID() {
 		return false
@@ -348,8 +359,8 @@ func (s *Server) ownElsewhere(session *Session, m *mcp.Message) bool {
 	return true
 }
 
-// questionID names a question to the caller, so that its answer finds back
-// from any process.
+// questionID returns the id of a question to the caller. It names this process,
+// so that any process can send the answer to it.
 func (s *Server) questionID(n int64) mcp.ID {
 	name := "junctor-"
 	if c := s.opts.Cluster; c != nil {
@@ -371,7 +382,7 @@ func (s *Server) answerElsewhere(session *Session, m *mcp.Message) {
 	s.publish(parts[1], clusterMessage{Session: session.id, What: clusterAnswer, Message: mcp.AppendMessage(nil, m)})
 }
 
-// endEverywhere ends a session at its caller's wish.
+// endEverywhere ends a session on all processes, at its caller's request.
 func (s *Server) endEverywhere(ctx context.Context, session *Session) error {
 	if s.opts.Cluster != nil {
 		if err := s.opts.Cluster.DropSession(ctx, session.id); err != nil {

@@ -145,24 +145,24 @@ var lostCall = &mcp.Error{Code: mcp.CodeInvalidParams, Message: "the call that r
 // resumeAt sends a retry to the process where its call is parked, and passes
 // on what that one answers.
 func (s *Server) resumeAt(life context.Context, node string, req *Request, state string, out outlet) {
-	fail := func() { out.answer(&mcp.Message{ID: req.ID, Error: lostCall}) }
-	first, err := json.Marshal(parkedRetry{string(req.ID), req.Method, req.Params, req.Protocol, req.Client, req.Caller, state})
+	m, err := s.forwardRetry(life, node, parkedRetry{string(req.ID), req.Method, req.Params, req.Protocol, req.Client, req.Caller, state}, out)
 	if err != nil {
-		fail()
-		return
+		m = mcp.Message{ID: req.ID, Error: lostCall}
+	}
+	out.answer(&m)
+}
+
+func (s *Server) forwardRetry(life context.Context, node string, r parkedRetry, out outlet) (mcp.Message, error) {
+	first, err := json.Marshal(r)
+	if err != nil {
+		return mcp.Message{}, err
 	}
 	l, err := s.opts.Cluster.Dial(life, node, s.parkedKind(), first)
 	if err != nil {
-		fail()
-		return
+		return mcp.Message{}, err
 	}
 	defer l.Close()
-	m, err := ReceiveResponse(life, l, s.opts.Limits, out.put)
-	if err != nil {
-		fail()
-		return
-	}
-	out.answer(&m)
+	return ReceiveResponse(life, l, s.opts.Limits, out.put)
 }
 
 // ReceiveResponse receives messages until the response of a request; each gets

@@ -42,14 +42,8 @@ type Session struct {
 	credential tool.Credential // with which the session was last used over HTTP; nil when it needs none
 	unbind     func()          // stops waiting for its end
 
-	// In a cluster.
 	elsewhere func(*mcp.Message) bool // takes what is for the own stream when that is read in another process
-	reader    string                  // the process where it is
-	shared    bool                    // the other processes know of the session
-	kept      time.Time               // when it was last written down
-	dirty     bool                    // it has changed since
-	checked   time.Time               // when it was last known to be there
-	keeping   sync.Mutex              // held while it is written down: the newest is written last
+	cluster   clusterState
 }
 
 // ID returns the id of a session over HTTP, "" on a byte stream.
