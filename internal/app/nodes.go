@@ -55,13 +55,10 @@ func (a *App) upstreamSingletons() upstream.Singletons {
 	return a.nodeSingletons
 }
 
-// budgets shares rate limits with other nodes; nil for a gateway that is
-// alone.
+// budgets shares rate limits with other nodes; nil for a store that has none.
 func (a *App) budgets() executor.Budgets {
-	if a.nodes == nil {
-		return nil
-	}
-	return a.store
+	shared, _ := a.store.(executor.Budgets)
+	return shared
 }
 
 // lostEvery is how often dropped records are counted.

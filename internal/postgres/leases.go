@@ -39,7 +39,10 @@ RETURNING owner, greatest(until - clock_timestamp(), interval '0'), token`, name
 	return l, held, nil
 }
 
-// TakeBudget implements store.Budgets.
+// TakeBudget takes up to want calls from the budget of that name, which holds
+// rate.Calls at most and fills evenly over rate.Per by the database's clock, so
+// that several nodes keep one rate limit. It returns how many it got and, when
+// there were none, how long to wait for the next.
 func (s *Store) TakeBudget(ctx context.Context, name string, rate tool.Rate, want int) (got int, wait time.Duration, err error) {
 	if rate.Calls <= 0 || rate.Per <= 0 || want <= 0 {
 		return 0, 0, nil

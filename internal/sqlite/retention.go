@@ -7,7 +7,7 @@ import (
 
 const (
 	sweepChunk     = 32               // blocks deleted in one commit: others must not wait for it
-	leaseRest      = 24 * time.Hour   // how long a free lease and an unused budget are remembered
+	leaseRest      = 24 * time.Hour   // how long a free lease is remembered
 	nodeMessageTTL = 10 * time.Minute // and for a message that is not received
 )
 
@@ -71,10 +71,8 @@ func (s *Store) forgetExpired(ctx context.Context) error {
 	if _, err := s.forget(ctx, "DELETE FROM vals WHERE expires <> 0 AND expires <= ?", now); err != nil {
 		return err
 	}
-	for _, query := range []string{"DELETE FROM leases WHERE until < ?", "DELETE FROM budgets WHERE at < ?"} {
-		if _, err := s.forget(ctx, query, now-leaseRest.Microseconds()); err != nil {
-			return err
-		}
+	if _, err := s.forget(ctx, "DELETE FROM leases WHERE until < ?", now-leaseRest.Microseconds()); err != nil {
+		return err
 	}
 	_, err := s.forget(ctx, "DELETE FROM mail WHERE at < ?", now-nodeMessageTTL.Microseconds())
 	return err

@@ -44,7 +44,6 @@ type Store interface {
 	Values
 	Sessions
 	Leases
-	Budgets
 	NodeMessages
 	Changes
 	Importer

@@ -56,8 +56,6 @@ func Run(t *testing.T, fresh func(t testing.TB) Opener) {
 		{"events", events},
 		{"leases", leases},
 		{"lease races", leaseRaces},
-		{"budgets", budgets},
-		{"budget races", budgetRaces},
 		{"node messages", nodeMessages},
 		{"order of node messages", nodeMessageOrder},
 		{"import", importing},
