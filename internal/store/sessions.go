@@ -82,10 +82,6 @@ type Sessions interface {
 	// error when there is none.
 	DeleteSession(ctx context.Context, id string) error
 
-	// DeleteSessionsBefore removes the sessions last updated before t and
-	// returns how many there were.
-	DeleteSessionsBefore(ctx context.Context, t time.Time) (int, error)
-
 	// AppendMessages adds messages to a session's history, all or none;
 	// ErrNotFound without the session, ErrConflict when a number is taken.
 	AppendMessages(ctx context.Context, session string, msgs ...Message) error

@@ -30,9 +30,6 @@ type Catalogues interface {
 
 	// Catalogues returns all catalogues, by server name.
 	Catalogues(ctx context.Context) ([]Catalogue, error)
-
-	// DeleteCatalogue forgets one; it is no error when there is none.
-	DeleteCatalogue(ctx context.Context, server string) error
 }
 
 // Fingerprint is the history of one tool's definition. The first definition

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"time"
 
 	"junctor/internal/store"
 )
@@ -110,18 +109,6 @@ WHERE id = ?1 AND version = ?2`, id, s.version, next.Owner, next.Title, next.Mod
 func (r Records) DeleteSession(ctx context.Context, id string) error {
 	_, err := r.exec(ctx, Op{"delete session " + id, Repeat}, "DELETE FROM sessions WHERE id = ?1", id)
 	return r.announced(store.TopicSession(id), err)
-}
-
-// DeleteSessionsBefore implements store.Sessions, a few at a time: calls must
-// not wait for it.
-func (r Records) DeleteSessionsBefore(ctx context.Context, t time.Time) (int, error) {
-	for total := 0; ; {
-		n, err := r.exec(ctx, Op{"delete old sessions", Repeat}, "DELETE FROM sessions WHERE id IN (SELECT id FROM sessions WHERE updated < ?1 ORDER BY updated LIMIT 50)", t)
-		total += int(n)
-		if err != nil || n == 0 {
-			return total, err
-		}
-	}
 }
 
 // AppendMessages implements store.Sessions.

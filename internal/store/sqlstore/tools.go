@@ -33,12 +33,6 @@ func (r Records) Catalogues(ctx context.Context) ([]store.Catalogue, error) {
 	return catalogues.list(ctx, r.db, "read the tools last seen", " ORDER BY server {bytes}")
 }
 
-// DeleteCatalogue implements store.Catalogues.
-func (r Records) DeleteCatalogue(ctx context.Context, server string) error {
-	_, err := r.exec(ctx, Op{"delete the tools of " + server, Repeat}, "DELETE FROM catalogues WHERE server = ?1", server)
-	return r.announced(store.TopicCatalogues, err)
-}
-
 var fingerprints = table[store.Fingerprint]{
 	"fingerprints", "server, tool, first, first_seen, current, current_seen, approved, approved_at, approved_by, definition",
 	func(f *store.Fingerprint) []any {
