@@ -154,7 +154,7 @@ type backlog struct {
 	lost  atomic.Int64
 }
 
-// keep holds on to a record, and reports whether it is the first for which
+// keep adds a record, and reports whether it is the first for which
 // there is no room. The caller holds mu.
 func (b *backlog) keep(c store.Call) (full bool) {
 	if len(b.calls) < maxBacklog {

@@ -84,7 +84,7 @@ func (s *Store) lose(err error, then time.Time) {
 
 // probe looks for the database until it answers, then writes what was kept
 // for it. The first look is at once: the query that failed may have been slow
-// on its own account.
+// for a reason of its own.
 func (s *Store) probe() {
 	for s.ctx.Err() == nil {
 		begun := time.Now()

@@ -119,15 +119,15 @@ func (s *Store) notify(payload string) {
 func (s *Store) listen(ctx context.Context) {
 	quiet := false
 	for ctx.Err() == nil {
-		heard, err := s.listenOnce(ctx)
+		listening, err := s.listenOnce(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		if heard {
+		if listening {
 			quiet = false
 		}
 		if !quiet { // once, not every second of a long absence
-			s.log.WarnContext(ctx, "not hearing of changes on other nodes; looking every few seconds instead", "err", explain("listen for changes", err))
+			s.log.WarnContext(ctx, "no announcements of changes on other nodes; polling every few seconds instead", "err", explain("listen for changes", err))
 			quiet = true
 		}
 		select {
@@ -139,7 +139,7 @@ func (s *Store) listen(ctx context.Context) {
 
 // listenOnce listens on a separate connection until it breaks, and reports
 // whether it worked at all.
-func (s *Store) listenOnce(ctx context.Context) (heard bool, err error) {
+func (s *Store) listenOnce(ctx context.Context) (listening bool, err error) {
 	cfg := s.pool.Config().ConnConfig
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {

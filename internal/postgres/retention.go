@@ -82,7 +82,8 @@ func (s *Store) makeDays(ctx context.Context, days []time.Time) error {
 	return nil
 }
 
-// retrying runs a change of the tables that gives way to the calls.
+// retrying runs a change of the tables with a short lock timeout, so that calls
+// do not wait for it.
 func (s *Store) retrying(ctx context.Context, statement string) error {
 	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout = '"+lockWait+"'"); err != nil {

@@ -144,7 +144,7 @@ func prepareFile(path string) (fresh bool, err error) {
 		}
 		f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 		if errors.Is(err, fs.ErrExist) {
-			return false, nil // a neighbour was faster
+			return false, nil // another process was faster
 		}
 		if err != nil {
 			return false, err
@@ -194,8 +194,8 @@ func (s *Store) Close() error {
 	return errors.Join(s.journal.close(), s.owners.close(), s.write.close(), s.read.Close())
 }
 
-// Announce wakes the watchers of this process. Other processes need no word:
-// they see that the file changed.
+// Announce wakes the watchers of this process. Other processes
+// see that the file changed.
 func (s *Store) Announce(topic string) { s.Wake(topic) }
 
 // Run moves the records of calls into blocks, forgets what is too old or

@@ -84,7 +84,7 @@ func Tail(ctx context.Context, s Log, q CallQuery) iter.Seq2[Call, error] {
 			case <-ctx.Done():
 				return
 			}
-			// More may come at once. To read after each would be dear.
+			// More may come at once: read them together.
 			select {
 			case <-time.After(tailPause):
 			case <-ctx.Done():

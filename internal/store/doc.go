@@ -17,8 +17,8 @@ import (
 	"junctor/internal/tool"
 )
 
-// The failures that callers tell apart with errors.Is. Anything else is a
-// trouble of the engine, with a message that says what to do.
+// The failures that callers tell apart with errors.Is. Anything else is an
+// error of the engine, with a message that says what to do.
 var (
 	// ErrNotFound means that there is no such record.
 	ErrNotFound = errors.New("not in the store")
@@ -50,7 +50,7 @@ type Store interface {
 
 	// Run does the engine's background work (retention, changes made by
 	// other processes) until ctx is done. The store works without it, but
-	// forgets nothing and hears of no one else.
+	// deletes nothing and does not see what other processes change.
 	Run(ctx context.Context) error
 
 	// Close waits for what is being written and frees the database.

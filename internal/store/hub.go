@@ -6,7 +6,7 @@ import (
 )
 
 // Hub fans announcements out to the watchers of this process. The zero Hub is
-// ready. Engines embed it and add what neighbours announce.
+// ready. Engines embed it and add what other processes announce.
 type Hub struct {
 	mu       sync.Mutex
 	watchers map[string]map[chan struct{}]struct{}

@@ -18,7 +18,7 @@ import (
 // KeySize is the length of a sealing key in bytes.
 const KeySize = 32
 
-// ErrSealed means that a secret cannot be opened with the keys at hand.
+// ErrSealed means that a secret cannot be opened with the keys of this Sealer.
 var ErrSealed = errors.New("the secret was sealed with another key, or was altered")
 
 // Sealer encrypts what the store must not see, with AES-256-GCM. A sealed
