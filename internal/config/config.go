@@ -29,7 +29,7 @@ import (
 // defaults, joined and checked.
 //
 // The tag apply says when a changed setting takes effect: live, in the running
-// gateway, or restart, with its next start. It holds for everything below a
+// gateway, or restart, with its next start. It applies to everything below a
 // field that has no tag of its own.
 type Config struct {
 	// The MCP servers, by name.

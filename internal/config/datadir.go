@@ -6,8 +6,7 @@ import (
 	"path/filepath"
 )
 
-// DataDir is the folder for what a program keeps, by the custom of each
-// system.
+// DataDir is the folder for a program's data, where each system has it.
 func DataDir(goos string, lookup func(string) (string, bool), home string) string {
 	if dir, ok := lookup("XDG_DATA_HOME"); ok && filepath.IsAbs(dir) {
 		return filepath.Join(dir, "junctor")

@@ -94,7 +94,7 @@ func (o Options) editPlace() Place {
 // Apply makes the edits in the file that Load would read, or in a new one in
 // the user's folder when there is none, and returns the file's path. Edits
 // that would bring new problems are refused as an *Error and nothing is
-// written; old problems do not stand in the way of mending them. A file that
+// written; problems that the file had before do not matter. A file that
 // was found and not named must be trusted, and stays so with its new content.
 func Apply(o Options, edits ...Edit) (string, error) {
 	place := o.editPlace()

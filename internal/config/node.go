@@ -21,7 +21,7 @@ const (
 )
 
 // node is a value of the file with its place. The loader moves nodes about
-// while it settles the shapes; a node keeps the path and the place that the
+// while it normalizes the shapes; a node keeps the path and the place that the
 // user knows.
 type node struct {
 	kind    kind

@@ -58,7 +58,7 @@ func (e *Error) OfFlags() bool {
 	return !slices.ContainsFunc(e.Problems, func(p Problem) bool { return !strings.HasPrefix(p.Key, "--") })
 }
 
-// maxProblems bounds what a hopeless file can make us say.
+// maxProblems bounds the problems that are reported of one file.
 const maxProblems = 100
 
 // sorted puts problems into the order of the file and drops repetitions.

@@ -26,7 +26,7 @@ func LooksSecret(name, value string) bool {
 }
 
 // isSecret reports whether the value of a setting or a variable is masked
-// wherever it appears. A wrong guess tears holes into every record, so that
+// wherever it appears. A wrong guess masks ordinary text in every record, so that
 // more must speak for it than in LooksSecret.
 func isSecret(name, value string) bool {
 	var r telemetry.Redactor

@@ -19,7 +19,7 @@ import (
 	"junctor/internal/rawjson"
 )
 
-// maxFile bounds the configuration file. The largest seen in the wild have a
+// maxFile bounds the configuration file. The largest known have a
 // few hundred kilobytes.
 const maxFile = 4 << 20
 

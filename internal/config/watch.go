@@ -29,7 +29,7 @@ const (
 	lookAnyway = 15 * time.Second
 )
 
-// Watch tells deliver about every change of the configuration until ctx is
+// Watch calls deliver for every change of the configuration until ctx is
 // done: of the file, of .env beside it, of the env files that it names, and
 // of the file's appearance when there was none. It follows editors that
 // replace the file and symbolic links that are switched to another folder.
@@ -73,7 +73,7 @@ func (w *watcher) run(ctx context.Context, deliver func(Update)) error {
 	defer quiet.Stop()
 	tick := time.NewTicker(lookAnyway)
 	defer tick.Stop()
-	var since time.Time // when the present unrest began
+	var since time.Time // when the current changes began
 	for {
 		select {
 		case <-ctx.Done():

@@ -85,7 +85,11 @@ func (c *Control) call(w http.ResponseWriter, r *http.Request) error {
 	}
 	stream, ctx := httpstream.New(r.Context(), w, format)
 	defer stream.End()
-	send := func(a CallAnswer) { stream.Send("message", rawjson.MarshalOrNull(a)) }
+	send := func(a CallAnswer) {
+		if b, err := rawjson.Marshal(a); err == nil {
+			stream.Send("message", b)
+		}
+	}
 	call.Exchange.Notify = func(method string, params json.RawMessage) {
 		send(CallAnswer{Type: "notification", Method: method, Params: params})
 	}

@@ -28,8 +28,8 @@ type dialect struct {
 	oneType bool
 	// upper: type names are in upper case.
 	upper bool
-	// lonelyAnyOf: a schema with anyOf must not have other keywords.
-	lonelyAnyOf bool
+	// anyOfAlone: a schema with anyOf must not have other keywords.
+	anyOfAlone bool
 	// stringEnums: only non-empty strings can be enumerated.
 	stringEnums bool
 	// textMaps: objects without declared properties are refused; they are sent

@@ -1,4 +1,4 @@
-// Package provider speaks each model provider's tool-calling dialect: MCP
+// Package provider translates to and from each model provider's format: MCP
 // tools as the provider's declarations, the provider's calls as MCP calls,
 // and MCP results as what the provider wants back.
 //
@@ -9,6 +9,6 @@
 // fit the declaration fit the tool's own schema once repaired ([Tools.Restore]),
 // wherever no warning says otherwise.
 //
-// The package calls no provider and no tool. One file per provider holds all
-// that is particular to it: its shapes and the [dialect] of its schemas.
+// The package calls no provider and no tool. The [format] of each provider holds
+// all that is particular to it: its shapes and the [dialect] of its schemas.
 package provider

@@ -22,7 +22,7 @@ var geminiOpenAPI = &dialect{
 	formats:     wordSet("date-time"),
 	oneType:     true,
 	upper:       true,
-	lonelyAnyOf: true,
+	anyOfAlone:  true,
 	stringEnums: true,
 	textMaps:    true,
 	ordering:    true,

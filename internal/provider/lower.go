@@ -156,7 +156,7 @@ func (w *writing) write() {
 	if t == 0 && len(n.alts) == 0 && !w.testing {
 		t = n.implied()
 	}
-	if len(n.alts) > 0 && (w.d.lonelyAnyOf || len(n.alts) > 1 && !w.takes("allOf")) {
+	if len(n.alts) > 0 && (w.d.anyOfAlone || len(n.alts) > 1 && !w.takes("allOf")) {
 		w.distribute()
 		return
 	}

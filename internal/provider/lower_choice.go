@@ -86,7 +86,7 @@ func (w *writing) distribute() {
 			out = append(out, obj("type", "null"))
 		}
 		w.out.set("anyOf", out)
-		if !w.d.lonelyAnyOf {
+		if !w.d.anyOfAlone {
 			w.remarks()
 		}
 	}

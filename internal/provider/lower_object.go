@@ -98,7 +98,7 @@ func (w *writing) object() {
 // remark adds a note to a schema's description, or to that of its first branch
 // if anyOf must be alone.
 func (w *writing) remark(schema *object, note string) {
-	if list, ok := schema.vals["anyOf"].([]any); ok && w.d.lonelyAnyOf {
+	if list, ok := schema.vals["anyOf"].([]any); ok && w.d.anyOfAlone {
 		schema = list[0].(*object)
 	}
 	schema.set("description", strings.TrimSpace(schema.text("description")+" ("+note+")"))

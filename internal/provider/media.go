@@ -15,8 +15,8 @@ var imageTypes = words{"image/png": true, "image/jpeg": true, "image/gif": true,
 const maxImage = 5 << 20
 
 // media reads a block with data. A conversation in which one such block is
-// refused cannot go on, so what is nearly right is put right: base64 in other
-// clothes, and a type that the first bytes belie.
+// refused cannot go on, so small mistakes are corrected: other notations of
+// base64, and a type that the first bytes contradict.
 func media(kind PartKind, data, mimeType, uri string) Part {
 	p := Part{Kind: kind, Data: plainBase64(data), MIMEType: mimeType, Name: uri[strings.LastIndexByte(uri, '/')+1:]}
 	if seen := p.seenType(); p.Kind == Image && imageTypes[seen] {

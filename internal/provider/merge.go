@@ -21,10 +21,10 @@ func (d *document) flatten(n *node) *node {
 	if n.flat != nil {
 		return n.flat
 	}
-	if n.flatting {
+	if n.flattening {
 		return &node{missing: "a reference to itself"}
 	}
-	n.flatting = true
+	n.flattening = true
 	self := *n
 	self.parts, self.flat = nil, nil
 	merged := &self
@@ -37,7 +37,7 @@ func (d *document) flatten(n *node) *node {
 		merged = merge(merged, flat)
 	}
 	merged.closeUnevaluated()
-	n.flatting = false
+	n.flattening = false
 	n.flat = merged
 	return merged
 }
@@ -117,7 +117,7 @@ func merge(a, b *node) *node {
 	return &m
 }
 
-// mergeProps honours that additionalProperties speaks of the keys that its
+// mergeProps takes into account that additionalProperties is about the keys that its
 // own schema does not name: a key of b that a does not name must satisfy a's.
 func mergeProps(a, b *node) ([]property, *node) {
 	var props []property

@@ -82,7 +82,7 @@ type Names struct {
 }
 
 // NewNames makes the table of a set of tools. Should two tools have the same
-// hash, which takes intent, both get a longer one: neither can take over the
+// hash, which does not happen by chance, both get a longer one: neither can take over the
 // other's name.
 func NewNames(tools []tool.Name) *Names {
 	n := &Names{legal: make(map[tool.Name]string, len(tools)), tools: make(map[string]tool.Name, len(tools))}

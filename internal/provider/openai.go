@@ -22,12 +22,12 @@ var openaiSchema = &dialect{
 
 // openaiStrict is the subset of structured outputs.
 var openaiStrict = &dialect{
-	keywords:    wordSet("format pattern minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minItems maxItems"),
-	formats:     wordSet("date-time time date duration email hostname ipv4 ipv6 uuid"),
-	strict:      true,
-	textMaps:    true,
-	lonelyAnyOf: true,
-	depth:       9,
+	keywords:   wordSet("format pattern minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minItems maxItems"),
+	formats:    wordSet("date-time time date duration email hostname ipv4 ipv6 uuid"),
+	strict:     true,
+	textMaps:   true,
+	anyOfAlone: true,
+	depth:      9,
 }
 
 // openai is OpenAI's chat completions, which others speak too.

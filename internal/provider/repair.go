@@ -20,7 +20,7 @@ const maxRepairSteps = 50_000
 
 // Repair turns the arguments of a model's call into what the tool's schema asks
 // for, where there is no doubt: JSON inside a string, numbers and booleans
-// written as strings and the other way round, values of an enum that travelled
+// written as strings and the other way round, values of an enum that were sent
 // as text, property keys that were made legal, nulls in place of what is
 // optional. Arguments that fit already come back byte for byte. It does not
 // validate; it fails only for arguments that are no object at all.

@@ -151,8 +151,8 @@ type node struct {
 	label   string  // the name of this schema in references
 	cut     bool    // not parsed further: the schema is too large
 
-	flat     *node // the result of flatten
-	flatting bool
+	flat       *node // the result of flatten
+	flattening bool
 }
 
 type property struct {

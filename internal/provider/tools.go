@@ -133,12 +133,12 @@ func NewTools(defs []tool.Definition, before *Tools) *Tools {
 	}
 	t.names = NewNames(names)
 	if before != nil {
-		t.takeOver(before)
+		t.reuse(before)
 	}
 	return t
 }
 
-func (t *Tools) takeOver(before *Tools) {
+func (t *Tools) reuse(before *Tools) {
 	before.mu.Lock()
 	defer before.mu.Unlock()
 	for _, v := range before.order {

@@ -10,8 +10,8 @@ import (
 )
 
 // eval reports whether v fits s. Without a report that wants more it stops at
-// the first violation. ev receives what was evaluated; it is nil when nobody
-// asks.
+// the first violation. ev receives what was evaluated; it is nil when that is
+// not needed.
 func (c *checker) eval(s *jsonschema.Schema, v any, out *report, ev *marks) bool {
 	c.spend(1)
 	if s.Bool != nil {

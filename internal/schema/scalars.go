@@ -100,7 +100,7 @@ func parseDecimal(n json.Number) (d decimal) {
 	return d
 }
 
-// rational returns the number for comparison, rounded where it is outlandish.
+// rational returns the number for comparison, rounded where it is out of range.
 func rational(n json.Number) *big.Rat {
 	d := parseDecimal(n)
 	if d.digits == "" {

@@ -196,7 +196,7 @@ func (p *planner) next(text string) *queryWord {
 	return w
 }
 
-// phrase adds a turn of phrase as one word that any of its meanings satisfies.
+// phrase adds an idiom as one word that any of its meanings satisfies.
 func (p *planner) phrase(ix *Index, s *snapshot, ph phrase) {
 	w := p.next(strings.Join(ph.words, " "))
 	w.cap = s.rarest

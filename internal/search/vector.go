@@ -7,7 +7,7 @@ import "math"
 // a = a0 + a1·2¹⁶ + a2·2³² + a3·2⁴⁸ and b the same in reverse order, the top
 // sixteen bits of a·b are a0·b0 + … + a3·b3. No lane can overflow into the
 // next, since 4·127² < 2¹⁶. Numbers are stored with 64 added; the dot product
-// of the stored numbers is put right with their sums.
+// of the stored numbers is corrected with their sums.
 const (
 	lanes  = 4
 	offset = 64
