@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -12,7 +13,8 @@ import (
 
 // init lets a benchmark take CPU profiles: each SIGUSR1 begins one in the
 // folder JUNCTOR_PROFILE, or ends the one that is being taken, whose file has
-// its name when it is whole. Released binaries are built without it.
+// its name when it is whole. Beside it are the allocations before and after,
+// for go tool pprof -base. Released binaries are built without it.
 func init() {
 	dir := os.Getenv("JUNCTOR_PROFILE")
 	if dir == "" {
@@ -26,6 +28,9 @@ func init() {
 			name := fmt.Sprintf("%s/%d-%d.pprof", dir, os.Getpid(), n)
 			f, err := os.Create(name + ".part")
 			if err == nil {
+				err = writeAllocs(name + ".allocs0")
+			}
+			if err == nil {
 				err = pprof.StartCPUProfile(f)
 			}
 			if err != nil {
@@ -35,9 +40,18 @@ func init() {
 			<-signals
 			pprof.StopCPUProfile()
 			f.Close()
-			if err := os.Rename(f.Name(), name); err != nil {
+			if err := errors.Join(writeAllocs(name+".allocs"), os.Rename(f.Name(), name)); err != nil {
 				fmt.Fprintln(os.Stderr, "profile:", err)
 			}
 		}
 	}()
+}
+
+// writeAllocs writes what was allocated since the start.
+func writeAllocs(name string) error {
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(pprof.Lookup("allocs").WriteTo(f, 0), f.Close())
 }

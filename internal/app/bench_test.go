@@ -6,20 +6,21 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"junctor/internal/config"
+	"junctor/internal/httpserver"
 	"junctor/internal/telemetry"
 	"junctor/internal/upstream/upstreamtest"
 )
 
-// BenchmarkCall takes a call through everything but the network of the face:
-// the executor with its record in the store, the log, and the wire to an HTTP
-// upstream in the same process.
-func BenchmarkCall(b *testing.B) {
+// openBench runs a gateway with one HTTP upstream, in the same process.
+func openBench(b *testing.B) *App {
 	far := upstreamtest.Listen(b, upstreamtest.Script{})
 	file := filepath.Join(b.TempDir(), "junctor.json")
 	if err := os.WriteFile(file, fmt.Appendf(nil, `{"mcpServers":{"far":{"url":%q,"proxy":true}}}`, far.URL), 0o600); err != nil {
@@ -43,7 +44,15 @@ func BenchmarkCall(b *testing.B) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- a.Run(ctx) }()
-	defer func() { cancel(); <-done; a.Close() }()
+	b.Cleanup(func() { cancel(); <-done; a.Close() })
+	return a
+}
+
+// BenchmarkCall takes a call through everything but the network of the face:
+// the executor with its record in the store, the log, and the wire to an HTTP
+// upstream in the same process.
+func BenchmarkCall(b *testing.B) {
+	a := openBench(b)
 	client := a.LocalClient()
 	call := func() {
 		res, err := client.Post("http://junctor/api/mcp/far/proxy", "application/json",
@@ -67,3 +76,39 @@ func BenchmarkCall(b *testing.B) {
 		}
 	})
 }
+
+// BenchmarkMCP is a call of the stateless era through every handler of a
+// listener, without the connection of its client. Its allocations include
+// those of the upstream.
+func BenchmarkMCP(b *testing.B) {
+	a := openBench(b)
+	gate, err := a.newGate(b.Context(), "127.0.0.1:80")
+	if err != nil {
+		b.Fatal(err)
+	}
+	handler := httpserver.New(a.handler(gate), a.log).Handler
+	const body = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"The quick brown fox jumps over the lazy dog."},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1"}}}}`
+	call := func() {
+		r := httptest.NewRequest(http.MethodPost, "http://127.0.0.1:80/mcp/far", strings.NewReader(body))
+		r.Header = http.Header{
+			"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"},
+			"Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {"tools/call"}, "Mcp-Name": {"echo"},
+		}
+		w := deadlineRecorder{httptest.NewRecorder()}
+		handler.ServeHTTP(w, r)
+		if w.Code != http.StatusOK {
+			b.Fatal(w.Code, w.Body)
+		}
+	}
+	call()
+	b.ReportAllocs()
+	for b.Loop() {
+		call()
+	}
+}
+
+// deadlineRecorder has deadlines, as the writer of a connection has.
+type deadlineRecorder struct{ *httptest.ResponseRecorder }
+
+func (deadlineRecorder) SetReadDeadline(time.Time) error  { return nil }
+func (deadlineRecorder) SetWriteDeadline(time.Time) error { return nil }

@@ -35,7 +35,7 @@ func (a *App) Serve(ctx context.Context, ln net.Listener) error {
 	a.page.Store(new(ln.Addr().String()))
 	cfg := a.config.Load()
 	a.setCallback(cfg)
-	server := httpserver.New(a.leaving(a.wrap(gate.Wrap(httpserver.WithClientIP(a.mount(gate))))), a.log)
+	server := httpserver.New(a.handler(gate), a.log)
 	if cfg.TLS.Enabled() {
 		if err := httpserver.UseTLS(server, cfg.TLS, a.log); err != nil {
 			_ = ln.Close()
@@ -113,6 +113,11 @@ func rejectedMCP(r *http.Request, status int, e *mcp.Error) {
 		kind = tool.ParseFailed
 	}
 	httperr.Rejected(r, status, &tool.Error{Kind: kind, Msg: e.Message})
+}
+
+// handler returns everything that a listener with the gate serves.
+func (a *App) handler(gate *auth.Gate) http.Handler {
+	return a.leaving(a.wrap(gate.Wrap(httpserver.WithClientIP(a.mount(gate)))))
 }
 
 // wrap is what every request passes, allowed or not.
