@@ -46,7 +46,7 @@ func (n *node) Append(context.Context, store.Call) error      { return nil }
 func (n *node) as(c tool.Caller) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			next.ServeHTTP(w, r.WithContext(tool.SetCaller(r.Context(), c)))
+			next.ServeHTTP(w, r.WithContext(tool.WithCaller(r.Context(), c)))
 		})
 	}
 }

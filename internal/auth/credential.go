@@ -26,11 +26,23 @@ type credential struct {
 	users []*credentialUser
 }
 
-// credentialUser is something that ends with its credential.
+// credentialUser is something that ends with its credential: a request, which
+// is cancelled, or something else, for which f is called.
 type credentialUser struct {
-	of *credential
-	f  func() // called in its own goroutine
-	at int    // index in of.users
+	identity identity // of a request
+	of       *credential
+	cancel   context.CancelCauseFunc
+	f        func()
+	at       int // index in of.users
+}
+
+// end is called in its own goroutine.
+func (u *credentialUser) end() {
+	if u.f != nil {
+		u.f()
+		return
+	}
+	u.cancel(tool.ErrCredentialEnded)
 }
 
 // credentials are those in use, by name.
@@ -47,20 +59,24 @@ func (c *credential) OnEnd(f func()) (stop func()) {
 		go f()
 		return func() {}
 	}
-	return c.add(f).leave
+	u := &credentialUser{f: f}
+	c.add(u)
+	return u.leave
 }
 
-// add registers f. c.mu is held.
-func (c *credential) add(f func()) *credentialUser {
-	u := &credentialUser{of: c, f: f, at: len(c.users)}
+// add registers u. c.mu is held.
+func (c *credential) add(u *credentialUser) {
+	u.of, u.at = c, len(c.users)
 	c.users = append(c.users, u)
-	return u
 }
 
-// leave ends the use of the credential, which is forgotten with its last user.
-// Further calls do nothing.
+// leave ends the use of the credential, if there is one. The credential is
+// forgotten with its last user. Further calls do nothing.
 func (u *credentialUser) leave() {
 	c := u.of
+	if c == nil {
+		return
+	}
 	c.all.mu.Lock()
 	defer c.all.mu.Unlock()
 	c.mu.Lock()
@@ -95,15 +111,16 @@ func (c *credential) end() {
 	defer c.mu.Unlock()
 	c.ended = true
 	for _, u := range c.users {
-		go u.f()
+		go u.end()
 	}
 	c.users = nil
 	c.drop()
 }
 
-// use registers f as a user of the identity's credential, which is made when it
+// use registers u as a user of its identity's credential, which is made when it
 // is the first. One that gave other rights ends first: the request is newer.
-func (a *credentials) use(id identity, f func()) (*credential, *credentialUser) {
+func (a *credentials) use(u *credentialUser) *credential {
+	id := &u.identity
 	name := cmp.Or(id.credential, openLoopback)
 	a.mu.Lock()
 	c := a.known[name]
@@ -126,7 +143,8 @@ func (a *credentials) use(id identity, f func()) (*credential, *credentialUser) 
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c, c.add(f)
+	c.add(u)
+	return c
 }
 
 // end ends the credential of that name, if it is in use.
@@ -172,16 +190,21 @@ func sameRights(a, b tool.Caller) bool {
 // from nil, which allows all.
 func sameGlobs(a, b []string) bool { return (a == nil) == (b == nil) && slices.Equal(a, b) }
 
-// bind gives the request a context that ends with its credential.
-func (a *credentials) bind(r *http.Request, id identity) (bound *http.Request, release func()) {
+// release ends a request's use of the credential and the request's context.
+func (u *credentialUser) release() {
+	u.leave()
+	u.cancel(nil)
+}
+
+// bind gives the request a context that ends with its credential. The use must
+// be released when the request has been served.
+func (a *credentials) bind(r *http.Request, id identity) (bound *http.Request, use *credentialUser) {
+	use = &credentialUser{identity: id}
 	ctx, cancel := tool.SetCancel(r.Context())
-	ctx = withIdentity(ctx, id)
-	if id.renew == nil {
-		return httperr.WithContext(r, ctx), func() { cancel(nil) }
+	use.cancel = cancel
+	ctx = withIdentity(ctx, &use.identity)
+	if id.renew != nil {
+		ctx = tool.SetCredential(ctx, a.use(use))
 	}
-	c, user := a.use(id, func() { cancel(tool.ErrCredentialEnded) })
-	return httperr.WithContext(r, tool.SetCredential(ctx, c)), func() {
-		user.leave()
-		cancel(nil)
-	}
+	return httperr.WithContext(r, ctx), use
 }

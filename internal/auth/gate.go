@@ -58,6 +58,7 @@ type Gate struct {
 	opts       Options
 	loopback   bool
 	localToken telemetry.Secret
+	local      identity // of callers of an open loopback listener
 	rules      atomic.Pointer[rules]
 	keys       *keyring
 	sessions   *sessions
@@ -86,6 +87,10 @@ func NewGate(o Options) *Gate {
 	if g.loopback {
 		g.localToken = o.LocalToken
 	}
+	// What changes the configuration can start programs. Any program of the
+	// machine can send any header, so it takes a credential.
+	g.local = identity{caller: tool.Local, renew: g.stillOpen}
+	g.local.caller.Admin = false
 	g.SetConfig(o.Config, o.Origins)
 	return g
 }
@@ -233,8 +238,8 @@ func (g *Gate) Wrap(next http.Handler) http.Handler {
 			g.reject(w, r, reason, err)
 			return
 		}
-		bound, release := g.inUse.bind(r, id)
-		defer release()
+		bound, use := g.inUse.bind(r, id)
+		defer use.release()
 		next.ServeHTTP(w, bound)
 	})
 }
@@ -274,11 +279,7 @@ func (g *Gate) identify(r *http.Request, from origin, forwarded bool) (id identi
 	anyone := identity{caller: anonymous}
 	open := g.rules.Load().open && !forwarded // what a proxy forwards is not of this machine
 	if open {
-		anyone.caller = tool.Local
-		// What changes the configuration can start programs. Any program of
-		// the machine can send any header, so it takes a credential.
-		anyone.caller.Admin = false
-		anyone.renew = g.stillOpen
+		anyone = g.local
 	}
 	public := g.public(r)
 	id, reason, err = g.presented(r, from, forwarded)
@@ -305,7 +306,7 @@ func (g *Gate) presented(r *http.Request, from origin, forwarded bool) (id ident
 	if from == otherPage { // sessions are for the gateway's own page
 		return identity{}, "", nil
 	}
-	if ticket := r.URL.Query().Get(TicketParameter); ticket != "" && isUpgrade(r) {
+	if ticket := ticketOf(r); ticket != "" {
 		name, err := g.sessions.redeem(r.Context(), ticket)
 		if err == nil {
 			id, err = g.bySession(r.Context(), name)
@@ -328,8 +329,12 @@ func (g *Gate) presented(r *http.Request, from origin, forwarded bool) (id ident
 	return id, "", nil
 }
 
-func isUpgrade(r *http.Request) bool {
-	return strings.EqualFold(r.Header.Get("Upgrade"), "websocket")
+// ticketOf returns the ticket with which a page opens a WebSocket, or "".
+func ticketOf(r *http.Request) string {
+	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+		return ""
+	}
+	return r.URL.Query().Get(TicketParameter)
 }
 
 func (g *Gate) isLocalToken(token string) bool {
@@ -339,7 +344,7 @@ func (g *Gate) isLocalToken(token string) bool {
 
 // bearer returns the credential that the request carries.
 func bearer(r *http.Request) string {
-	if key := r.Header.Get("X-API-Key"); key != "" {
+	if key := r.Header.Get("X-Api-Key"); key != "" {
 		return key
 	}
 	scheme, credential, _ := strings.Cut(r.Header.Get("Authorization"), " ")

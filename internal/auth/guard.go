@@ -113,11 +113,14 @@ func embedded(r *http.Request) bool {
 	return false
 }
 
+// varyOrigin is never changed.
+var varyOrigin = []string{"Origin"}
+
 // cors answers for the pages that the configuration allows. It reports
 // whether the request was a preflight and is done with.
 func (g *Gate) cors(w http.ResponseWriter, r *http.Request, from origin) (done bool) {
 	h := w.Header()
-	h.Add("Vary", "Origin")
+	h["Vary"] = varyOrigin
 	if from != otherPage {
 		return false
 	}

@@ -27,12 +27,15 @@ var anonymous = tool.Caller{ID: tool.AnonymousID, Name: tool.AnonymousID, Server
 
 type identityKey struct{}
 
-func withIdentity(ctx context.Context, id identity) context.Context {
-	return tool.SetValue(tool.SetCaller(ctx, id.caller), identityKey{}, id)
+func withIdentity(ctx context.Context, id *identity) context.Context {
+	return tool.SetValue(tool.SetCaller(ctx, &id.caller), identityKey{}, id)
 }
 
 func identityFrom(ctx context.Context) identity {
-	id, _ := ctx.Value(identityKey{}).(identity)
+	var id identity
+	if known, ok := ctx.Value(identityKey{}).(*identity); ok {
+		id = *known
+	}
 	id.caller = tool.CallerFrom(ctx) // which may have been narrowed since
 	return id
 }
@@ -47,7 +50,5 @@ func (g *Gate) stillOpen(context.Context) (identity, error) {
 	if !g.rules.Load().open {
 		return identity{}, &tool.Error{Kind: tool.Unauthenticated, Msg: "callers on this machine need a key now"}
 	}
-	id := identity{caller: tool.Local, renew: g.stillOpen}
-	id.caller.Admin = false
-	return id, nil
+	return g.local, nil
 }

@@ -50,7 +50,9 @@ func Wrap(log *slog.Logger, next http.Handler) http.Handler {
 		next.ServeHTTP(w, httperr.WithContext(r, telemetry.WithTraceOf(r.Context(), r.Header)))
 	}))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		identified.ServeHTTP(w, r.WithContext(tool.NewRequestContext(r.Context())))
+		ctx, cancel := tool.NewRequestContext(r.Context())
+		defer cancel(nil)
+		identified.ServeHTTP(w, r.WithContext(ctx))
 	})
 }
 
@@ -58,8 +60,9 @@ func Wrap(log *slog.Logger, next http.Handler) http.Handler {
 // past it fails with an [http.MaxBytesError].
 func LimitBody(most func() int64, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Body != nil && r.Body != http.NoBody {
-			r.Body = http.MaxBytesReader(w, r.Body, most())
+		// The server reads no more of a body than was announced.
+		if limit := most(); r.Body != nil && r.Body != http.NoBody && (r.ContentLength <= 0 || r.ContentLength > limit) {
+			r.Body = http.MaxBytesReader(w, r.Body, limit)
 		}
 		next.ServeHTTP(w, r)
 	})

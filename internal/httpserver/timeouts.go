@@ -18,33 +18,44 @@ var defaultTimeouts = timeouts{body: time.Minute, write: time.Minute}
 // response write, so that slow clients cannot hold connections.
 func (t timeouts) wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		control := http.NewResponseController(w)
-		if r.Body != nil && r.Body != http.NoBody {
+		both := &struct { // in one allocation
+			body   timedBody
+			writer timedWriter
+		}{writer: timedWriter{ResponseWriter: w, within: t.write}}
+		timed := &both.writer
+		timed.conn, _ = w.(deadlines)
+		if r.Body != nil && r.Body != http.NoBody && timed.conn != nil {
 			// The deadline must end with the body: after it the server reads
 			// from the connection to notice that the client has gone, and
 			// would take the deadline for that.
-			if control.SetReadDeadline(time.Now().Add(t.body)) == nil {
-				r.Body = &timedBody{ReadCloser: r.Body, control: control}
+			if timed.conn.SetReadDeadline(time.Now().Add(t.body)) == nil {
+				both.body = timedBody{ReadCloser: r.Body, conn: timed.conn}
+				r.Body = &both.body
 			}
 		}
-		timed := &timedWriter{ResponseWriter: w, control: control, within: t.write}
 		next.ServeHTTP(timed, r)
 		timed.extend() // for what the server has yet to send
 	})
 }
 
+// deadlines are those of the connection of a [http.ResponseWriter].
+type deadlines interface {
+	SetReadDeadline(time.Time) error
+	SetWriteDeadline(time.Time) error
+}
+
 // timedBody lifts the deadline when the body has been read.
 type timedBody struct {
 	io.ReadCloser
-	control *http.ResponseController
-	ended   bool
+	conn  deadlines
+	ended bool
 }
 
 func (b *timedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err == io.EOF && !b.ended {
 		b.ended = true
-		_ = b.control.SetReadDeadline(time.Time{}) // a line that is gone says so elsewhere
+		_ = b.conn.SetReadDeadline(time.Time{}) // a line that is gone says so elsewhere
 	}
 	return n, err
 }
@@ -52,26 +63,29 @@ func (b *timedBody) Read(p []byte) (int, error) {
 // timedWriter gives every write its time.
 type timedWriter struct {
 	http.ResponseWriter
-	control *http.ResponseController
-	within  time.Duration
-	set     time.Time // when the deadline was set; guarded by the rule that one goroutine writes
+	conn   deadlines // nil if the writer has none
+	within time.Duration
+	set    time.Time // when the deadline was set; guarded by the rule that one goroutine writes
 }
 
 // extend sets the deadline of the next write. One that was set a moment ago
 // stays: setting it costs as much as a small write.
 func (w *timedWriter) extend() {
 	now := time.Now()
-	if now.Sub(w.set) < w.within/64 {
+	if w.conn == nil || now.Sub(w.set) < w.within/64 {
 		return
 	}
 	w.set = now
-	_ = w.control.SetWriteDeadline(now.Add(w.within)) // a broken connection fails the write
+	_ = w.conn.SetWriteDeadline(now.Add(w.within)) // a broken connection fails the write
 }
 
 // SetWriteDeadline lets a handler set another deadline, until the next write.
 func (w *timedWriter) SetWriteDeadline(at time.Time) error {
+	if w.conn == nil {
+		return http.ErrNotSupported
+	}
 	w.set = time.Time{}
-	return w.control.SetWriteDeadline(at)
+	return w.conn.SetWriteDeadline(at)
 }
 
 // Unwrap lets http.ResponseController and WebSocket upgrades through.
@@ -84,12 +98,11 @@ func (w *timedWriter) Write(p []byte) (int, error) {
 
 // Flush implements http.Flusher.
 func (w *timedWriter) Flush() {
-	w.extend()
-	_ = w.control.Flush() // the next write says what is wrong
+	_ = w.FlushError() // the next write says what is wrong
 }
 
 // FlushError lets http.ResponseController say what is wrong at once.
 func (w *timedWriter) FlushError() error {
 	w.extend()
-	return w.control.Flush()
+	return http.NewResponseController(w.ResponseWriter).Flush()
 }

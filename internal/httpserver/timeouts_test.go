@@ -137,6 +137,8 @@ type deadlineRecorder struct {
 	set []time.Time
 }
 
+func (d *deadlineRecorder) SetReadDeadline(time.Time) error { return nil }
+
 func (d *deadlineRecorder) SetWriteDeadline(at time.Time) error {
 	d.set = append(d.set, at)
 	return nil

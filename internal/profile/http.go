@@ -22,7 +22,7 @@ const (
 func (s *Set) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name, path, inPath := split(r.URL.Path)
-		names := make([]string, 0, 2)
+		var names []string
 		if inPath {
 			names = append(names, name)
 		}
@@ -40,7 +40,7 @@ func (s *Set) Wrap(next http.Handler) http.Handler {
 				httperr.Write(w, r, err)
 				return
 			}
-			r = httperr.WithContext(r, tool.SetCaller(r.Context(), caller))
+			r = httperr.WithContext(r, tool.SetCaller(r.Context(), &caller))
 		}
 		if inPath {
 			narrowed, u := *r, *r.URL

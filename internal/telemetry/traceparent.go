@@ -16,6 +16,8 @@ import (
 const (
 	TraceparentHeader = "traceparent"
 	TracestateHeader  = "tracestate"
+
+	canonicalTraceparent = "Traceparent" // as [http.Header] has it
 )
 
 // ParseTrace reads the values of traceparent and tracestate. The result is not
@@ -34,7 +36,7 @@ func FormatTrace(t trace.SpanContext) (parent, state string) {
 
 // WithTraceOf puts the trace context that an HTTP request came with into ctx.
 func WithTraceOf(ctx context.Context, h http.Header) context.Context {
-	if values := h.Values(TraceparentHeader); len(values) == 1 {
+	if values := h[canonicalTraceparent]; len(values) == 1 {
 		if t := ParseTrace(strings.TrimSpace(values[0]), strings.Join(h.Values(TracestateHeader), ",")); t.IsValid() {
 			return WithTrace(ctx, t)
 		}

@@ -7,18 +7,19 @@ type callerKey struct{}
 // WithCaller returns a context that says who is calling. The layer that
 // authenticates sets it; faces read it.
 func WithCaller(ctx context.Context, c Caller) context.Context {
-	return context.WithValue(ctx, callerKey{}, c)
+	return context.WithValue(ctx, callerKey{}, &c)
 }
 
-// SetCaller is [WithCaller] under the rule of [SetValue].
-func SetCaller(ctx context.Context, c Caller) context.Context { return SetValue(ctx, callerKey{}, c) }
+// SetCaller is [WithCaller] under the rule of [SetValue]. The caller must not
+// change afterwards.
+func SetCaller(ctx context.Context, c *Caller) context.Context { return SetValue(ctx, callerKey{}, c) }
 
 // CallerFrom returns the caller that [WithCaller] put into ctx. Without one it
 // is [Local]: what reaches a face unauthenticated came over stdio, from the
 // command line or over open loopback.
 func CallerFrom(ctx context.Context) Caller {
-	if c, ok := ctx.Value(callerKey{}).(Caller); ok {
-		return c
+	if c, ok := ctx.Value(callerKey{}).(*Caller); ok {
+		return *c
 	}
 	return Local
 }

@@ -1,29 +1,34 @@
 package tool
 
-import "context"
+import (
+	"context"
+	"sync/atomic"
+)
 
 // requestContext is the context of one HTTP request. What the request passes on
 // its way to a handler adds values in place, where each would otherwise cost a
-// context and a copy of the request.
+// context and a copy of the request. Values are only added, so that others may
+// read while one goroutine adds.
 type requestContext struct {
 	context.Context
-	values []contextValue
-	room   [8]contextValue // values, as a rule
+	cancel context.CancelCauseFunc
+	count  atomic.Int32
+	values [10]contextValue // as many as requests have, as a rule
 }
 
 type contextValue struct{ key, value any }
 
 // NewRequestContext returns a context for one HTTP request, to which [SetValue]
-// and [SetCancel] add in place.
-func NewRequestContext(parent context.Context) context.Context {
-	c := &requestContext{Context: parent}
-	c.values = c.room[:0]
-	return c
+// adds in place and that [SetCancel] can end. The caller ends it.
+func NewRequestContext(parent context.Context) (context.Context, context.CancelCauseFunc) {
+	c := &requestContext{}
+	c.Context, c.cancel = context.WithCancelCause(parent)
+	return c, c.cancel
 }
 
 // Value implements context.Context. The value that was set last counts.
 func (c *requestContext) Value(key any) any {
-	for i := len(c.values) - 1; i >= 0; i-- {
+	for i := c.count.Load() - 1; i >= 0; i-- {
 		if c.values[i].key == key {
 			return c.values[i].value
 		}
@@ -32,27 +37,27 @@ func (c *requestContext) Value(key any) any {
 }
 
 // SetValue returns a context with the value: ctx itself if it comes from
-// [NewRequestContext]. Only middleware may call it, before the handler of the
-// request runs: it is not safe while another goroutine reads values of ctx.
+// [NewRequestContext] and has room. Only the goroutine of the request may call
+// it, before its handler runs.
 func SetValue(ctx context.Context, key, value any) context.Context {
-	if c, ok := ctx.(*requestContext); ok {
-		c.values = append(c.values, contextValue{key, value})
-		return c
-	}
-	return context.WithValue(ctx, key, value)
-}
-
-// SetCancel is [context.WithCancelCause] for a context to which [SetValue] adds
-// in place. It leaves ctx as it is: goroutines of queries that have used it to
-// find the caller may still read it.
-func SetCancel(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	c, ok := ctx.(*requestContext)
 	if !ok {
-		return context.WithCancelCause(ctx)
+		return context.WithValue(ctx, key, value)
 	}
-	next := &requestContext{}
-	next.values = append(next.room[:0], c.values...)
-	var cancel context.CancelCauseFunc
-	next.Context, cancel = context.WithCancelCause(c.Context)
-	return next, cancel
+	n := c.count.Load()
+	if int(n) == len(c.values) {
+		return context.WithValue(ctx, key, value)
+	}
+	c.values[n] = contextValue{key, value}
+	c.count.Store(n + 1)
+	return c
+}
+
+// SetCancel is [context.WithCancelCause], without another context if ctx comes
+// from [NewRequestContext].
+func SetCancel(ctx context.Context) (context.Context, context.CancelCauseFunc) {
+	if c, ok := ctx.(*requestContext); ok {
+		return c, c.cancel
+	}
+	return context.WithCancelCause(ctx)
 }
