@@ -45,30 +45,30 @@ func AppendMessage(dst []byte, m *Message) []byte {
 	if len(m.Result) == 0 {
 		return append(dst, "{}}"...)
 	}
-	lead, rest := m.resultParts()
-	return append(appendRaw(append(dst, lead...), rest), '}')
+	dst, rest := m.appendLead(dst)
+	return append(appendRaw(dst, rest), '}')
 }
 
-// resultParts returns the result in two pieces, the second of which is its own
-// bytes.
-func (m *Message) resultParts() (lead, rest []byte) {
+// appendLead appends the result up to what goes in front of its members, and
+// returns the rest of it.
+func (m *Message) appendLead(dst []byte) (lead, rest []byte) {
 	if len(m.ResultPrefix) == 0 {
-		return nil, m.Result
+		return dst, m.Result
 	}
 	open := rawjson.SkipSpace(m.Result, 0) + 1
-	lead = append(append(make([]byte, 0, open+len(m.ResultPrefix)), m.Result[:open]...), m.ResultPrefix...)
+	dst = append(append(dst, m.Result[:open]...), m.ResultPrefix...)
 	rest = m.Result[open:]
 	if next := rawjson.SkipSpace(rest, 0); next < len(rest) && rest[next] == '}' { // nothing follows the last comma
-		lead = lead[:len(lead)-1]
+		dst = dst[:len(dst)-1]
 	}
-	return lead, rest
+	return dst, rest
 }
 
 // MergePrefix puts what goes in front of the result's members into the result.
 func (m *Message) MergePrefix() {
 	if len(m.ResultPrefix) > 0 {
-		lead, rest := m.resultParts()
-		m.Result, m.ResultPrefix = append(append(make([]byte, 0, len(lead)+len(rest)), lead...), rest...), nil
+		lead, rest := m.appendLead(make([]byte, 0, len(m.ResultPrefix)+len(m.Result)))
+		m.Result, m.ResultPrefix = append(lead, rest...), nil
 	}
 }
 
@@ -86,12 +86,11 @@ func Encode(m *Message) Encoded {
 	if m.Method != "" || m.Error != nil || len(m.Result) < largeResult || hasLineBreak(m.Result) {
 		return Encoded{Head: AppendMessage(make([]byte, 0, len(m.Params)+len(m.Result)+len(m.ResultPrefix)+128), m)}
 	}
-	lead, rest := m.resultParts()
-	head := append(make([]byte, 0, len(m.ID)+len(lead)+64), `{"jsonrpc":"2.0"`...)
+	head := append(make([]byte, 0, len(m.ID)+len(m.ResultPrefix)+64), `{"jsonrpc":"2.0"`...)
 	if m.ID != "" {
 		head = append(append(head, `,"id":`...), m.ID...)
 	}
-	head = append(append(head, `,"result":`...), lead...)
+	head, rest := m.appendLead(append(head, `,"result":`...))
 	return Encoded{Head: head, Body: rest, Tail: []byte{'}'}}
 }
 

@@ -33,33 +33,63 @@ var (
 type call struct {
 	srv    *Server
 	req    *Request
-	level  func() string // the least log level that the caller wants; "" wants none, "*" all
+	level  string // the least log level that a caller of the stateless era wants; "" wants none
 	ctx    context.Context
-	cancel context.CancelCauseFunc
+	end    context.CancelCauseFunc // of ctx
+	forget func()                  // ends the use of the credential; nil when ctx does not end with it
 
 	mu     sync.Mutex
 	out    outlet
 	id     mcp.ID          // of the request that waits for the answer
 	token  json.RawMessage // progress token of that request
-	unlink func() bool     // parts the call from the transport's request
+	unlink func() bool     // parts the call from the transport's request; nil when the outlet's reader stops it
 	park   parkedState
 }
 
-// newCall prepares a call that lives as long as life and the caller's
-// credential, whatever becomes of the request's own context, from which it
-// takes the values alone. A parked call has no life but its credential.
+// newCall prepares a call that takes the values of the request's context alone
+// and ends with life and the caller's credential, whatever becomes of the
+// request. Without life, somebody else stops the call when its request ends,
+// which the credential ends too. A parked call has no life but its credential.
 func (s *Server) newCall(ctx, life context.Context, req *Request, out outlet) *call {
 	c := &call{srv: s, req: req, id: req.ID, out: out}
-	var cancel context.CancelCauseFunc
-	c.ctx, cancel = context.WithCancelCause(context.WithoutCancel(ctx))
-	forget := tool.OnCredentialEnd(ctx, func() { cancel(tool.ErrCredentialEnded) })
-	c.cancel = func(cause error) { // nothing else but the credential ends the context
-		cancel(cause)
-		forget()
+	c.ctx, c.end = context.WithCancelCause(context.WithoutCancel(ctx))
+	if life != nil {
+		c.endWithCredential()
+		c.unlink = context.AfterFunc(life, func() { c.cancel(errCallerLeft) })
 	}
-	c.unlink = context.AfterFunc(life, func() { c.cancel(errCallerLeft) })
 	c.token = req.paramFields().ProgressToken
 	return c
+}
+
+// endWithCredential makes the call end with its caller's credential.
+func (c *call) endWithCredential() {
+	if c.forget == nil {
+		c.forget = tool.OnCredentialEnd(c.ctx, func() { c.end(tool.ErrCredentialEnded) })
+	}
+}
+
+// cancel ends the context of the call.
+func (c *call) cancel(cause error) {
+	c.end(cause)
+	if c.forget != nil {
+		c.forget()
+	}
+}
+
+// leave stops the call if the request of that outlet still waits for it.
+func (c *call) leave(out outlet, cause error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.out == out {
+		c.cancel(cause)
+	}
+}
+
+// part parts the call from the transport's request. c.mu is held.
+func (c *call) part() {
+	if c.unlink != nil {
+		c.unlink()
+	}
 }
 
 // exchange gives the Handler the caller's end of the call.
@@ -110,7 +140,7 @@ func (c *call) finish(result json.RawMessage, err error) {
 		c.park.done = m
 		return
 	}
-	c.unlink()
+	c.part()
 	c.cancel(nil)
 	m.ID = c.id
 	c.srv.logSent(c.ctx, m)
@@ -152,7 +182,10 @@ func (c *call) retoken(m *mcp.Message) *mcp.Message {
 }
 
 func (c *call) wantsLog(params json.RawMessage) bool {
-	least := c.level()
+	least := c.level
+	if session := c.req.Session; session != nil {
+		least = session.leastLogLevel()
+	}
 	if least == "" || least == anyLevel {
 		return least == anyLevel
 	}

@@ -206,7 +206,6 @@ func (c *conn) request(m *mcp.Message) {
 			return nil
 		}
 		call := c.srv.newCall(c.ctx, c.ctx, session.request(m, nil, c.caller), out)
-		call.level = session.leastLogLevel
 		call.exchange(session.capabilities)
 		return call
 	}, m.ID)
@@ -265,7 +264,7 @@ func (c *conn) launch(begin func(outlet) *call, id mcp.ID) {
 	if c.closing {
 		return
 	}
-	placeholder := &call{srv: c.srv, req: &Request{ID: id}, cancel: func(error) {}}
+	placeholder := &call{srv: c.srv, req: &Request{ID: id}, end: func(error) {}}
 	if refused := admit(&c.active, placeholder, c.srv.opts.MaxCalls); refused != nil {
 		c.calls.Go(func() { c.out.answer(&mcp.Message{ID: id, Error: refused}) })
 		return

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -83,8 +84,8 @@ func newKeyedSite(t testing.TB, h Handler, credential func() tool.Credential) *s
 }
 
 // TestStreamsEndWithTheirCredential ends the credential of a caller that has
-// a session with an open stream and a call, a call of the stateless era, and a
-// parked one.
+// a session with an open stream and a call, two calls of the stateless era, of
+// which one is answered without a stream, and a parked one.
 func TestStreamsEndWithTheirCredential(t *testing.T) {
 	c := newRevocable()
 	begun, ended := make(chan struct{}, 10), make(chan error, 10)
@@ -102,7 +103,7 @@ func TestStreamsEndWithTheirCredential(t *testing.T) {
 	h := s.open(mcp.Version20251125, `{}`)
 	own := s.send(ctxFor(t), http.MethodGet, "", h...)
 	defer own.Body.Close()
-	over := make(chan string, 3)
+	over := make(chan string, 4)
 	read := func(r *http.Response, name string) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		over <- name
@@ -110,23 +111,28 @@ func TestStreamsEndWithTheirCredential(t *testing.T) {
 	go read(own, "own stream")
 	go read(s.send(ctxFor(t), http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wait"}}`, append(h, "Accept", "text/event-stream")...), "call of a session")
 	body, mh := modern(2, "tools/call", `{"name":"wait"}`, elicits)
-	go read(s.send(ctxFor(t), http.MethodPost, body, append(mh, "Accept", "text/event-stream")...), "stateless call")
-	body, mh = modern(3, "tools/call", `{"name":"ask"}`, elicits)
-	parked, err := mcp.Decode([]byte(s.post(body, mh...).body), mcp.Limits{})
+	streamed := s.send(ctxFor(t), http.MethodPost, body, append(slices.Clone(mh), "Accept", "text/event-stream")...)
+	go read(streamed, "stateless call")
+	go func() { // which has no response until the end
+		read(s.send(ctxFor(t), http.MethodPost, body, append(mh, "Accept", "application/json")...), "stateless call without a stream")
+	}()
+	<-begun
+	<-begun
+	<-begun
+	asks, ah := modern(3, "tools/call", `{"name":"ask"}`, elicits)
+	parked, err := mcp.Decode([]byte(s.post(asks, ah...).body), mcp.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	inputs(t, parked.Result)
-	<-begun
-	<-begun
 
 	c.end()
-	for range 3 {
+	for range 4 {
 		if err := <-ended; err == nil {
 			t.Error("a call went on")
 		}
 	}
-	for range 3 {
+	for range 4 {
 		<-over
 	}
 	if s.sessions.get(h[1], "key:k") != nil {

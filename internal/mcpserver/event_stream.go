@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -29,7 +30,8 @@ type eventStream struct {
 
 	mu      sync.Mutex
 	events  []event
-	first   int // the number of events[0]; the first event of all is 1
+	room    [1]event // of events, as a rule
+	first   int      // the number of events[0]; the first event of all is 1
 	bytes   int
 	next    int // the number of the event to be written next
 	open    int // answers still to come
@@ -66,11 +68,15 @@ const (
 	maxReplay   = 16       // finished streams of one session that can be replayed
 	replayBytes = 64 << 20 // of all finished streams that a server keeps for a replay
 	firstNumber = 1
+	firstReader = 1
 )
 
-// newEventStream makes the stream of a POST with that many requests.
+// newEventStream makes the stream of a POST with that many requests. Its reader
+// is firstReader until another one attaches.
 func newEventStream(id string, keep bool, open int) *eventStream {
-	return &eventStream{id: id, keep: keep, open: open, limit: callLimit, wake: make(chan struct{}, 1), first: firstNumber, next: firstNumber}
+	s := &eventStream{id: id, keep: keep, open: open, limit: callLimit, wake: make(chan struct{}, 1), first: firstNumber, next: firstNumber}
+	s.events, s.reader = s.room[:0], firstReader
+	return s
 }
 
 // put implements outlet.
@@ -231,9 +237,17 @@ func (s *eventStream) take(reader int) batch {
 		return batch{lost: true}
 	}
 	b := batch{number: s.next, ended: s.ended, wake: s.wake}
-	b.events = append(b.events, s.events[min(len(s.events), s.next-s.first):]...)
-	s.next += len(b.events)
-	s.trim()
+	unread := s.events[min(len(s.events), s.next-s.first):]
+	if len(unread) == 0 {
+		return b
+	}
+	s.next += len(unread)
+	if s.keep {
+		b.events = slices.Clone(unread)
+		s.trim()
+		return b
+	}
+	b.events, s.events, s.bytes, s.first = unread, nil, 0, s.next // nobody reads them again
 	return b
 }
 

@@ -99,6 +99,7 @@ type post struct {
 	r        *http.Request
 	caller   tool.Caller
 	messages []mcp.Message
+	room     [1]mcp.Message // of messages, as a rule
 	broken   []*mcp.DecodeError
 	batch    bool
 	events   bool // the caller takes an event stream
@@ -152,12 +153,17 @@ func (s *Server) readPost(w http.ResponseWriter, r *http.Request) (*post, bool) 
 		return nil, false
 	}
 	p := &post{w: w, r: r, caller: tool.CallerFrom(r.Context())}
+	p.messages = p.room[:0]
 	p.json, p.events = accepts(r.Header.Values("Accept"))
 	if !p.json && !p.events {
 		s.reject(w, r, http.StatusNotAcceptable, "", &mcp.Error{Code: mcp.CodeInvalidRequest, Message: "Accept must name application/json and text/event-stream"})
 		return nil, false
 	}
-	body, err := mcp.ReadAll(http.MaxBytesReader(w, r.Body, int64(s.opts.Limits.MaxBytes)), r.ContentLength)
+	limited := r.Body
+	if limit := int64(s.opts.Limits.MaxBytes); r.ContentLength <= 0 || r.ContentLength > limit { // no more is read than was announced
+		limited = http.MaxBytesReader(w, r.Body, limit)
+	}
+	body, err := mcp.ReadAll(limited, r.ContentLength)
 	if err != nil {
 		if large, ok := errors.AsType[*http.MaxBytesError](err); ok {
 			s.reject(w, r, http.StatusRequestEntityTooLarge, "", &mcp.Error{Code: tool.TooLarge.JSONRPC(), Message: fmt.Sprintf("the request body is over the limit of %d bytes", large.Limit)})

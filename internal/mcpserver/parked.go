@@ -92,11 +92,12 @@ func (c *call) ask(q *question) error {
 	if c.out == nil {
 		return nil // parked already: the retry will be asked this too
 	}
+	c.endWithCredential() // the request, which did, ends with the answer
 	if err := c.srv.parked.add(c); err != nil {
 		c.park.questions = c.park.questions[:len(c.park.questions)-1]
 		return err
 	}
-	c.unlink()
+	c.part()
 	out, id := c.out, c.id
 	c.out = nil
 	c.answerInputRequired(out, id)

@@ -3,11 +3,13 @@ package mcpserver
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"net/http"
 	"strconv"
 	"time"
 
 	"junctor/internal/mcp"
+	"junctor/internal/tool"
 )
 
 // response is an HTTP response that a stream is written to. It is one plain
@@ -39,21 +41,19 @@ func (s *Server) postCalls(p *post, session *Session, requests []*mcp.Message) {
 	}
 	for _, m := range requests {
 		c := s.newCall(p.r.Context(), life, session.request(m, p.r.Header, p.caller), st)
-		c.level = session.leastLogLevel
 		c.exchange(session.capabilities)
 		if !p.events {
 			c.req.Exchange.Ask = nil // there is no stream to put a question on
 		}
 		if refused := session.admit(c, s.opts.MaxCalls); refused != nil {
-			c.unlink()
+			c.part()
 			c.cancel(nil)
 			st.add(&mcp.Message{ID: m.ID, Error: refused}, true)
 			continue
 		}
-		s.workers.do(c.run)
+		s.workers.do(c)
 	}
-	reader, _ := st.attach(0)
-	s.writeStream(&response{w: p.w, r: p.r, session: session, st: st, reader: reader, batch: p.batch, events: !p.json, plain: !p.events})
+	s.writeStream(&response{w: p.w, r: p.r, session: session, st: st, reader: firstReader, batch: p.batch, events: !p.json, plain: !p.events})
 }
 
 // writeStream writes a stream to a response until the stream is over, the caller has
@@ -86,7 +86,10 @@ func (s *Server) write(res *response) (lost bool) {
 				return false
 			}
 		case b.ended && onlyReplies(b.events):
-			s.writePlain(res, append(res.ready, b.events...))
+			if len(res.ready) > 0 {
+				b.events = append(res.ready, b.events...)
+			}
+			s.writePlain(res, b.events)
 			return false
 		default:
 			first := b.number - len(res.ready)
@@ -142,6 +145,10 @@ func (s *Server) keepAlive(res *response) bool {
 // begin turns the response into an event stream.
 func (s *Server) begin(res *response, prime string) bool {
 	res.begun = true
+	if res.session == nil { // a write can block, and the call has to end meanwhile
+		ctx := res.r.Context()
+		context.AfterFunc(ctx, func() { res.st.stop(leftCause(ctx)) })
+	}
 	if res.session != nil && !res.st.standing {
 		res.session.remember(res.st)
 	}
@@ -208,6 +215,18 @@ func (s *Server) flush(res *response, data []byte) bool {
 	return true
 }
 
+// serverBuffer is the size from which a body does not fit into the buffer of
+// net/http's server, which otherwise adds the Content-Length itself.
+const serverBuffer = 2 << 10
+
+// leftCause returns why the request of ctx is over before its call.
+func leftCause(ctx context.Context) error {
+	if errors.Is(context.Cause(ctx), tool.ErrCredentialEnded) {
+		return tool.ErrCredentialEnded
+	}
+	return errCallerLeft
+}
+
 // writePlain writes answers as one JSON body.
 func (s *Server) writePlain(res *response, events []event) {
 	if len(events) == 0 { // the stream was ended before there was an answer
@@ -225,7 +244,9 @@ func (s *Server) writePlain(res *response, events []event) {
 		}
 		status, body = http.StatusOK, mcp.Encoded{Head: append(all, ']')}
 	}
-	res.w.Header().Set("Content-Length", strconv.Itoa(body.Size()))
+	if body.Size() >= serverBuffer {
+		res.w.Header()["Content-Length"] = []string{strconv.Itoa(body.Size())}
+	}
 	writeJSON(res.w, status, body.Head, body.Body, body.Tail)
 }
 
@@ -257,7 +278,7 @@ func (s *Server) finishResponse(res *response) {
 			s.keepFinished(session, st)
 		})
 	default:
-		st.stop(errCallerLeft)
+		st.stop(leftCause(res.r.Context()))
 	}
 }
 

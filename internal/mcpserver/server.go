@@ -134,7 +134,11 @@ type Server struct {
 	subs     subscriptionTable
 	sse      sseTable
 	workers  workerPool
-	replay   atomic.Int64 // bytes of finished streams that are kept for a replay
+	// usuallyMissing are the members that go in front of most results of the
+	// stateless era.
+	usuallyMissing []byte
+
+	replay atomic.Int64 // bytes of finished streams that are kept for a replay
 
 	closeOnce sync.Once
 	closed    chan struct{}
@@ -144,6 +148,7 @@ type Server struct {
 func New(o Options, h Handler) *Server {
 	o = o.filled()
 	s := &Server{opts: o, handler: h, log: o.Log.With("component", "mcp"), closed: make(chan struct{})}
+	s.usuallyMissing = usuallyMissing(o.Info)
 	s.workers = newWorkerPool(s.closed)
 	s.sessions.init(o.MaxSessions)
 	s.parked.init(o.MaxParked, o.ParkFor)

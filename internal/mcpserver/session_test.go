@@ -419,14 +419,13 @@ func TestSessionsAreCheap(t *testing.T) {
 
 func TestSlowReaderLosesNotificationsNotResponses(t *testing.T) {
 	st := newEventStream("s", false, 1)
-	st.attach(0)
 	big := json.RawMessage(`"` + strings.Repeat("x", 10<<10) + `"`)
 	for range 5000 {
 		st.put(&mcp.Message{Method: "notifications/progress", Params: big})
 	}
 	st.put(&mcp.Message{ID: "1", Method: "roots/list"})
 	st.answer(&mcp.Message{ID: "2", Result: big})
-	b := st.take(1)
+	b := st.take(firstReader)
 	if n := len(b.events); n < 100 || n > callLimit.events+2 || !b.ended {
 		t.Errorf("%d events wait, ended %v", n, b.ended)
 	}

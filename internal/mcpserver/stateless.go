@@ -80,8 +80,7 @@ func (s *Server) postModern(p *post, m *mcp.Message) {
 		return statusOf(m.Error)
 	}
 	st.stop = s.startModern(p.r.Context(), req, st)
-	reader, _ := st.attach(0)
-	s.writeStream(&response{w: p.w, r: p.r, st: st, reader: reader, events: !p.json, plain: !p.events})
+	s.writeStream(&response{w: p.w, r: p.r, st: st, reader: firstReader, events: !p.json, plain: !p.events})
 }
 
 // startModern begins a request of the stateless era, or resumes the parked
@@ -97,12 +96,11 @@ func (s *Server) startModern(ctx context.Context, req *Request, out outlet) (sto
 		go s.resumeAt(life, node, req, state, out)
 		return stop
 	}
-	c := s.modernCall(ctx, ctx, req, out)
-	unlink := c.unlink // a retry links the parked call to another request
-	s.workers.do(c.run)
+	c := s.modernCall(ctx, nil, req, out)
+	s.workers.do(c)
 	return func(cause error) {
-		if cause != nil && unlink() {
-			c.cancel(cause)
+		if cause != nil {
+			c.leave(out, cause)
 		}
 	}
 }
@@ -113,7 +111,7 @@ func (s *Server) modernCall(ctx, life context.Context, req *Request, out outlet)
 	if !mcp.ValidLogLevel(level) {
 		level = "" // without a level the caller wants to hear nothing
 	}
-	c.level = func() string { return level }
+	c.level = level
 	c.exchange(req.paramFields().Capabilities)
 	return c
 }
@@ -235,12 +233,12 @@ func (c *call) modernise(m *mcp.Message) {
 	if m.Result == nil {
 		m.Result = json.RawMessage(`{}`)
 	}
-	m.ResultPrefix = missing(m.Result, slices.Contains(cacheable, c.req.Method), c.srv.opts.Info)
+	m.ResultPrefix = c.srv.missing(m.Result, slices.Contains(cacheable, c.req.Method))
 }
 
 // missing returns the members that a result lacks, each with a comma behind
 // it.
-func missing(result json.RawMessage, cached bool, info json.RawMessage) []byte {
+func (s *Server) missing(result json.RawMessage, cached bool) []byte {
 	if result[rawjson.SkipSpace(result, 0)] != '{' {
 		return nil
 	}
@@ -257,9 +255,12 @@ func missing(result json.RawMessage, cached bool, info json.RawMessage) []byte {
 			has.meta = true
 		}
 	}
-	add := make([]byte, 0, 128+len(info))
+	if !cached && !has.kind && !has.meta {
+		return s.usuallyMissing
+	}
+	add := make([]byte, 0, 64+len(s.usuallyMissing))
 	if !has.kind {
-		add = append(add, `"resultType":"complete",`...)
+		add = append(add, resultComplete...)
 	}
 	if cached && !has.ttl {
 		add = append(add, `"ttlMs":0,`...)
@@ -267,10 +268,20 @@ func missing(result json.RawMessage, cached bool, info json.RawMessage) []byte {
 	if cached && !has.scope {
 		add = append(add, `"cacheScope":"private",`...)
 	}
-	if !has.meta && len(info) > 0 {
-		add = append(append(append(add, `"_meta":{"`+mcp.MetaServerInfo+`":`...), info...), "},"...)
+	if !has.meta {
+		add = append(add, s.usuallyMissing[len(resultComplete):]...)
 	}
 	return add
+}
+
+const resultComplete = `"resultType":"complete",`
+
+// usuallyMissing returns the members that results of older servers lack.
+func usuallyMissing(info json.RawMessage) []byte {
+	if len(info) == 0 {
+		return []byte(resultComplete)
+	}
+	return []byte(resultComplete + `"_meta":{"` + mcp.MetaServerInfo + `":` + string(info) + "},")
 }
 
 // moderniseError converts errors that the stateless era does not have: a missing

@@ -3,7 +3,9 @@ package mcpserver
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -123,7 +125,28 @@ func TestErrorCodesAreTranslatedBetweenVersions(t *testing.T) {
 	wantBody(t, s.modern(1, "tools/call", `{"name":"x"}`, `{}`), 400, `-32021`)
 }
 
+// TestPlainAnswersHaveALength: small ones get theirs from net/http's server.
+func TestPlainAnswersHaveALength(t *testing.T) {
+	s := newSite(t, Options{}, &scripted{serve: func(_ context.Context, r *Request) (json.RawMessage, error) {
+		n, err := strconv.Atoi(rawjson.FieldString(r.Params, "name"))
+		return json.RawMessage(`{"text":"` + strings.Repeat("x", n) + `"}`), err
+	}})
+	for n := range 2 * serverBuffer {
+		if n > 10 && (n < serverBuffer-200 || n > serverBuffer) {
+			continue
+		}
+		body, h := modern(1, "tools/call", `{"name":"`+strconv.Itoa(n)+`"}`, `{}`)
+		r := s.send(ctxFor(t), http.MethodPost, body, h...)
+		got, err := io.ReadAll(r.Body)
+		r.Body.Close()
+		if err != nil || r.ContentLength != int64(len(got)) || len(got) < n {
+			t.Fatalf("%d bytes of text: length %d, body %d bytes, %v", n, r.ContentLength, len(got), err)
+		}
+	}
+}
+
 func TestCompleteAddsResultFields(t *testing.T) {
+	s := &Server{usuallyMissing: usuallyMissing(nil)}
 	for in, want := range map[string]string{
 		`{}`:                           `{"resultType":"complete","ttlMs":0,"cacheScope":"private"}`,
 		` { "a" : 1 }`:                 ` {"resultType":"complete","ttlMs":0,"cacheScope":"private", "a" : 1 }`,
@@ -132,7 +155,7 @@ func TestCompleteAddsResultFields(t *testing.T) {
 		`[]`:   `[]`,
 		`null`: `null`,
 	} {
-		m := &mcp.Message{Result: json.RawMessage(in), ResultPrefix: missing(json.RawMessage(in), true, nil)}
+		m := &mcp.Message{Result: json.RawMessage(in), ResultPrefix: s.missing(json.RawMessage(in), true)}
 		m.MergePrefix()
 		if got := m.Result; string(got) != want {
 			t.Errorf("complete(%s) = %s, want %s", in, got, want)

@@ -2,40 +2,45 @@ package mcpserver
 
 import "time"
 
-// workerIdle is how long a goroutine waits for its next call.
+// workerIdle is how long a goroutine waits for its next call, at least.
 const workerIdle = 5 * time.Second
 
 // workerPool runs calls on goroutines that wait a while for the next one. The
 // stack of a call grows deep; reusing grown stacks saves a good part of the cost.
 type workerPool struct {
-	next   chan func()
+	next   chan *call
 	closed <-chan struct{}
 }
 
 func newWorkerPool(closed <-chan struct{}) workerPool {
-	return workerPool{next: make(chan func()), closed: closed}
+	return workerPool{next: make(chan *call), closed: closed}
 }
 
-// do executes f, at once, and does not wait for it.
-func (c workerPool) do(f func()) {
+// do runs c, at once, and does not wait for it.
+func (p workerPool) do(c *call) {
 	select {
-	case c.next <- f: // someone is free
+	case p.next <- c: // someone is free
 	default:
-		go c.work(f)
+		go p.work(c)
 	}
 }
 
-func (c workerPool) work(f func()) {
-	idle := time.NewTimer(workerIdle)
+func (p workerPool) work(c *call) {
+	idle := time.NewTicker(workerIdle) // a timer would have to be set for every call
 	defer idle.Stop()
-	for {
-		f()
-		idle.Reset(workerIdle)
+	for used := true; ; {
+		if c != nil {
+			c.run()
+			used = true
+		}
 		select {
-		case f = <-c.next:
+		case c = <-p.next:
 		case <-idle.C:
-			return
-		case <-c.closed:
+			if !used {
+				return
+			}
+			c, used = nil, false
+		case <-p.closed:
 			return
 		}
 	}
