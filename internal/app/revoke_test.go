@@ -144,9 +144,7 @@ func (l *longConnections) allEnd(r *fixture) {
 	for r.executor.InFlight() > 0 {
 		time.Sleep(time.Millisecond)
 	}
-	if n := r.discovery.Sessions(); n != 0 {
-		l.t.Errorf("%d MCP sessions are left", n)
-	}
+	eventually(l.t, "the end of the MCP sessions", func() bool { return r.discovery.Sessions() == 0 })
 }
 
 // makeKey makes an administrator's key.

@@ -612,12 +612,11 @@ func TestHeartbeat(t *testing.T) {
 		}
 	}()
 	for range 4 {
-		<-pings
-	}
-	select {
-	case err := <-read:
-		t.Errorf("closed: %v", err)
-	default:
+		select {
+		case <-pings:
+		case err := <-read:
+			t.Fatalf("closed: %v", err)
+		}
 	}
 	// One that does not answer is closed.
 	dead, _, err := websocket.Dial(t.Context(), strings.Replace(r.server.URL, "http", "ws", 1)+"/ws", &websocket.DialOptions{
