@@ -136,7 +136,7 @@ func TestKilledProcessLosesNoRecords(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "junctor.db")
 	answered := map[string]bool{}
-	rounds := 8
+	rounds := 4
 	if os.Getenv("JUNCTOR_SOAK") != "" {
 		rounds = 50
 	}
