@@ -152,7 +152,7 @@ func productPackages(ctx context.Context, short bool) ([]string, error) {
 
 // slowest are the packages that start first, so that none of them is left to
 // run alone at the end.
-var slowest = []string{"cmd/junctor", "packaging", "internal/postgres", "internal/upstream", "internal/chat", "internal/app", "internal/sqlite", "internal/nodes", "internal/doctor"}
+var slowest = []string{"cmd/junctor", "internal/postgres", "internal/chat", "internal/sqlite", "internal/upstream", "internal/app", "internal/nodes", "packaging", "internal/doctor"}
 
 func rank(pkg string) int {
 	if i := slices.Index(slowest, short(pkg)); i >= 0 {
