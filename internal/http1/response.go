@@ -31,9 +31,12 @@ func (c *conn) readHead(r *http.Request) (*http.Response, error) {
 }
 
 func (c *conn) readOneHead(r *http.Request) (*http.Response, error) {
-	line, err := c.text.ReadLine()
-	if err != nil {
-		return nil, c.headError(err)
+	line, header, plain := c.readPlainHead()
+	var err error
+	if !plain {
+		if line, err = c.text.ReadLine(); err != nil {
+			return nil, c.headError(err)
+		}
 	}
 	resp := &http.Response{Request: r, ProtoMajor: 1}
 	var ok bool
@@ -52,13 +55,14 @@ func (c *conn) readOneHead(r *http.Request) (*http.Response, error) {
 	if resp.StatusCode, err = strconv.Atoi(code); err != nil || len(code) != 3 || resp.StatusCode < 100 {
 		return nil, fmt.Errorf("malformed status in response %.80q", line)
 	}
-	header, err := c.text.ReadMIMEHeader()
-	if err != nil {
-		return nil, c.headError(err)
-	}
-	for name := range header {
-		if strings.IndexByte(name, ' ') >= 0 { // "Content-Length : 1" is a length to some, and none to others
-			return nil, fmt.Errorf("malformed header %.80q", name)
+	if !plain {
+		if header, err = c.text.ReadMIMEHeader(); err != nil {
+			return nil, c.headError(err)
+		}
+		for name := range header {
+			if strings.IndexByte(name, ' ') >= 0 { // "Content-Length : 1" is a length to some, and none to others
+				return nil, fmt.Errorf("malformed header %.80q", name)
+			}
 		}
 	}
 	resp.Header = http.Header(header)
