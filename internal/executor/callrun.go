@@ -26,7 +26,7 @@ const recordTimeout = 10 * time.Second
 type callRun struct {
 	x      *Executor
 	ctx    context.Context
-	call   *tool.Call      // of a forwarded request without tool and arguments
+	call   tool.Call       // of a forwarded request without tool and arguments
 	method string          // of MCP
 	input  json.RawMessage // what the record keeps: arguments, or params of a forwarded request
 	cfg    *Config
@@ -37,22 +37,38 @@ type callRun struct {
 	span   telemetry.Span
 	trace  trace.SpanContext // the trace context sent to the upstream; zero if the call is not traced
 	landed func()
+	within lateContext // of the record
 
 	rule    string // the select of the tool's rules; empty for none
 	refused bool   // because calls cannot be recorded; so this one is not
 }
 
-// callKey is the key under which a context has the id of the call that is being
-// executed.
+// callKey is the key under which a context has the callContext of the call that
+// is being executed.
 type callKey struct{}
 
+// callContext is the context of a call.
+type callContext struct {
+	context.Context
+	id string // of the call
+}
+
+// Value implements context.Context.
+func (c *callContext) Value(key any) any {
+	if key == (callKey{}) {
+		return c
+	}
+	return c.Context.Value(key)
+}
+
 // begin starts a call. meta is the _meta that the caller sent with it.
-func (x *Executor) begin(ctx context.Context, method string, call *tool.Call, input, meta json.RawMessage) (*callRun, context.Context) {
+func (x *Executor) begin(ctx context.Context, method string, call tool.Call, input, meta json.RawMessage) (*callRun, context.Context) {
 	call.ID = NewID()
 	call.RequestID = cmp.Or(call.RequestID, telemetry.RequestID(ctx))
-	outer, _ := ctx.Value(callKey{}).(string)
-	call.Parent = cmp.Or(call.Parent, outer)
-	ctx = context.WithValue(ctx, callKey{}, call.ID)
+	if outer, ok := ctx.Value(callKey{}).(*callContext); ok {
+		call.Parent = cmp.Or(call.Parent, outer.id)
+	}
+	ctx = &callContext{Context: ctx, id: call.ID}
 	now := time.Now()
 	f := &callRun{
 		x: x, call: call, method: method, input: input, cfg: x.cfg.Load(), begun: now, last: now,
@@ -159,10 +175,10 @@ func (f *callRun) record(result tool.Result, err error) (lost error) {
 	rec.Result = f.x.excerpt(result.Raw, f.cfg.Limits.MaxRecordBytes)
 	rec.ArgBytes, rec.ResultBytes = len(f.input), len(result.Raw)
 
-	ctx := context.WithoutCancel(f.ctx)
+	ctx := f.ctx // may have ended, which the log does not look at
 	if f.refused {
 		lost = err
-	} else if lost = f.append(ctx, rec); lost != nil {
+	} else if lost = f.append(rec); lost != nil {
 		f.x.Log.ErrorContext(ctx, "call not recorded", "err", lost)
 	}
 	f.landed()
@@ -182,11 +198,11 @@ func (f *callRun) record(result tool.Result, err error) (lost error) {
 	return lost
 }
 
-// append commits the record within its time.
-func (f *callRun) append(ctx context.Context, rec store.Call) error {
-	within := &lateContext{Context: ctx, deadline: time.Now().Add(recordTimeout)}
-	defer within.stop()
-	return f.x.Calls.Append(within, rec)
+// append commits the record within its time, also when the call was cancelled.
+func (f *callRun) append(rec store.Call) error {
+	f.within.Context, f.within.deadline = context.WithoutCancel(f.ctx), time.Now().Add(recordTimeout)
+	defer f.within.stop()
+	return f.x.Calls.Append(&f.within, rec)
 }
 
 func (f *callRun) endSpan(rec store.Call) {

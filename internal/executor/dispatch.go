@@ -35,7 +35,7 @@ func (x *Executor) dispatch(ctx context.Context, f *callRun, req tool.Request) (
 		silent, func() { cancel(fmt.Errorf("%w within %s (%s)", errSilent, silent, whose)) },
 		total, func() { cancel(fmt.Errorf("%w within %s (the server's maxTimeoutMs)", errTooLong, total)) })
 	defer t.stop()
-	t.watch(&req.Exchange, x.untilStopping)
+	t.watch(&req.Exchange, x)
 	req.Exchange.Repaired = func() { f.stage("repaired") }
 	raw, err := x.Upstreams.Do(waiting, server, req)
 	if err == nil {

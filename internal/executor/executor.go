@@ -180,7 +180,7 @@ func NewID() string { return telemetry.NewID() }
 // Call executes a tool and returns its result. An error is a *tool.Error; a
 // tool's own error is a result.
 func (x *Executor) Call(ctx context.Context, call tool.Call) (result tool.Result, err error) {
-	f, ctx := x.begin(ctx, mcp.MethodToolsCall, &call, call.Arguments, call.Meta)
+	f, ctx := x.begin(ctx, mcp.MethodToolsCall, call, call.Arguments, call.Meta)
 	defer f.end(&result, &err)
 	result, err = x.execute(ctx, f)
 	if err == nil {
@@ -196,7 +196,7 @@ func (x *Executor) Forward(ctx context.Context, r tool.Forward) (json.RawMessage
 	var err error
 	func() {
 		call := tool.Call{RequestID: r.RequestID, Face: r.Face, Caller: r.Caller, Session: r.Session, Server: r.Server, Exchange: r.Exchange}
-		f, ctx := x.begin(ctx, r.Method, &call, r.Params, rawjson.Field(r.Params, "_meta"))
+		f, ctx := x.begin(ctx, r.Method, call, r.Params, rawjson.Field(r.Params, "_meta"))
 		defer f.end(&result, &err)
 		result.Raw, err = x.forward(ctx, f)
 	}()
@@ -214,13 +214,13 @@ func (x *Executor) execute(ctx context.Context, f *callRun) (tool.Result, error)
 	}
 	f.name, f.rule = entry.Original.Name, entry.Select // the name that rules, circuits and records go by
 	f.stage("resolve")
-	if err := checkSelect(f.call); err != nil {
+	if err := checkSelect(&f.call); err != nil {
 		return tool.Result{}, err
 	}
 	if err := unambiguous(f.call.Params); err != nil {
 		return tool.Result{}, err
 	}
-	if err := wellFormed(f.call); err != nil {
+	if err := wellFormed(&f.call); err != nil {
 		return tool.Result{}, err
 	}
 	if len(entry.Warnings()) > 0 { // the record contains the tool's warnings
@@ -254,7 +254,7 @@ func (x *Executor) execute(ctx context.Context, f *callRun) (tool.Result, error)
 		return tool.Result{}, err
 	}
 	f.stage(checked)
-	if err := x.approve(ctx, entry, f.call); err != nil {
+	if err := x.approve(ctx, entry, &f.call); err != nil {
 		return tool.Result{}, err
 	}
 	if mustAsk(entry, &f.call.Caller) {
@@ -272,7 +272,7 @@ func (x *Executor) execute(ctx context.Context, f *callRun) (tool.Result, error)
 			x.countCircuitChange(f.name)
 		}
 	}()
-	sent := *f.call
+	sent := f.call
 	sent.Arguments = arguments
 	request := tool.Request{
 		Method: mcp.MethodToolsCall, Params: f.traced(params(f.name.Tool, &sent)), Caller: f.call.Caller.ID, Exchange: f.call.Exchange,

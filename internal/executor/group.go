@@ -12,16 +12,16 @@ import (
 // call.Tool, and is the parent of the calls that it makes with its context. The
 // work checks the caller's rights itself.
 func (x *Executor) Group(ctx context.Context, call tool.Call, work func(ctx context.Context, id string) (tool.Result, error)) (result tool.Result, err error) {
-	f, ctx := x.begin(ctx, mcp.MethodToolsCall, &call, call.Arguments, call.Meta)
+	f, ctx := x.begin(ctx, mcp.MethodToolsCall, call, call.Arguments, call.Meta)
 	defer f.end(&result, &err)
 	f.name = tool.Name{Server: call.Server, Tool: call.Tool}
 	if err := x.recordable(ctx, f); err != nil {
 		return tool.Result{}, err
 	}
-	if err := x.limits.allow(&call.Caller, f.name, f.cfg.Limits); err != nil {
+	if err := x.limits.allow(&f.call.Caller, f.name, f.cfg.Limits); err != nil {
 		return tool.Result{}, err
 	}
-	result, err = work(ctx, call.ID)
+	result, err = work(ctx, f.call.ID)
 	f.stage("run")
 	return result, err
 }

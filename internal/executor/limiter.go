@@ -80,8 +80,10 @@ func (l *limiter) allow(caller *tool.Caller, n tool.Name, cfg LimitConfig) error
 		taken = append(taken, giveBack)
 		return nil
 	}
-	if err := take("key "+caller.ID, "by this key", caller.Rate.Calls, caller.Rate.Per); err != nil {
-		return err
+	if r := caller.Rate; r.Calls > 0 {
+		if err := take("key "+caller.ID, "by this key", r.Calls, r.Per); err != nil {
+			return err
+		}
 	}
 	for _, p := range caller.Profiles {
 		if r := p.Terms().Rate; r.Calls > 0 {

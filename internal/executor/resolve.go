@@ -13,7 +13,7 @@ import (
 // resolve returns the tool. If it is unknown and an upstream that may have it
 // is still starting, resolve waits for that upstream and tries again.
 func (x *Executor) resolve(ctx context.Context, f *callRun) (*catalog.Entry, error) {
-	c := f.call
+	c := &f.call
 	entry, err := x.Catalog.Snapshot().Resolve(&c.Caller, c.Server, c.Tool)
 	if err == nil {
 		return entry, nil

@@ -40,9 +40,9 @@ func newTimeouts(idle time.Duration, silent func(), total time.Duration, tooLong
 }
 
 // watch wraps the callbacks of an exchange to observe progress, questions and
-// queueing. Progress without a token was not requested by the caller. asking
-// bounds the context of a question.
-func (t *timeouts) watch(e *tool.Exchange, asking func(context.Context) (context.Context, context.CancelFunc)) {
+// queueing. Progress without a token was not requested by the caller. Questions
+// end when x stops waiting.
+func (t *timeouts) watch(e *tool.Exchange, x *Executor) {
 	notify, ask := e.Notify, e.Ask
 	e.Notify = func(method string, params json.RawMessage) {
 		if method == "notifications/progress" {
@@ -59,7 +59,7 @@ func (t *timeouts) watch(e *tool.Exchange, asking func(context.Context) (context
 		e.Ask = func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 			t.note(+1)
 			defer t.note(-1)
-			ctx, cancel := asking(ctx)
+			ctx, cancel := x.untilStopping(ctx)
 			defer cancel()
 			answer, err := ask(ctx, method, params)
 			if err != nil && errors.Is(context.Cause(ctx), tool.ErrStopping) {

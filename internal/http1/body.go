@@ -93,18 +93,28 @@ func (b *Body) check(err error, whole bool) error {
 	return err
 }
 
-var errClosed = errors.New("the body of the response is closed")
+var (
+	errClosed = errors.New("the body of the response is closed")
+	atEnd     = io.EOF // never changed
+)
 
 // Close gives up what was not read, and the connection with it.
 func (b *Body) Close() error {
-	b.finish(false, errClosed)
+	if b.ended.Load() == nil {
+		b.finish(false, errClosed)
+	}
 	return nil
 }
 
 // finish parts the body from its connection, once. It may be called while
 // another goroutine reads.
 func (b *Body) finish(whole bool, err error) {
-	if !b.ended.CompareAndSwap(nil, &err) {
+	end := &atEnd
+	if err != io.EOF { // which every body that was read has
+		failed := err
+		end = &failed
+	}
+	if !b.ended.CompareAndSwap(nil, end) {
 		return
 	}
 	if watching := b.stop(); watching && whole && !b.resp.Close && b.c.r.Buffered() == 0 {

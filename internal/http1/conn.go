@@ -29,6 +29,7 @@ type conn struct {
 	began  time.Time     // when its last request did; the server counts its idle time from later on
 	hint   time.Duration // how long the server said to keep it; 0 when it did not
 
+	end    func()                // c.close
 	look   func(fd uintptr) bool // c.peek
 	silent bool                  // what peek found
 }
@@ -137,18 +138,17 @@ func appendRequest(dst []byte, r *http.Request, body io.Reader) ([]byte, error) 
 
 // appendBody appends exactly n bytes.
 func appendBody(dst []byte, body io.Reader, n int) ([]byte, error) {
-	start := len(dst)
-	if need := start + n; cap(dst) < need {
-		dst = append(make([]byte, 0, need), dst...)
+	start, end := len(dst), len(dst)+n
+	if cap(dst) <= end { // one byte more, to see whether the body ends there
+		dst = append(make([]byte, 0, end+1), dst...)
 	}
-	if _, err := io.ReadFull(body, dst[start:start+n]); err != nil {
+	if _, err := io.ReadFull(body, dst[start:end]); err != nil {
 		return nil, fmt.Errorf("read the body of the request: %w", err)
 	}
-	var more [1]byte
-	if extra, _ := body.Read(more[:]); extra > 0 {
+	if extra, _ := body.Read(dst[end : end+1]); extra > 0 {
 		return nil, fmt.Errorf("the body of the request is longer than its Content-Length of %d bytes", n)
 	}
-	return dst[:start+n], nil
+	return dst[:end], nil
 }
 
 func isToken(s string) bool {

@@ -51,7 +51,7 @@ func (t *Transport) dial(ctx context.Context, key string) (*conn, error) {
 	c := &conn{nc: nc, key: key, remote: nc.RemoteAddr(), began: time.Now()}
 	c.r = bufio.NewReader((*limited)(c))
 	c.text.R = c.r
-	c.look = c.peek
+	c.end, c.look = c.close, c.peek
 	if sc, ok := nc.(syscall.Conn); ok {
 		c.raw, _ = sc.SyscallConn() // nil: the connection is not used twice
 	}
@@ -105,6 +105,9 @@ func (t *Transport) keepFor(c *conn) time.Duration {
 // keepAliveHint returns the timeout of a Keep-Alive header ("timeout=5, max=9"),
 // 0 when it has none.
 func keepAliveHint(header string) time.Duration {
+	if header == "" {
+		return 0
+	}
 	for part := range strings.SplitSeq(header, ",") {
 		name, value, _ := strings.Cut(strings.TrimSpace(part), "=")
 		if n, err := strconv.ParseUint(value, 10, 31); err == nil && strings.EqualFold(name, "timeout") {

@@ -158,7 +158,7 @@ func replayable(r *http.Request) bool {
 // exchange writes the request and reads the head of its response. With an
 // error the connection is closed.
 func (t *Transport) exchange(c *conn, r *http.Request, send io.Reader) (*http.Response, error) {
-	stop := context.AfterFunc(r.Context(), c.close)
+	stop := context.AfterFunc(r.Context(), c.end)
 	resp, err := c.roundTrip(r, send, t.maxHeader())
 	if err != nil {
 		stop()

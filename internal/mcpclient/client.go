@@ -262,5 +262,8 @@ func (c *Client) Notify(ctx context.Context, method string, params json.RawMessa
 
 // logMessage writes a message to or from the upstream.
 func (c *Client) logMessage(direction string, m *mcp.Message) {
+	if !c.log.Enabled(c.ctx, telemetry.SlogTrace) {
+		return
+	}
 	mcp.MessageLog{Log: c.log, Level: telemetry.SlogTrace, Redact: c.opts.Redact}.Write(c.ctx, "message "+direction, m)
 }

@@ -147,17 +147,18 @@ func answers(m *mcp.Message, cl *pendingRequest) bool {
 
 // get opens an event stream.
 func (w *httpWire) get(ctx context.Context, session *string, lastID string) (*http.Response, error) {
-	h := http.Header{"Accept": {"text/event-stream"}}
-	if v := *w.version.Load(); v != "" {
-		h.Set("Mcp-Protocol-Version", v)
-	}
-	if session != nil {
-		h.Set("Mcp-Session-Id", *session)
-	}
-	if lastID != "" {
-		h.Set("Last-Event-ID", lastID)
-	}
-	resp, err := w.httpEndpoint.send(ctx, http.MethodGet, w.url, h, nil)
+	resp, err := w.httpEndpoint.send(ctx, http.MethodGet, w.url, func(h http.Header) {
+		h.Set("Accept", "text/event-stream")
+		if v := *w.version.Load(); v != "" {
+			h.Set("Mcp-Protocol-Version", v)
+		}
+		if session != nil {
+			h.Set("Mcp-Session-Id", *session)
+		}
+		if lastID != "" {
+			h.Set("Last-Event-ID", lastID)
+		}
+	}, nil)
 	if err != nil {
 		return nil, err
 	}

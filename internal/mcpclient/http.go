@@ -103,9 +103,9 @@ func WithHeader(ctx context.Context, h http.Header) context.Context {
 const maxRedirects = 5
 
 // send sends one request, with credentials, and follows redirects. header
-// holds what the protocol wants; body may be nil. The response is one whose
-// body the caller must close.
-func (e *httpEndpoint) send(ctx context.Context, method string, to *url.URL, header http.Header, body []byte) (*http.Response, error) {
+// adds what the protocol wants to the headers of each request; body may be nil.
+// The response is one whose body the caller must close.
+func (e *httpEndpoint) send(ctx context.Context, method string, to *url.URL, header func(http.Header), body []byte) (*http.Response, error) {
 	var refused *HTTPError
 	var tried401, tried403, triedNonce bool
 	for {
@@ -129,26 +129,29 @@ func (e *httpEndpoint) send(ctx context.Context, method string, to *url.URL, hea
 	}
 }
 
-func (e *httpEndpoint) request(ctx context.Context, method string, to *url.URL, header http.Header, body []byte, refused *HTTPError) (*http.Request, error) {
+// blankRequest has what all requests have in common.
+var blankRequest = &http.Request{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
+
+func (e *httpEndpoint) request(ctx context.Context, method string, to *url.URL, header func(http.Header), body []byte, refused *HTTPError) (*http.Request, error) {
 	own := to == e.url || sameOrigin(e.url, to)
-	h := make(http.Header, len(header)+len(e.o.Header)+2)
+	h := make(http.Header, 8)
 	if own {
 		if extra, ok := ctx.Value(headerKey{}).(http.Header); ok {
 			setAll(h, extra)
 		}
 		maps.Copy(h, e.o.Header)
 	}
-	maps.Copy(h, header)
+	header(h)
 	if !own {
 		h.Del("Mcp-Session-Id")
 	}
-	req := &http.Request{Method: method, URL: to, Host: to.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: h}
+	req := blankRequest.WithContext(ctx) // a copy
+	req.Method, req.URL, req.Host, req.Header = method, to, to.Host, h
 	if body != nil {
 		req.ContentLength = int64(len(body))
 		req.Body = io.NopCloser(bytes.NewReader(body))
 		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	}
-	req = req.WithContext(ctx)
 	if own && e.o.Authorize != nil {
 		e.logins.Add(1)
 		defer e.logins.Add(-1)
@@ -220,7 +223,11 @@ func (e *httpEndpoint) readAll(resp *http.Response) ([]byte, error) {
 	if resp.ContentLength > most {
 		return nil, bodyTooLarge(most)
 	}
-	body, err := mcp.ReadAll(io.LimitReader(resp.Body, most+1), resp.ContentLength)
+	var from io.Reader = resp.Body
+	if resp.ContentLength < 0 { // otherwise the body ends there
+		from = io.LimitReader(from, most+1)
+	}
+	body, err := mcp.ReadAll(from, resp.ContentLength)
 	if err != nil {
 		return nil, fmt.Errorf("read the answer: %w", err)
 	}

@@ -23,7 +23,7 @@ const (
 // caller and asks again, until the call is complete.
 func (c *Client) resolveInput(ctx context.Context, r tool.Request, result json.RawMessage) (json.RawMessage, error) {
 	for range maxRounds {
-		if rawjson.FieldString(result, "resultType") != "input_required" || !mcp.MayNeedInput(r.Method) {
+		if !mcp.MayNeedInput(r.Method) || rawjson.FieldString(rawjson.TrustedField(result, "resultType")) != "input_required" {
 			return result, nil
 		}
 		responses, err := c.answerInputs(ctx, r, rawjson.Field(result, "inputRequests"))

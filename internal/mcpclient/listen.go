@@ -161,18 +161,19 @@ func (c *Client) bridged(r tool.Request) (result json.RawMessage, err error, ok 
 			return nil, &mcp.Error{Code: mcp.CodeInvalidParams, Message: "uri is missing"}, true
 		}
 		add := r.Method == "resources/subscribe"
+		var full error
 		c.relisten(func(l *listener) {
 			l.resources = slices.DeleteFunc(l.resources, func(u string) bool { return u == uri })
 			switch {
 			case !add:
 			case len(l.resources) == maxSubscriptions:
-				err = &mcp.Error{Code: mcp.CodeInternalError, Message: "too many resource subscriptions"}
+				full = &mcp.Error{Code: mcp.CodeInternalError, Message: "too many resource subscriptions"}
 			default:
 				l.resources = append(l.resources, uri)
 			}
 		})
-		if err != nil {
-			return nil, err, true
+		if full != nil {
+			return nil, full, true
 		}
 		return empty, nil, true
 	}

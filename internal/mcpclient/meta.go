@@ -128,8 +128,10 @@ func (o *Options) clientInfo() json.RawMessage {
 // under the same keys spoke of the caller's own connection and goes. ex is nil
 // for requests that no caller made.
 func (c *Client) addMeta(params json.RawMessage, version, method string, ex *tool.Exchange) json.RawMessage {
-	meta := rawjson.Field(params, "_meta")
-	out := make([]byte, 0, len(meta)+len(c.self)+256)
+	at, has := rawjson.Find(params, "_meta")
+	meta := params[at.Start:at.End]
+	out := make([]byte, 0, len(params)+len(c.self)+256)
+	out = append(out, params[:at.Start]...)
 	out = append(out, `{"`+mcp.MetaProtocolVersion+`":`...)
 	out = rawjson.AppendQuoted(out, version)
 	out = append(out, `,"`+mcp.MetaClientInfo+`":`...)
@@ -150,7 +152,11 @@ func (c *Client) addMeta(params json.RawMessage, version, method string, ex *too
 		out = append(out, `,"`+mcp.MetaLogLevel+`":`...)
 		out = rawjson.AppendQuoted(out, *level)
 	}
-	return rawjson.SetField(params, append(out, '}'), "_meta")
+	out = append(out, '}')
+	if !has {
+		return rawjson.SetField(params, out, "_meta")
+	}
+	return append(out, params[at.End:]...)
 }
 
 // declare returns the capabilities that go with a request.

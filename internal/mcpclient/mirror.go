@@ -21,7 +21,8 @@ func (c *Client) mirror(h http.Header, m *mcp.Message) {
 	if m.Method == "" {
 		return
 	}
-	h["Mcp-Method"] = []string{mcp.HeaderValue(m.Method)}
+	values := []string{mcp.HeaderValue(m.Method), ""}
+	h["Mcp-Method"] = values[:1:1]
 	var name string
 	switch m.Method {
 	case "tools/call", "prompts/get":
@@ -33,7 +34,8 @@ func (c *Client) mirror(h http.Header, m *mcp.Message) {
 	default:
 		return
 	}
-	h["Mcp-Name"] = []string{mcp.HeaderValue(name)}
+	values[1] = mcp.HeaderValue(name)
+	h["Mcp-Name"] = values[1:]
 	if m.Method != "tools/call" {
 		return
 	}

@@ -28,6 +28,7 @@ type pendingRequest struct {
 	ex     tool.Exchange
 	token  json.RawMessage // the caller's own progress token, nil for none
 	inline bool            // notifications are handed on by who reads them, not queued
+	sent   mcp.Message     // the request
 
 	mu      sync.Mutex
 	queue   []notification
@@ -189,9 +190,9 @@ func (c *Client) request(ctx context.Context, r tool.Request, params json.RawMes
 		return nil, err
 	}
 	defer c.unregister(cl)
-	sent := mcp.Message{ID: cl.idText, Method: r.Method, Params: params}
-	c.logMessage("sent", &sent)
-	m, err := c.wire.do(ctx, cl, &sent)
+	cl.sent = mcp.Message{ID: cl.idText, Method: r.Method, Params: params}
+	c.logMessage("sent", &cl.sent)
+	m, err := c.wire.do(ctx, cl, &cl.sent)
 	if err != nil {
 		if ctx.Err() != nil {
 			c.mu.Lock()

@@ -32,7 +32,7 @@ type redirectGuards struct {
 // turn the request into another is not followed. A server must not lead into
 // this machine or its networks unless it is in them: what it cannot reach
 // itself, it must not reach through us.
-func (e *httpEndpoint) follow(ctx context.Context, method string, to *url.URL, header http.Header, body []byte, refused *HTTPError) (*http.Response, error) {
+func (e *httpEndpoint) follow(ctx context.Context, method string, to *url.URL, header func(http.Header), body []byte, refused *HTTPError) (*http.Response, error) {
 	rt := e.rt
 	for range maxRedirects {
 		req, err := e.request(ctx, method, to, header, body, refused)
@@ -66,7 +66,7 @@ func (e *httpEndpoint) follow(ctx context.Context, method string, to *url.URL, h
 
 // roundTrip sends one request, and returns the address that it went to beside
 // the response.
-func roundTrip(rt http.RoundTripper, req *http.Request) (resp *http.Response, reached netip.Addr, err error) {
+func roundTrip(rt http.RoundTripper, req *http.Request) (*http.Response, netip.Addr, error) {
 	if own, ok := rt.(*http1.Transport); ok && own.Takes(req) {
 		resp, remote, err := own.Do(req)
 		if err != nil {
@@ -74,10 +74,11 @@ func roundTrip(rt http.RoundTripper, req *http.Request) (resp *http.Response, re
 		}
 		return resp, address.Remote(remote), nil
 	}
+	var reached netip.Addr
 	traced := httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{
 		GotConn: func(info httptrace.GotConnInfo) { reached = address.Remote(info.Conn.RemoteAddr()) },
 	})
-	resp, err = rt.RoundTrip(req.WithContext(traced))
+	resp, err := rt.RoundTrip(req.WithContext(traced))
 	return resp, reached, err
 }
 

@@ -72,7 +72,7 @@ func TestRedirectIsCheckedWhenDialled(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.guards.resolver = rebinding(t)
-	resp, err := e.send(t.Context(), http.MethodPost, e.url, http.Header{}, []byte(`{}`))
+	resp, err := e.send(t.Context(), http.MethodPost, e.url, func(http.Header) {}, []byte(`{}`))
 	if err == nil {
 		resp.Body.Close()
 	}

@@ -57,7 +57,7 @@ func dialSSE(ctx, life context.Context, e *httpEndpoint) (*sseLink, error) {
 	l.ctx, l.cancel = context.WithCancel(life)
 	stop := context.AfterFunc(ctx, l.cancel)
 	defer stop()
-	resp, err := e.send(l.ctx, http.MethodGet, e.url, http.Header{"Accept": {"text/event-stream"}}, nil)
+	resp, err := e.send(l.ctx, http.MethodGet, e.url, func(h http.Header) { h.Set("Accept", "text/event-stream") }, nil)
 	if err != nil {
 		l.cancel()
 		return nil, err
@@ -112,7 +112,7 @@ const ssePostTime = 30 * time.Second
 func (l *sseLink) Send(m *mcp.Message) error {
 	ctx, cancel := context.WithTimeout(l.ctx, ssePostTime)
 	defer cancel()
-	resp, err := l.e.send(ctx, http.MethodPost, l.post, http.Header{"Content-Type": {"application/json"}}, mcp.AppendMessage(nil, m))
+	resp, err := l.e.send(ctx, http.MethodPost, l.post, func(h http.Header) { h["Content-Type"] = contentJSON }, mcp.AppendMessage(nil, m))
 	if err != nil {
 		return err
 	}

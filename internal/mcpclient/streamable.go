@@ -132,9 +132,8 @@ var (
 	contentJSON = []string{"application/json"}
 )
 
-// header returns the headers of a POST.
-func (w *httpWire) header(m *mcp.Message, session *string) http.Header {
-	h := make(http.Header, 8)
+// setHeader sets the headers of a POST.
+func (w *httpWire) setHeader(h http.Header, m *mcp.Message, session *string) {
 	h["Accept"], h["Content-Type"] = acceptBoth, contentJSON
 	if stateless := w.c.stateless.Load(); stateless || m.Method == "server/discover" {
 		version := w.c.protocol() // what addMeta writes
@@ -143,7 +142,7 @@ func (w *httpWire) header(m *mcp.Message, session *string) http.Header {
 		}
 		h["Mcp-Protocol-Version"] = []string{version}
 		w.c.mirror(h, m)
-		return h
+		return
 	}
 	if v := *w.version.Load(); v != "" && m.Method != "initialize" {
 		h["Mcp-Protocol-Version"] = []string{v}
@@ -151,7 +150,6 @@ func (w *httpWire) header(m *mcp.Message, session *string) http.Header {
 	if session != nil {
 		h["Mcp-Session-Id"] = []string{*session}
 	}
-	return h
 }
 
 // exchange posts a request and reads until its answer.
@@ -187,7 +185,7 @@ func (w *httpWire) exchange(ctx context.Context, cl *pendingRequest, m *mcp.Mess
 }
 
 func (w *httpWire) post(ctx context.Context, m *mcp.Message, session *string, body []byte) (*http.Response, error) {
-	return w.httpEndpoint.send(ctx, http.MethodPost, w.url, w.header(m, session), body)
+	return w.httpEndpoint.send(ctx, http.MethodPost, w.url, func(h http.Header) { w.setHeader(h, m, session) }, body)
 }
 
 // interrupted cancels a call that ended early at the server. In the stateless
@@ -359,11 +357,12 @@ func (w *httpWire) close() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
-	h := http.Header{"Mcp-Session-Id": {*session}}
-	if v := *w.version.Load(); v != "" {
-		h.Set("Mcp-Protocol-Version", v)
-	}
-	resp, err := w.httpEndpoint.send(ctx, http.MethodDelete, w.url, h, nil)
+	resp, err := w.httpEndpoint.send(ctx, http.MethodDelete, w.url, func(h http.Header) {
+		h.Set("Mcp-Session-Id", *session)
+		if v := *w.version.Load(); v != "" {
+			h.Set("Mcp-Protocol-Version", v)
+		}
+	}, nil)
 	if err != nil {
 		return nil // a server that is gone has ended the session, too
 	}

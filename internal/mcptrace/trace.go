@@ -114,31 +114,35 @@ func (t *Trace) Step(dir Direction, method, caller string, detail any, err error
 	t.add(Record{dir: dir, Method: method, Caller: caller}, payload, err)
 }
 
-// Request implements upstream.Tracer: it remembers a request to a server, the
-// messages that belong to it, and its answer, for which done is called.
-func (t *Trace) Request(server string, req *tool.Request) (done func(json.RawMessage, error)) {
-	base := Record{Server: server, id: t.ids.Add(1), Method: req.Method, Caller: req.Caller}
-	add := func(dir Direction, method string, payload json.RawMessage, err error) {
-		r := base
-		r.dir, r.Method = dir, method
-		t.add(r, payload, err)
-	}
-	add(Outgoing, req.Method, req.Params, nil)
-	if notify := req.Exchange.Notify; notify != nil {
-		req.Exchange.Notify = func(method string, params json.RawMessage) {
-			add(Incoming, method, params, nil)
+// Request implements upstream.Tracer: it remembers a request to a server, and
+// returns its number and its exchange, which remembers the messages that belong
+// to it.
+func (t *Trace) Request(server string, req tool.Request) (id int64, observed tool.Exchange) {
+	id, observed = t.ids.Add(1), req.Exchange
+	caller := req.Caller
+	t.add(Record{Server: server, Method: req.Method, Caller: caller, id: id, dir: Outgoing}, req.Params, nil)
+	if notify := observed.Notify; notify != nil {
+		observed.Notify = func(method string, params json.RawMessage) {
+			t.add(Record{Server: server, Method: method, Caller: caller, id: id, dir: Incoming}, params, nil)
 			notify(method, params)
 		}
 	}
-	if ask := req.Exchange.Ask; ask != nil {
-		req.Exchange.Ask = func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-			add(Incoming, method, params, nil)
+	if ask := observed.Ask; ask != nil {
+		observed.Ask = func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+			r := Record{Server: server, Method: method, Caller: caller, id: id, dir: Incoming}
+			t.add(r, params, nil)
 			answer, err := ask(ctx, method, params)
-			add(Outgoing, method, answer, err)
+			r.dir = Outgoing
+			t.add(r, answer, err)
 			return answer, err
 		}
 	}
-	return func(result json.RawMessage, err error) { add(Incoming, base.Method, result, err) }
+	return id, observed
+}
+
+// Response implements upstream.Tracer: it remembers the answer to a request.
+func (t *Trace) Response(id int64, server string, req tool.Request, result json.RawMessage, err error) {
+	t.add(Record{Server: server, Method: req.Method, Caller: req.Caller, id: id, dir: Incoming}, result, err)
 }
 
 // Records is where the records are read and followed.

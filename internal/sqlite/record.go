@@ -53,7 +53,8 @@ func encodeRecord(b []byte, c *store.Call) []byte {
 	for _, id := range ids {
 		b = appendText(b, id)
 	}
-	b = appendText(b, c.Stages.String())
+	var stages [160]byte // as a rule
+	b = appendText(b, c.Stages.Append(stages[:0]))
 	b = appendText(b, c.Error)
 	b = appendText(b, c.Arguments)
 	b = appendText(b, c.Result)

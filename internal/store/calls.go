@@ -162,10 +162,11 @@ type Stages []Stage
 
 // String returns the stages as text.
 func (s Stages) String() string {
-	if len(s) == 0 {
-		return ""
-	}
-	b := make([]byte, 0, 20*len(s))
+	return string(s.Append(nil))
+}
+
+// Append appends the stages as text.
+func (s Stages) Append(b []byte) []byte {
 	for i, st := range s {
 		if i > 0 {
 			b = append(b, ' ')
@@ -174,7 +175,7 @@ func (s Stages) String() string {
 		b = append(b, '=')
 		b = strconv.AppendInt(b, st.Took.Microseconds(), 10)
 	}
-	return string(b)
+	return b
 }
 
 // ParseStages reads what String wrote.

@@ -39,8 +39,27 @@ func (f *fields) each(do func(key, value string)) {
 	}
 }
 
+// fieldsContext is a context with fields, in one piece of memory.
+type fieldsContext struct {
+	context.Context
+	fields fields
+}
+
+// Value implements context.Context.
+func (c *fieldsContext) Value(key any) any {
+	if key == (fieldsKey{}) {
+		return &c.fields
+	}
+	return c.Context.Value(key)
+}
+
 func with(ctx context.Context, set func(*fields)) context.Context {
-	return context.WithValue(ctx, fieldsKey{}, newFields(ctx, set))
+	c := &fieldsContext{Context: ctx}
+	if have := fieldsOf(ctx); have != nil {
+		c.fields = *have
+	}
+	set(&c.fields)
+	return c
 }
 
 // newFields returns those of ctx with a change.

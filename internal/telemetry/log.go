@@ -222,7 +222,11 @@ func inMillis(attrs []slog.Attr) (changed bool) {
 	for i, a := range attrs {
 		switch a.Value.Kind() {
 		case slog.KindDuration:
-			attrs[i] = slog.Float64(a.Key+"Ms", float64(a.Value.Duration().Microseconds())/1000)
+			key := "tookMs" // as a rule
+			if a.Key != "took" {
+				key = a.Key + "Ms"
+			}
+			attrs[i] = slog.Float64(key, float64(a.Value.Duration().Microseconds())/1000)
 			changed = true
 		case slog.KindGroup:
 			inner := slices.Clone(a.Value.Group())

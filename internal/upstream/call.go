@@ -96,7 +96,7 @@ func forwarded(ctx context.Context, cfg Config, params json.RawMessage) http.Hea
 	}
 	if cfg.ForwardClientIP {
 		if ip, ok := ctx.Value(clientIPKey{}).(string); ok && ip != "" {
-			set("X-Forwarded-For", ip)
+			h = http.Header{"X-Forwarded-For": {ip}}
 		}
 	}
 	if bytes.Contains(params, []byte(`"`+telemetry.TraceparentHeader+`"`)) {

@@ -78,10 +78,13 @@ type Options struct {
 	SessionIdle time.Duration // until one of them is closed; 10 min
 }
 
-// Tracer is called for every request of callers to servers. It may replace the
-// callbacks of the request, and gets its result.
+// Tracer is called for every request of callers to servers.
 type Tracer interface {
-	Request(server string, r *tool.Request) (done func(json.RawMessage, error))
+	// Request gets a request before it is sent. It returns a number for
+	// Response, and the exchange to send the request with.
+	Request(server string, r tool.Request) (id int64, observed tool.Exchange)
+	// Response gets the result of the request.
+	Response(id int64, server string, r tool.Request, result json.RawMessage, err error)
 }
 
 // Supervisor holds the connections to all upstreams. It is safe for
@@ -296,9 +299,10 @@ func (s *Supervisor) Do(ctx context.Context, server string, r tool.Request) (jso
 	if s.opts.Trace == nil {
 		return u.do(ctx, r)
 	}
-	done := s.opts.Trace.Request(server, &r)
+	var id int64
+	id, r.Exchange = s.opts.Trace.Request(server, r)
 	result, err := u.do(ctx, r)
-	done(result, err)
+	s.opts.Trace.Response(id, server, r, result, err)
 	return result, err
 }
 

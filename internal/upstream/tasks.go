@@ -237,10 +237,9 @@ func (u *upstream) used(caller string) {
 	if caller == "" || u.manyCallers.Load() {
 		return
 	}
-	if first := u.firstCaller.Load(); first == nil {
-		if u.firstCaller.CompareAndSwap(nil, &caller) {
-			return
-		}
+	if u.firstCaller.Load() == nil {
+		first := caller
+		u.firstCaller.CompareAndSwap(nil, &first)
 	}
 	if *u.firstCaller.Load() != caller {
 		u.manyCallers.Store(true)
