@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -203,4 +204,35 @@ func TestBrokenPipeFailsAllCalls(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Error("the connection goes on")
 	}
+}
+
+// refusedWrites fails every write and then lets the reader go on.
+type refusedWrites struct{ failed chan struct{} }
+
+func (w refusedWrites) Write([]byte) (int, error) {
+	close(w.failed)
+	return 0, syscall.EPIPE
+}
+
+// What a program wrote before it exited is read even if writing to it has
+// failed by then.
+func TestOutputOfExitedProgramIsRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		failed := make(chan struct{})
+		out, printed := io.Pipe()
+		go func() {
+			<-failed
+			time.Sleep(10 * time.Millisecond)
+			_, _ = io.WriteString(printed, "usage: server FILE\n")
+			printed.Close()
+		}()
+		var dropped []string
+		link := mcp.NewStream(out, refusedWrites{failed}, mcp.StreamOptions{OnDrop: func(d mcp.Drop) { dropped = append(dropped, d.Preview) }})
+		if _, err := Connect(t.Context(), OverLink(link), Options{Protocol: mcp.Version20251125}); !errors.Is(err, io.EOF) {
+			t.Errorf("got %v, want the end of the program's output", err)
+		}
+		if len(dropped) != 1 {
+			t.Errorf("read %q before the connection ended", dropped)
+		}
+	})
 }

@@ -100,7 +100,7 @@ func (w *linkWire) write() {
 		case m := <-w.out:
 			together = w.waiting(append(together[:0], &m))
 			if err := w.sendAll(together); err != nil {
-				w.c.end(sendFailed(err))
+				w.endAfterRead(err)
 				return
 			}
 		case <-w.c.done:
@@ -209,7 +209,7 @@ func (w *linkWire) send(ctx context.Context, m *mcp.Message) error {
 }
 
 // trySend writes a message in the caller's goroutine, unless others come first
-// or the server does not read. It never blocks.
+// or the server does not read. A write never blocks it.
 func (w *linkWire) trySend(m *mcp.Message) (sent bool, err error) {
 	if w.stream == nil || w.queued.Load() > 0 {
 		return false, nil
@@ -228,17 +228,33 @@ func (w *linkWire) trySend(m *mcp.Message) (sent bool, err error) {
 		go func() {
 			defer func() { <-w.writing }()
 			if err := finish(); err != nil {
-				w.c.end(sendFailed(err))
+				w.endAfterRead(err)
 			}
 		}()
 		return true, nil
 	}
 	<-w.writing
 	if err != nil {
-		w.c.end(sendFailed(err))
+		w.endAfterRead(err)
 		return false, w.c.Err()
 	}
 	return sent, nil
+}
+
+// endAfterRead ends the connection after a failed write. A program that does not
+// take input any more has usually exited: what it wrote before is read first,
+// responses among it, and the reader reports the end.
+func (w *linkWire) endAfterRead(err error) {
+	if w.stream != nil {
+		t := time.NewTimer(flushTime)
+		defer t.Stop()
+		select {
+		case <-w.c.done:
+			return
+		case <-t.C:
+		}
+	}
+	w.c.end(sendFailed(err))
 }
 
 func (w *linkWire) respond(m *mcp.Message) {
@@ -267,5 +283,6 @@ func (w *linkWire) close() error {
 	return w.link.Close()
 }
 
-// flushTime is how long a closing connection may take to send what is queued.
+// flushTime is how long a closing connection may take to send what is queued,
+// and to read what the server wrote before it closed its input.
 const flushTime = time.Second
