@@ -54,13 +54,13 @@ setup: ## install what the tests need (npm packages; Debian packages when root)
 # installed before, so that a failure to install is not a failed test.
 SUITES := $(GO) run ./scripts/suites
 
-test: setup page engine client-packages ## all the tests (8 minutes)
+test: setup page engine client-packages ## all the tests (7 minutes)
 	@$(SUITES) go quality e2e web python typescript
 
 test-fast: ## for the edit loop: no race detector, browser, npm or PostgreSQL (a minute)
 	@$(SUITES) -short go
 
-test-go: page engine ## the Go packages, with the race detector (4 minutes)
+test-go: page engine ## the Go packages, with the race detector (3 minutes)
 	@$(SUITES) go quality
 
 test-e2e: setup page engine ## the binary with real clients, servers and browsers
