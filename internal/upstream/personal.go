@@ -41,23 +41,28 @@ type callerTools struct {
 	changed    time.Time // when the list last changed
 	stale      bool      // another caller has a newer definition of one of them
 
+	published chan struct{} // closed when the sink has the list; nil if there is none
+
 	failed  time.Time   // when listing last failed
 	failure *tool.Error // why
 }
 
-// personalTools are those of all callers.
+// personalTools are those of all callers; guarded by upstream.mu.
 type personalTools struct {
-	of map[string]*callerTools // guarded by upstream.mu
-
-	// publishing is held from a change of the lists until the sink has it. It is
-	// locked before upstream.mu.
-	publishing sync.Mutex
+	of         map[string]*callerTools
+	publishing sync.Mutex // held while the sink is called; locked before upstream.mu
 }
 
-// awaitPublished waits until the sink has the lists that are known.
-func (p *personalTools) awaitPublished() {
-	p.publishing.Lock()
-	defer p.publishing.Unlock()
+// awaitPublished waits until the sink has a list that is known; for one that
+// could not be read it does not wait.
+func awaitPublished(ctx context.Context, published <-chan struct{}) {
+	if published == nil {
+		return
+	}
+	select {
+	case <-published:
+	case <-ctx.Done():
+	}
 }
 
 // generation returns the caller's login, which "" says there is none of.
@@ -71,9 +76,7 @@ func (u *upstream) generation(ctx context.Context, caller string) (string, error
 
 // runPersonal is connectLoop for an upstream without a shared connection.
 func (u *upstream) runPersonal(ctx context.Context) {
-	u.personal.publishing.Lock()
 	u.publishPersonal() // no tools, until somebody signs in
-	u.personal.publishing.Unlock()
 	u.mu.Lock()
 	u.state, u.since, u.first, u.down = Connected, time.Now(), false, nil
 	u.broadcast()
@@ -146,13 +149,17 @@ func (u *upstream) ensureList(ctx context.Context, caller string) {
 	l := u.personal.of[caller]
 	known := l != nil && l.generation == generation
 	wait := known && (began.Sub(l.failed) < personalListRetry || !l.stale && began.Sub(l.read) < personalListLife)
-	u.mu.Unlock()
+	var published <-chan struct{}
 	if wait {
-		u.personal.awaitPublished()
-		return
+		published = l.published
 	}
+	u.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, personalListTimeout)
 	defer cancel()
+	if wait {
+		awaitPublished(ctx, published)
+		return
+	}
 	c, err := u.session(ctx, connKind{caller: caller, login: generation})
 	if err == nil {
 		defer c.leave()
@@ -199,13 +206,15 @@ func (u *upstream) listPersonal(ctx context.Context, c *conn, since time.Time) (
 	u.mu.Lock()
 	l := u.personal.of[c.caller]
 	recent := l != nil && l.generation == c.login && !l.stale && l.read.After(since)
+	var published chan struct{}
 	if recent {
+		published = l.published
 		schemas := schemasOf(l.set.Tools)
 		c.schemas.Store(&schemas)
 	}
 	u.mu.Unlock()
 	if recent {
-		u.personal.awaitPublished()
+		awaitPublished(ctx, published)
 		return false, nil
 	}
 	set, err := u.list(ctx, c, u.config())
@@ -213,29 +222,32 @@ func (u *upstream) listPersonal(ctx context.Context, c *conn, since time.Time) (
 		return false, err
 	}
 	now := time.Now()
-	u.personal.publishing.Lock()
-	defer u.personal.publishing.Unlock()
 	u.mu.Lock()
 	l = u.listOf(c.caller, c.login)
 	changed = l.read.IsZero() || l.digest != c.definitions
 	if changed {
-		l.changed = now
+		l.changed, l.published = now, make(chan struct{})
 	}
+	published = l.published
 	l.set, l.digest, l.read, l.stale, l.failed, l.failure = set, c.definitions, now, false, time.Time{}, nil
 	u.mu.Unlock()
-	if changed {
-		u.publishPersonal()
-		u.s.log.InfoContext(ctx, "tools listed for a caller", "server", u.name, "caller", c.caller, "tools", len(set.Tools))
+	if !changed {
+		awaitPublished(ctx, published)
+		return false, nil
 	}
-	return changed, nil
+	u.publishPersonal()
+	close(published)
+	u.s.log.InfoContext(ctx, "tools listed for a caller", "server", u.name, "caller", c.caller, "tools", len(set.Tools))
+	return true, nil
 }
 
 // publishPersonal passes the tools of all callers to the sink, each with those
 // that it was listed for. If callers have different definitions of one tool,
 // the newest one counts, and those that have another do not see the tool: a
-// definition may contain what only its caller may know. personal.publishing is
-// held.
+// definition may contain what only its caller may know.
 func (u *upstream) publishPersonal() {
+	u.personal.publishing.Lock()
+	defer u.personal.publishing.Unlock()
 	u.mu.Lock()
 	callers := slices.SortedFunc(maps.Keys(u.personal.of), func(a, b string) int {
 		return cmp.Or(u.personal.of[b].changed.Compare(u.personal.of[a].changed), cmp.Compare(a, b))
@@ -270,8 +282,6 @@ func (u *upstream) publishPersonal() {
 
 // forget drops what was made with logins of a caller that has none any more.
 func (u *upstream) forget(caller string) {
-	u.personal.publishing.Lock()
-	defer u.personal.publishing.Unlock()
 	u.mu.Lock()
 	u.closeSessionsOf(caller, "")
 	l := u.personal.of[caller]

@@ -218,6 +218,51 @@ func TestListForWaitsUntilToolsArePublished(t *testing.T) {
 	wg.Wait()
 }
 
+// While the sink takes the tools of one caller, others get their answers, and the
+// caller waits no longer than its context allows.
+func TestCallersDoNotWaitForToolsOfOthers(t *testing.T) {
+	t.Parallel()
+	p := &people{logins: map[string]int{}}
+	p.signIn("ada", "ben")
+	r, _ := newOffice(t, p, upstream.Options{})
+	r.ListFor(t.Context(), "ada", "office")
+	publishing, publish := make(chan struct{}), make(chan struct{})
+	r.publish = func(upstream.ToolSet) {
+		close(publishing)
+		<-publish
+	}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	release := sync.OnceFunc(func() { close(publish) })
+	defer release()
+	wg.Go(func() { r.ListFor(t.Context(), "ben", "office") })
+	<-publishing
+	within := func(what string, f func()) {
+		t.Helper()
+		done := make(chan struct{})
+		wg.Go(func() { f(); close(done) })
+		select {
+		case <-done:
+		case <-time.After(time.Minute):
+			t.Fatal(what + " waits for the tools of another caller")
+		}
+	}
+	within("a list that is known", func() { r.ListFor(t.Context(), "ada", "office") })
+	within("a call without a login", func() {
+		if _, err := r.callAs("cleo", "office", "whoami", `{}`, tool.Exchange{}); tool.KindOf(err) != tool.UpstreamAuthRequired {
+			t.Errorf("the call without a login returned %v", err)
+		}
+	})
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	within("an ended request", func() { r.ListFor(ended, "ben", "office") })
+	release()
+	wg.Wait()
+	if len(r.listed("ben")) == 0 {
+		t.Error("the tools of ben were not published")
+	}
+}
+
 // A caller without a login gets the way to its own, sees nothing of what others
 // have, and is not served with the login of another or of none.
 func TestCallerWithoutLoginSignsIn(t *testing.T) {
