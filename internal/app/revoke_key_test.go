@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"junctor/internal/store"
 	"junctor/internal/tool"
@@ -64,4 +66,31 @@ func TestRevokedKeyEndsLoginsAndTasks(t *testing.T) {
 	if got := r.selectByRule(context.Background(), "up:echo", whole); string(got.Raw) != `{"content":[{"type":"text","text":"1"}]}` {
 		t.Errorf("selected: %s", got.Raw)
 	}
+}
+
+// keysAway is a store whose keys cannot be read the first time.
+type keysAway struct {
+	store.Store
+	reads int
+}
+
+func (s *keysAway) Watch(context.Context, string) <-chan struct{} { return nil }
+
+func (s *keysAway) Keys(context.Context) ([]store.Key, error) {
+	if s.reads++; s.reads == 1 {
+		return nil, errors.New("the database is away")
+	}
+	return []store.Key{{ID: "1", Revoked: time.Now()}}, nil
+}
+
+// A key that was revoked while the store could not be read ends what its caller
+// does when it can.
+func TestRevokedKeyIsReadAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		(&App{store: &keysAway{}}).cancelWithKey(ctx, "key:1", cancel)
+		if cause := context.Cause(ctx); !errors.Is(cause, tool.ErrCredentialEnded) {
+			t.Errorf("the caller's context ended with %v", cause)
+		}
+	})
 }

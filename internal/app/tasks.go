@@ -40,26 +40,30 @@ func (a *App) resumeTask(ctx context.Context, r *waiting.Record, ask func(ctx co
 func (a *App) cancelWithKey(ctx context.Context, caller string, cancel context.CancelCauseFunc) {
 	changed := a.store.Watch(ctx, store.TopicKeys)
 	for {
+		var again <-chan time.Time // unless the keys change before
 		k, found, err := a.keyOf(ctx, caller)
-		if err == nil && !found {
+		switch {
+		case err != nil:
+			again = time.After(keyRetry)
+		case !found:
 			return // not a key of the store
-		}
-		if err == nil && !k.Valid(time.Now()) {
+		case !k.Valid(time.Now()):
 			cancel(tool.ErrCredentialEnded)
 			return
-		}
-		var expired <-chan time.Time
-		if err == nil && !k.Expires.IsZero() {
-			expired = time.After(time.Until(k.Expires))
+		case !k.Expires.IsZero():
+			again = time.After(time.Until(k.Expires))
 		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-changed:
-		case <-expired:
+		case <-again:
 		}
 	}
 }
+
+// keyRetry is the time between attempts to read a caller's key.
+const keyRetry = 5 * time.Second
 
 // selectByRule returns what the rules select of a tool's result; all of it when
 // the selection cannot be applied.
