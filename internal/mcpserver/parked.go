@@ -83,6 +83,9 @@ func (c *call) askParked(ctx context.Context, method string, params json.RawMess
 func (c *call) ask(q *question) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.ctx.Err() != nil { // nobody is left to answer
+		return context.Cause(c.ctx)
+	}
 	if len(c.park.questions) >= maxQuestions {
 		return &mcp.Error{Code: tool.RateLimited.JSONRPC(), Message: "too many questions to the client at once"}
 	}

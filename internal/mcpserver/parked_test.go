@@ -339,6 +339,28 @@ func TestDisconnectDuringParkedCall(t *testing.T) {
 	}
 }
 
+// A call that asks after its caller has left is not parked.
+func TestCallWithoutCallerIsNotParked(t *testing.T) {
+	begun, asked := make(chan struct{}), make(chan error, 1)
+	s := newSite(t, Options{}, &scripted{serve: func(ctx context.Context, r *Request) (json.RawMessage, error) {
+		close(begun)
+		<-ctx.Done()
+		_, err := r.Exchange.Ask(context.WithoutCancel(ctx), "elicitation/create", nil)
+		asked <- err
+		return nil, err
+	}})
+	ctx, cancel := context.WithCancel(ctxFor(t))
+	body, h := modern(1, "tools/call", `{"name":"x"}`, elicits)
+	var wg sync.WaitGroup
+	wg.Go(func() { s.send2(ctx, body, h) })
+	<-begun
+	cancel()
+	if err := <-asked; err != errCallerLeft || s.parked.len() > 0 {
+		t.Errorf("asked: %v; %d calls are parked", err, s.parked.len())
+	}
+	wg.Wait()
+}
+
 func (l *parkedCalls) len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
