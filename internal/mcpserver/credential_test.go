@@ -140,6 +140,22 @@ func TestStreamsEndWithTheirCredential(t *testing.T) {
 	}
 }
 
+// A call that has sent nothing yet is refused when its credential ends.
+func TestCallIsRefusedWhenItsCredentialEnds(t *testing.T) {
+	c, begun := newRevocable(), make(chan struct{})
+	s := newKeyedSite(t, &scripted{serve: func(ctx context.Context, r *Request) (json.RawMessage, error) {
+		close(begun)
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}}, func() tool.Credential { return c })
+	go func() {
+		<-begun
+		c.end()
+	}()
+	body, h := modern(1, "tools/call", `{"name":"wait"}`, `{}`)
+	wantBody(t, s.post(body, append(h, "Accept", "application/json")...), http.StatusUnauthorized, tool.ErrCredentialEnded.Error())
+}
+
 // TestSessionFollowsItsNewestCredential uses a session with a second token
 // before the first one expires.
 func TestSessionFollowsItsNewestCredential(t *testing.T) {

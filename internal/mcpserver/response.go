@@ -106,6 +106,9 @@ func (s *Server) write(res *response) (lost bool) {
 		select {
 		case <-b.wake:
 		case <-res.r.Context().Done():
+			if !res.begun {
+				refuseEnded(res)
+			}
 			return false
 		case <-timer.C:
 			if !s.keepAlive(res) {
@@ -225,6 +228,15 @@ func leftCause(ctx context.Context) error {
 		return tool.ErrCredentialEnded
 	}
 	return errCallerLeft
+}
+
+// refuseEnded answers a request whose credential has ended before its call. A
+// caller that has left reads no answer.
+func refuseEnded(res *response) {
+	if cause := leftCause(res.r.Context()); cause == tool.ErrCredentialEnded {
+		res.w.Header().Set("WWW-Authenticate", "Bearer")
+		refuse(res.w, http.StatusUnauthorized, "", mcp.ToolError(&tool.Error{Kind: tool.Unauthenticated, Msg: cause.Error()}))
+	}
 }
 
 // writePlain writes answers as one JSON body.
