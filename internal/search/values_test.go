@@ -78,9 +78,9 @@ func TestPhrasesFindTools(t *testing.T) {
 	ix.Put("system", docs("system", "get_disk_space: Report the usage of the disks.", "drive_car: Drive the car."))
 	ix.Put("geo", docs("geo", "get_location: Get the current location.", "distance: Distance between two points."))
 	for text, want := range map[string]string{
-		"how full is my hard drive":   "system:get_disk_space",
-		"where am I":                  "geo:get_location",
-		"how far is Rome from Milan?": "geo:distance",
+		"how full is my hard drive":         "system:get_disk_space",
+		"where am I":                        "geo:get_location",
+		"how far apart are Rome and Milan?": "geo:distance",
 	} {
 		hits, err := ix.Search(Query{Text: text, Explain: true})
 		if err != nil || len(hits) == 0 || hits[0].Name.String() != want {
