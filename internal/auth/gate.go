@@ -207,11 +207,11 @@ func (g *Gate) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		forwarded, err := g.unforward(r)
 		if err != nil {
-			g.reject(w, r, reasonForwarded, err)
+			httperr.Reject(w, r, reasonForwarded, err)
 			return
 		}
 		if err := g.checkHost(r); err != nil && !forwarded { // a proxy of ours has names of its own
-			g.reject(w, r, reasonHost, err)
+			httperr.Reject(w, r, reasonHost, err)
 			return
 		}
 		from := g.originOf(r)
@@ -220,13 +220,13 @@ func (g *Gate) Wrap(next http.Handler) http.Handler {
 		}
 		switch {
 		case from == badOrigin || from == oddRequest:
-			g.reject(w, r, reasonOrigin, &tool.Error{
+			httperr.Reject(w, r, reasonOrigin, &tool.Error{
 				Kind: tool.Denied,
 				Msg:  fmt.Sprintf("pages of %q may not call this gateway; add the origin to cors.origins to allow it", r.Header.Get("Origin")),
 			})
 			return
 		case from == noOrigin && embedded(r) && !g.public(r):
-			g.reject(w, r, reasonOrigin, &tool.Error{Kind: tool.Denied, Msg: "pages of other sites may not load this; it is for programs and for the gateway's own page"})
+			httperr.Reject(w, r, reasonOrigin, &tool.Error{Kind: tool.Denied, Msg: "pages of other sites may not load this; it is for programs and for the gateway's own page"})
 			return
 		}
 		if forwarded {
@@ -235,7 +235,7 @@ func (g *Gate) Wrap(next http.Handler) http.Handler {
 		id, reason, err := g.identify(r, from, forwarded)
 		if err != nil {
 			g.challenge(w, r, err)
-			g.reject(w, r, reason, err)
+			httperr.Reject(w, r, reason, err)
 			return
 		}
 		bound, use := g.inUse.bind(r, id)
@@ -260,10 +260,6 @@ const (
 	reasonSession     = "session"
 	reasonCredentials = "no_credentials"
 )
-
-func (g *Gate) reject(w http.ResponseWriter, r *http.Request, reason string, err error) {
-	httperr.Reject(w, r, reason, err)
-}
 
 func (g *Gate) audit(ctx context.Context, action, target string, detail any) {
 	if g.opts.Audit != nil {

@@ -65,18 +65,18 @@ func (g *Gate) signIn(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case body.SignIn != "":
 		if p, err = g.takeSignIn(w, r, body.SignIn.Reveal()); err != nil {
-			g.reject(w, r, reasonSession, err)
+			httperr.Reject(w, r, reasonSession, err)
 			return
 		}
 	case body.Token != "":
 		if !g.isLocalToken(body.Token.Reveal()) || isForwarded(r) {
-			g.reject(w, r, reasonToken, &tool.Error{Kind: tool.Unauthenticated, Msg: "the token is not valid here; junctor open opens the page with the one that is"})
+			httperr.Reject(w, r, reasonToken, &tool.Error{Kind: tool.Unauthenticated, Msg: "the token is not valid here; junctor open opens the page with the one that is"})
 			return
 		}
 		p.Local, p.Owner, p.Name = fingerprint(g.localToken), tool.Local.ID, tool.Local.Name
 	default:
 		if p, _, err = g.sessionOfKey(r.Context(), body.Key); err != nil {
-			g.reject(w, r, reasonKey, err)
+			httperr.Reject(w, r, reasonKey, err)
 			return
 		}
 	}

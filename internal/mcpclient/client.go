@@ -62,10 +62,6 @@ type Options struct {
 	// It must not block, and must not call the Client.
 	OnNotification func(method string, params json.RawMessage)
 
-	// OnRequest answers requests of the server that belong to no call. Nil
-	// declines them.
-	OnRequest func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error)
-
 	// OneAtATime makes calls that could cause questions run one at a time, so
 	// that every question belongs to one call. A server that asks during
 	// several calls, and does not say for which, has its calls run so from then

@@ -353,7 +353,7 @@ func TestServerRequestWithoutHandlerIsRefused(t *testing.T) {
 		want   string
 	}{
 		"nobody": {o.Capabilities, nil, "no user to ask"},
-		"OnRequest": {o.Capabilities, func(context.Context, string, json.RawMessage) (json.RawMessage, error) {
+		"refused": {o.Capabilities, func(context.Context, string, json.RawMessage) (json.RawMessage, error) {
 			return nil, &tool.Error{Kind: tool.Denied, Msg: "not today"}
 		}, "not today"},
 		"internal": {o.Capabilities, func(context.Context, string, json.RawMessage) (json.RawMessage, error) {
@@ -363,16 +363,32 @@ func TestServerRequestWithoutHandlerIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			heard := make(chan mcp.Message, 1)
-			mustPlay(t, Options{Capabilities: tt.caps, OnRequest: tt.answer}, func(s *script) {
+			c := mustPlay(t, Options{Capabilities: tt.caps}, func(s *script) {
 				s.oldEra()
+				call := s.want("tools/call")
 				s.send(mcp.Message{ID: "1", Method: "elicitation/create"})
 				heard <- s.next()
+				s.result(call, `{}`)
 			})
+			if _, err := c.Do(t.Context(), tool.Request{Method: "tools/call", Exchange: tool.Exchange{Ask: tt.answer}}); err != nil {
+				t.Fatal(err)
+			}
 			if m := <-heard; m.Error == nil || !strings.Contains(m.Error.Message, tt.want) {
 				t.Errorf("answer %+v, want %q", m.Error, tt.want)
 			}
 		})
 	}
+	t.Run("outside of calls", func(t *testing.T) {
+		heard := make(chan mcp.Message, 1)
+		mustPlay(t, o, func(s *script) {
+			s.oldEra()
+			s.send(mcp.Message{ID: "1", Method: "elicitation/create"})
+			heard <- s.next()
+		})
+		if m := <-heard; m.Error == nil || !strings.Contains(m.Error.Message, "no user to ask") {
+			t.Errorf("answer %+v", m.Error)
+		}
+	})
 }
 
 func TestSlowCallerReceivesAllNotifications(t *testing.T) {

@@ -118,19 +118,8 @@ func everything(t *testing.T, c *Client) {
 	}
 }
 
-func everythingOptions() Options {
-	o := testOptions()
-	o.OnRequest = func(_ context.Context, method string, _ json.RawMessage) (json.RawMessage, error) {
-		if method == "roots/list" {
-			return json.RawMessage(`{"roots":[]}`), nil
-		}
-		return nil, &mcp.Error{Code: mcp.CodeInvalidRequest, Message: "nobody to ask"}
-	}
-	return o
-}
-
 func TestServerEverythingStdio(t *testing.T) {
-	everything(t, spawn(t, everythingOptions(), append(npmServer(t, "server-everything"), "stdio")...))
+	everything(t, spawn(t, testOptions(), append(npmServer(t, "server-everything"), "stdio")...))
 }
 
 func TestServerEverythingHTTP(t *testing.T) {
@@ -148,11 +137,11 @@ func TestServerEverythingHTTP(t *testing.T) {
 				_ = cmd.Wait()
 			})
 			url := fmt.Sprintf("http://127.0.0.1:%d%s", port, path)
-			c := connectWhenUp(t, NewHTTP(HTTPOptions{URL: url}), everythingOptions())
+			c := connectWhenUp(t, NewHTTP(HTTPOptions{URL: url}), testOptions())
 			everything(t, c)
 			c.Close()
 			if mode == "sse" {
-				c := connectWhenUp(t, NewSSE(HTTPOptions{URL: url}), everythingOptions())
+				c := connectWhenUp(t, NewSSE(HTTPOptions{URL: url}), testOptions())
 				everything(t, c)
 				c.Close()
 			}

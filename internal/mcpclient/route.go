@@ -148,7 +148,7 @@ func (c *Client) hadSeveralCallers() bool {
 
 // serverRequest is a request of the server in progress.
 type serverRequest struct {
-	call   *pendingRequest // nil when it belongs to none
+	call   *pendingRequest
 	cancel context.CancelFunc
 }
 
@@ -159,19 +159,16 @@ const NobodyToAsk = "declined: no user to ask"
 // maxAsks bounds the requests of one server that are being answered.
 const maxAsks = 64
 
+// handleRequest passes a request of the server on to the call that it belongs
+// to, and declines one that belongs to none.
 func (c *Client) handleRequest(m *mcp.Message, origin *pendingRequest) {
 	if m.Method == "ping" {
 		c.respond(m.ID, json.RawMessage(`{}`), nil)
 		return
 	}
 	cl, unattributed := c.attribute(m, origin)
-	var ctx context.Context
-	var serve func(context.Context, string, json.RawMessage) (json.RawMessage, error)
 	switch {
 	case cl != nil && cl.ex.Ask != nil && c.opts.Capabilities.allow(m.Method):
-		ctx, serve = cl.ctx, cl.ex.Ask
-	case c.opts.OnRequest != nil:
-		ctx, serve, cl = c.ctx, c.opts.OnRequest, nil
 	case !askable(m.Method):
 		c.respond(m.ID, nil, &mcp.Error{Code: mcp.CodeMethodNotFound, Message: "method not found: " + m.Method})
 		return
@@ -182,7 +179,7 @@ func (c *Client) handleRequest(m *mcp.Message, origin *pendingRequest) {
 		c.respond(m.ID, nil, &mcp.Error{Code: mcp.CodeInvalidRequest, Message: NobodyToAsk})
 		return
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(cl.ctx)
 	if !c.startAsk(m.ID, &serverRequest{call: cl, cancel: cancel}) {
 		cancel()
 		c.respond(m.ID, nil, &mcp.Error{Code: mcp.CodeInternalError, Message: "too many requests are waiting for an answer"})
@@ -191,7 +188,7 @@ func (c *Client) handleRequest(m *mcp.Message, origin *pendingRequest) {
 	id, method, params := m.ID, m.Method, m.Params
 	go func() {
 		defer cancel()
-		result, err := serve(ctx, method, params)
+		result, err := cl.ex.Ask(ctx, method, params)
 		if !c.endAsk(id) || ctx.Err() != nil && err != nil {
 			return // the server took its question back, or the call is over
 		}

@@ -71,14 +71,9 @@ func TestServerThatDoesNotRead(t *testing.T) {
 
 func TestServerRequestsAreBounded(t *testing.T) {
 	release := make(chan struct{})
-	o := testOptions()
-	o.OnRequest = func(ctx context.Context, _ string, _ json.RawMessage) (json.RawMessage, error) {
-		<-release
-		return json.RawMessage(`{}`), nil
-	}
-	done := make(chan struct{})
-	mustPlay(t, o, func(s *script) {
+	c := mustPlay(t, testOptions(), func(s *script) {
 		s.oldEra()
+		call := s.want("tools/call")
 		for i := range maxAsks {
 			s.send(mcp.Message{ID: mcp.NumberID(int64(i)), Method: "roots/list"})
 		}
@@ -94,9 +89,15 @@ func TestServerRequestsAreBounded(t *testing.T) {
 				s.t.Errorf("got %+v", m)
 			}
 		}
-		close(done)
+		s.result(call, `{}`)
 	})
-	<-done
+	ask := func(context.Context, string, json.RawMessage) (json.RawMessage, error) {
+		<-release
+		return json.RawMessage(`{}`), nil
+	}
+	if _, err := c.Do(t.Context(), tool.Request{Method: "tools/call", Exchange: tool.Exchange{Ask: ask}}); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestOrigins(t *testing.T) {
