@@ -164,6 +164,24 @@ func TestToolsOfOperations(t *testing.T) {
 	}
 }
 
+// A nullable enumeration also has null, whatever its values are called; what is
+// no list is left out, so that the definition stays JSON.
+func TestNullableEnumerations(t *testing.T) {
+	for enum, want := range map[string]string{
+		`["a", "b"]`:           `{"type":["string","null"],"enum":["a","b",null]}`,
+		`["nullable", "text"]`: `{"type":["string","null"],"enum":["nullable","text",null]}`,
+		`["a", null]`:          `{"type":["string","null"],"enum":["a",null]}`,
+		`[ ]`:                  `{"type":["string","null"],"enum":[null]}`,
+		`"a"`:                  `{"type":["string","null"]}`,
+	} {
+		doc := `{"openapi":"3.0.0","info":{"title":"t"},"servers":[{"url":"https://h.example.com"}],"paths":{"/p":{"get":{"operationId":"p",
+			"parameters":[{"name":"q","in":"query","schema":{"nullable":true,"type":"string","enum":` + enum + `}}],"responses":{}}}}}`
+		if got := rawjson.Field(definitionOf(t, doc, "p"), "inputSchema", "properties", "q"); string(got) != want {
+			t.Errorf("%s: %s, want %s", enum, got, want)
+		}
+	}
+}
+
 func TestSwagger2(t *testing.T) {
 	s, err := Parse([]byte(`{"swagger":"2.0","info":{"title":"Old","version":"1"},"host":"old.example","basePath":"/api","schemes":["https","http"],
 		"consumes":["application/x-www-form-urlencoded"],

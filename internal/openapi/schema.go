@@ -237,11 +237,22 @@ func (c copier) keyword(dst []byte, key string, value json.RawMessage, at keywor
 		}
 		return requiredWithout(dst, value, at.hidden), nil
 	case "enum":
-		if (at.nullable || c.output && at.depth > 0) && !strings.Contains(string(value), "null") && len(value) > 2 {
-			dst = append(name(), value[:len(value)-1]...)
-			return append(dst, `,null]`...), nil
+		if value[0] != '[' {
+			return dst, nil
 		}
-		return plain()
+		if !at.nullable && (!c.output || at.depth == 0) {
+			return plain()
+		}
+		dst = append(name(), '[')
+		null := false
+		for e := range rawjson.Elements(value) {
+			dst = append(rawjson.AppendComma(dst), e...)
+			null = null || rawjson.IsNull(e)
+		}
+		if !null {
+			dst = append(rawjson.AppendComma(dst), "null"...)
+		}
+		return append(dst, ']'), nil
 	case "exclusiveMinimum", "exclusiveMaximum":
 		if isTrue(value) {
 			bound := rawjson.Field(at.schema, strings.ToLower(strings.TrimPrefix(key, "exclusive")))
