@@ -25,7 +25,7 @@ func hiddenKind(r rune) string {
 		return "soft hyphens"
 	case r == 0x200E, r == 0x200F, r == 0x061C:
 		return "direction marks"
-	case r >= 0xFE00 && r <= 0xFE0F, r >= 0xE0100 && r <= 0xE01EF:
+	case r >= 0xFE00 && r <= 0xFE0F, r >= 0xE0100 && r <= 0xE01EF, r >= 0x180B && r <= 0x180D, r == 0x180F:
 		return "variation selectors"
 	case r == 0x115F, r == 0x1160, r == 0x3164, r == 0xFFA0, r == 0x2800, r >= 0xFFF9 && r <= 0xFFFB:
 		return "blank letters"
@@ -120,7 +120,9 @@ func intended(runes []rune, i int) bool {
 	case r == 0xFE0E, r == 0xFE0F:
 		return symbol(before) || before == '#' || before == '*' || before >= '0' && before <= '9'
 	case r >= 0xFE00 && r <= 0xFE0F, r >= 0xE0100 && r <= 0xE01EF:
-		return unicode.Is(unicode.Han, before) || unicode.Is(unicode.Mongolian, before)
+		return unicode.Is(unicode.Han, before)
+	case r >= 0x180B && r <= 0x180F: // selectors and a separator of Mongolian alone
+		return unicode.IsLetter(before) && unicode.Is(unicode.Mongolian, before)
 	case r >= 0xE0020 && r <= 0xE007F: // the flags of England, Scotland and Wales
 		for j := i - 1; j >= 0 && j > i-8; j-- {
 			if runes[j] == 0x1F3F4 {
