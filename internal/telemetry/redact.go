@@ -152,13 +152,13 @@ func forms(s string) []string {
 // a bit set, so that most places are passed over with one look.
 type known struct {
 	all   []string
-	marks [256]uint8 // those of all, and where known ones begin
 	begin pairs
+	look  pairs                // begin, and where other secrets may begin
 	heads map[[4]byte][]string // longest first
 }
 
 func newKnown(all []string) *known {
-	k := &known{heads: map[[4]byte][]string{}, marks: marks}
+	k := &known{heads: map[[4]byte][]string{}, look: mayBegin}
 	seen := map[string]bool{}
 	for _, s := range all {
 		if seen[s] {
@@ -166,8 +166,8 @@ func newKnown(all []string) *known {
 		}
 		seen[s] = true
 		k.all = append(k.all, s)
-		k.marks[s[0]] |= beginsKnown
 		k.begin.add(s[0], s[1])
+		k.look.add(s[0], s[1])
 		head := [4]byte([]byte(s[:4]))
 		list := append(k.heads[head], s)
 		for i := len(list) - 1; i > 0 && len(list[i]) > len(list[i-1]); i-- {
@@ -262,34 +262,28 @@ func (e redactedError) Unwrap() error { return e.err }
 func (r *Redactor) scan(s string) []byte {
 	var out []byte
 	k := r.known.Load()
-	look := &marks
+	look := &mayBegin
 	if k != nil {
-		look = &k.marks
+		look = &k.look
 	}
 	last := 0
 	escape := -maxEscape - 1 // where the last escape began
-	inside := false          // a letter of a word comes before
 	for i := 0; i < len(s); {
-		c := s[i]
-		m := look[c]
-		if m&(triggers|beginsKnown) == 0 || m == inWord|triggers && inside && i-escape > maxEscape {
-			inside = m&inWord != 0
+		for i+1 < len(s) && !look.has(s[i], s[i+1]) {
 			i++
-			continue
 		}
-		inside = m&inWord != 0
 		start, end, mask := 0, 0, Redacted
-		if m&beginsKnown != 0 {
+		if k != nil {
 			if n := k.at(s, i); n > 0 {
 				start, end = i, i+n
 			}
 		}
-		if t := trigger[c]; end == 0 && t != 0 {
+		if t := trigger[s[i]]; end == 0 && t != 0 {
 			switch t {
 			case escapes:
 				escape = i
 			case beginsWord:
-				if i+1 < len(s) && beginsToken.has(c, s[i+1]) &&
+				if i+1 < len(s) && beginsToken.has(s[i], s[i+1]) &&
 					(i == 0 || class[s[i-1]]&word == 0 || i-escape <= maxEscape && escapeBefore(s, i)) {
 					start, end, mask = shapeAt(s, i)
 				}
@@ -307,7 +301,6 @@ func (r *Redactor) scan(s string) []byte {
 		out = append(out, s[last:start]...)
 		out = append(out, mask...)
 		last, i, escape = end, end, end // what was masked may have ended with an escape
-		inside = isWord(s[i-1])
 	}
 	if out == nil {
 		return nil

@@ -22,25 +22,6 @@ var trigger = func() (t [256]uint8) {
 	return t
 }()
 
-// What scan must know of a byte at once.
-const (
-	inWord      = 1 << iota // it is part of words
-	triggers                // something may begin at it
-	beginsKnown             // a known secret begins with it
-)
-
-var marks = func() (t [256]uint8) {
-	for c := range t {
-		if class[c]&word != 0 {
-			t[c] |= inWord
-		}
-		if trigger[c] != 0 {
-			t[c] |= triggers
-		}
-	}
-	return t
-}()
-
 // maxEscape is the length of the longest escape, \u003d.
 const maxEscape = 6
 
@@ -52,6 +33,18 @@ var beginsToken = func() (t pairs) {
 	}
 	for _, scheme := range []string{"be", "bE", "Be", "BE", "ba", "bA", "Ba", "BA"} { // Bearer, Basic
 		t.add(scheme[0], scheme[1])
+	}
+	return t
+}()
+
+// mayBegin marks the pairs of bytes at which scan has to look for a secret of any
+// shape. The others, which are nearly all, cost one look each.
+var mayBegin = func() pairs {
+	t := beginsToken
+	for a, kind := range trigger {
+		for b := 0; kind != 0 && kind != beginsWord && b < 256; b++ {
+			t.add(byte(a), byte(b))
+		}
 	}
 	return t
 }()
