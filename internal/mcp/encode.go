@@ -3,7 +3,6 @@ package mcp
 import (
 	"bytes"
 	"encoding/json"
-	"slices"
 	"strconv"
 
 	"junctor/internal/rawjson"
@@ -56,7 +55,7 @@ func (m *Message) appendLead(dst []byte) (lead, rest []byte) {
 		return dst, m.Result
 	}
 	open := rawjson.SkipSpace(m.Result, 0) + 1
-	dst = append(append(dst, m.Result[:open]...), m.ResultPrefix...)
+	dst = append(appendRaw(dst, m.Result[:open]), m.ResultPrefix...)
 	rest = m.Result[open:]
 	if next := rawjson.SkipSpace(rest, 0); next < len(rest) && rest[next] == '}' { // nothing follows the last comma
 		dst = dst[:len(dst)-1]
@@ -80,10 +79,9 @@ const largeResult = 16 << 10
 // bytes of a large result Head and Tail.
 type Encoded struct{ Head, Body, Tail []byte }
 
-// Encode encodes m without a copy of its result, where that is large and on
-// one line.
+// Encode encodes m without a copy of its result, where that is large.
 func Encode(m *Message) Encoded {
-	if m.Method != "" || m.Error != nil || len(m.Result) < largeResult || hasLineBreak(m.Result) {
+	if m.Method != "" || m.Error != nil || len(m.Result) < largeResult {
 		return Encoded{Head: AppendMessage(make([]byte, 0, len(m.Params)+len(m.Result)+len(m.ResultPrefix)+128), m)}
 	}
 	head := append(make([]byte, 0, len(m.ID)+len(m.ResultPrefix)+64), `{"jsonrpc":"2.0"`...)
@@ -94,23 +92,12 @@ func Encode(m *Message) Encoded {
 	return Encoded{Head: head, Body: rest, Tail: []byte{'}'}}
 }
 
-// hasLineBreak reports whether a line ends in b. It looks at a part at a time,
-// so that the second search finds it in the processor's cache.
-func hasLineBreak(b []byte) bool {
-	for part := range slices.Chunk(b, 8<<10) {
-		if bytes.IndexByte(part, '\n') >= 0 || bytes.IndexByte(part, '\r') >= 0 {
-			return true
-		}
-	}
-	return false
-}
-
 // Size returns the number of bytes of the message.
 func (e Encoded) Size() int { return len(e.Head) + len(e.Body) + len(e.Tail) }
 
-// AppendTo appends the message to dst.
+// AppendTo appends the message to dst, on one line.
 func (e Encoded) AppendTo(dst []byte) []byte {
-	return append(append(append(dst, e.Head...), e.Body...), e.Tail...)
+	return append(appendRaw(append(dst, e.Head...), e.Body), e.Tail...)
 }
 
 // appendRaw appends JSON on one line. A raw line break can only stand between
