@@ -51,9 +51,8 @@ func (a *App) mount(gate *auth.Gate) http.Handler {
 	mux.Handle("GET /metrics", a.whenEnabled(func(c *config.Config) bool { return c.Telemetry.Metrics }, unlimited(a.metrics.Handler())))
 	mux.HandleFunc("/.well-known/", notFound)
 	mux.Handle("/", a.pageOnly(mux))
-	narrowed := a.profiles.Wrap(mux)
-	return httpserver.LimitBody(func() int64 { return int64(a.config.Load().Limits.MaxBodyBytes) },
-		a.streams.Wrap(func() int { return a.config.Load().Limits.MaxStreamsPerCaller }, narrowed))
+	streams := a.streams.Wrap(func() int { return a.config.Load().Limits.MaxStreamsPerCaller }, mux)
+	return httpserver.LimitBody(func() int64 { return int64(a.config.Load().Limits.MaxBodyBytes) }, a.profiles.Wrap(streams))
 }
 
 // whenEnabled serves only while the configuration has it so.

@@ -2,6 +2,7 @@ package app
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -123,5 +124,32 @@ func TestStatusToolShowsServersOfCaller(t *testing.T) {
 		if strings.Contains(body, "theirs") != tt.sees || tt.sees && code != 200 {
 			t.Errorf("%s: %d %s", name, code, body)
 		}
+	}
+}
+
+// The streams of the MCP API are bounded by its sessions, with a profile too.
+func TestProfileStreamsAreThoseOfMCP(t *testing.T) {
+	r := start(t, `{"limits":{"maxStreamsPerCaller":1},"profiles":{"p":{}}}`, t.TempDir())
+	open := func(path string) int {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), "GET", r.url+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Accept", "text/event-stream")
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { res.Body.Close() })
+		return res.StatusCode
+	}
+	for _, path := range []string{"/mcp", "/profiles/p/mcp", "/profiles/p/mcp", "/logs"} {
+		if got := open(path); got != http.StatusOK {
+			t.Errorf("GET %s: %d", path, got)
+		}
+	}
+	if got := open("/logs?profile=p"); got != http.StatusTooManyRequests {
+		t.Errorf("the second stream that is not of MCP: %d", got)
 	}
 }
