@@ -20,7 +20,8 @@
 //
 //	idle ──Send──► turn: model request ──► tool calls ──► model request … ──► idle
 //	                 │ approvals and questions wait for a client's answer
-//	                 └ Abort, a revoked credential or a step limit end it early
+//	                 └ Abort, a revoked credential, a step limit, or no watcher
+//	                   for disconnectGraceMs end it early
 //
 // Send stores the message and starts the turn on a goroutine (Session.run,
 // then converse). converse alternates between ask (one streamed model request)
@@ -37,7 +38,9 @@
 // turn with a valid history (endOrphanedReply).
 //
 // Locks: Session.mu guards the session and its turn; Host.mu guards the set of
-// sessions. Neither is held during a query or a write to a client.
+// sessions. Neither is held during a query or a write to a client. Only
+// Session.recovering is, while the turn of a dead process is ended; it is taken
+// before Session.mu.
 //
 // Start reading at Session.Send, converse and Session.emit.
 package chat

@@ -11,8 +11,8 @@
 //
 // # Goroutines
 //
-// A call runs on a goroutine of the workerPool. What it sends goes to an
-// outlet: an eventStream for HTTP, which the request's own goroutine writes
+// A call over HTTP runs on a goroutine of the workerPool, one on a byte stream
+// on its own. What it sends goes to an outlet: an eventStream for HTTP, which the request's own goroutine writes
 // (writeStream) and which is kept for a while so that it can be resumed with
 // Last-Event-ID, or a connOutlet on a byte stream, whose outbox one goroutine
 // writes. The standalone stream of a session has no goroutine of the HTTP
@@ -22,13 +22,17 @@
 // # Locks
 //
 // sessionTable, Session, eventStream and call have one each, none of which is
-// held during I/O; a call's is taken before that of parkedCalls.
+// held during I/O. A call's is taken before those of its outlet and of
+// parkedCalls. Only hijackedStream and sseServerLink hold a lock while they
+// write, with a deadline; it is taken before that of the eventStream.
 //
 // # When the other side dies
 //
-// When a client leaves, its calls are cancelled: at once in the stateless era
-// and on byte streams, after ResumeFor in the handshake era. When the process
-// dies, sessions on a shared store continue on another node; running and parked
+// When a client leaves, its calls are cancelled: at once in the stateless era,
+// after ResumeFor in the handshake era, and after DrainFor on a byte stream
+// whose input has ended, because a program may write its requests and close the
+// pipe. A parked call waits for its retry for ParkFor. Every call, parked ones
+// included, ends with the credential of its caller. When the process dies, sessions on a shared store continue on another node; running and parked
 // calls do not. With a [Cluster], sessions, streams and parked calls are found
 // on other nodes (cluster.go, cluster_relay.go).
 //

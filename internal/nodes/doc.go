@@ -11,8 +11,8 @@
 //
 // # Design
 //
-// A node registers in a list (Values) and holds a lease that it renews as a
-// heartbeat. Another node that finds the lease expired by the database's clock
+// A node takes a lease, which it renews as a heartbeat, and then registers in a
+// list (Values): a node in the list without a lease is dead. Another node that finds the lease expired by the database's clock
 // treats it as dead and closes the connections to it.
 //
 // A frame is a row in the receiver's queue (store.NodeMessages). Senders queue
@@ -31,8 +31,9 @@
 // Closing the connection cancels the request.
 //
 // Goroutines of Run: heartbeat (renews the lease and does nothing else, so that
-// no slow query makes a living node look dead), watch (checks peers), read
-// (reads the queue), list (the list of nodes). Handlers run on goroutines of
+// no slow query makes a living node look dead), watch (registers this node and
+// checks the leases of its peers), read (reads the queue), list (reads the list
+// of nodes). Goroutines that send live until their queue is empty. Handlers run on goroutines of
 // their own, with a context that ends with the connection. A forwarded request
 // has one more on the node that executes it, which receives the answers to
 // questions.

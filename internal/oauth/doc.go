@@ -23,7 +23,7 @@
 //
 //	begin ──► pendingLogin (URL, flow stored by state) ──► Complete ──► record
 //	record ──► refresh at 80 % of its lifetime, or after a 401 ──► record
-//	record ──► lost (invalid_grant, signed out) ──► a new sign-in
+//	record ──► lost (invalid_grant, signed out, key revoked) ──► a new sign-in
 //
 // A flow belongs to the caller that began it, is valid once and for ten
 // minutes. A shared login that works is replaced only by an administrator,
@@ -38,11 +38,12 @@
 // Close waits for it, because a redeemed token must be stored. If the store does
 // not accept the new record it stays in memory and refreshDue retries.
 //
-// Locks: Service.mu guards the maps, state.mu one login. Neither
-// is held during a query or a request.
+// Locks: Service.mu guards the maps, state.mu one login. Neither is held during
+// a query or a request.
 //
-// If the process dies between redeeming and storing, the login is lost and a
-// person signs in again; this window is one store write.
+// A flow is in the store: if the process dies during a sign-in, the process that
+// gets the callback completes it. If it dies between redeeming and storing, the
+// login is lost and a person signs in again; this window is one store write.
 //
 // Start reading at Service.Authorize, then afterUnauthorized and refreshLocked.
 package oauth

@@ -33,17 +33,18 @@
 // process lives. A file takes records until it has 4 MiB or a write failed,
 // and is removed, or used again under another name, when all of it is in
 // blocks; up to three wait for that. While records cannot be moved (another
-// program holds the database) they are still acknowledged, up to 64 MiB. A file without its lock belongs to a process that died: whoever
-// opens the store, and the sweep of every minute, moves all of it and removes
-// it. What does not end in a whole record was never acknowledged; its size is
-// logged.
+// program holds the database) they are still acknowledged, up to 64 MiB. A file
+// without its lock belongs to a process that died: whoever opens the store, and
+// the sweep of every minute, moves all of it and removes it. What does not end
+// in a whole record was never acknowledged; its size is logged.
 //
 // When a record cannot be written, Append fails and [Store.Available] says so
 // until a probe file can be written again (failure.go).
 //
 // Goroutines: Run owns the timer of step 2 and the sweep. Appends write on the
-// goroutine of the caller that leads its group. Locks, in this order:
-// Store.flushing (one flush at a time; owns the block writer), the writer's
+// goroutine of the caller that leads its group, which also moves records when
+// more than 8 MiB wait. Locks, in this order: the journal's group (one append at
+// a time), Store.flushing (one flush at a time; owns the block writer), the writer's
 // group (one transaction at a time), journal.mu (the list of files; held over
 // the write to the journal, never over a query).
 //

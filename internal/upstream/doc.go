@@ -22,8 +22,13 @@
 // with the stored reason. A package runner may stay in connecting for five
 // minutes while it downloads the server; it is never killed for that.
 //
+// A singleton that another process runs has the state of that server: connecting
+// until the owner has published its tools (SetRemote), then connected. Its
+// requests are forwarded to the owner.
+//
 // Where each caller has a login of its own (Config.PersonalLogins) there is no
-// shared connection and no connect loop; see personal.go.
+// shared connection and no connect loop, and the state is connected; see
+// personal.go.
 //
 // Goroutines: upstream.run owns the life of one server and runs connectLoop
 // (attempt, monitor, waitForRetry with exponential backoff). monitor owns one
@@ -34,13 +39,16 @@
 //
 // Locks: upstream.mu guards the state of one server and is never held during
 // I/O or while calling the Sink. Supervisor.mu guards the set of servers and is
-// taken before upstream.mu. Routing reads an atomic snapshot (routes) and takes
-// no Supervisor lock.
+// taken before upstream.mu. personalTools.publishing, which keeps the lists of
+// callers in order, is taken before upstream.mu too, and held until the Sink has
+// them. Routing reads an atomic snapshot (routes) and takes no Supervisor lock.
 //
 // When a child process dies, pending calls fail with its exit status, and the
 // next attempt waits until the process and its descendants are gone. When the
 // gateway dies, package child ends the children. When a remote server loses a
-// session (404), mcp renews it and resends the request once.
+// session (404), mcpclient makes a new one and resends the request once. A
+// process that cannot renew the lease of a singleton for five seconds stops the
+// server, before the lease ends and another process starts it.
 //
 // Start reading at Supervisor.Do, then upstream.do, connection and connectLoop.
 package upstream
