@@ -150,9 +150,6 @@ func (c *call) finish(result json.RawMessage, err error) {
 	c.out.answer(m)
 }
 
-// stop ends the call because its caller cancelled it or left.
-func (c *call) stop(cause error) { c.cancel(cause) }
-
 // notify passes on a notification of the call.
 func (c *call) notify(method string, params json.RawMessage) {
 	if method == mcp.MethodLogMessage && !c.wantsLog(params) {

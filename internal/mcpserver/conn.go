@@ -135,7 +135,7 @@ func (c *conn) drain(grace time.Duration) {
 	c.closing = true
 	for _, call := range c.active {
 		if call.req.Method == mcp.MethodListen { // it does not end by itself
-			call.stop(errCallerLeft)
+			call.cancel(errCallerLeft)
 		}
 	}
 	session := c.session
@@ -278,7 +278,7 @@ func (c *conn) launch(begin func(outlet) *call, id mcp.ID) {
 		if _, ok := c.active[id]; ok {
 			c.active[id] = call
 		} else { // cancelled before it began
-			call.stop(errCancelledByCaller)
+			call.cancel(errCancelledByCaller)
 		}
 		c.mu.Unlock()
 		call.run()
@@ -293,7 +293,7 @@ func (c *conn) cancelCall(params json.RawMessage) {
 	delete(c.active, id)
 	c.mu.Unlock()
 	if call != nil {
-		call.stop(errCancelledByCaller)
+		call.cancel(errCancelledByCaller)
 	}
 }
 

@@ -189,7 +189,7 @@ func (s *Session) cancelCall(params json.RawMessage) (known bool) {
 	c := s.calls[requestID(params)]
 	s.mu.Unlock()
 	if c != nil {
-		c.stop(errCancelledByCaller)
+		c.cancel(errCancelledByCaller)
 	}
 	return c != nil
 }

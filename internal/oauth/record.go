@@ -98,8 +98,8 @@ func (r *record) expired(now time.Time) bool {
 	return r.Access == "" || !r.Expires.IsZero() && !now.Before(r.Expires.Add(-min(2*time.Second, r.life()/20)))
 }
 
-// renewable reports whether a new token can be obtained without a user.
-func (r *record) renewable() bool { return r.Refresh != "" || r.Own }
+// refreshable reports whether a new token can be obtained without a user.
+func (r *record) refreshable() bool { return r.Refresh != "" || r.Own }
 
 // secrets returns the values that logs must not contain.
 func (r *record) secrets() []telemetry.Secret {

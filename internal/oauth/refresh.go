@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	// renewTimeout bounds one refresh, saveTimeout the storing of its result.
+	// refreshTimeout bounds one refresh, saveTimeout the storing of its result.
 	// The lease is longer than both.
-	renewTimeout = 30 * time.Second
-	saveTimeout  = 20 * time.Second
-	leaseLife    = 90 * time.Second
+	refreshTimeout = 30 * time.Second
+	saveTimeout    = 20 * time.Second
+	leaseLife      = 90 * time.Second
 
 	// leasePoll is the interval of checks whether another process has finished.
 	leasePoll = 100 * time.Millisecond
@@ -90,9 +90,9 @@ func (s *Service) startRefresh(cfg upstream.Config, st *state, old string) *refr
 		case errors.Is(f.err, errLost):
 			s.log.Warn("login lost; a person has to sign in again", "server", cfg.Name, "caller", st.login.Caller, "err", f.err)
 		case f.err != nil && failures == 1:
-			s.log.Warn("token not renewed; trying again", "server", cfg.Name, "caller", st.login.Caller, "err", f.err)
+			s.log.Warn("token not refreshed; trying again", "server", cfg.Name, "caller", st.login.Caller, "err", f.err)
 		case f.err == nil:
-			s.log.Debug("token renewed", "server", cfg.Name)
+			s.log.Debug("token refreshed", "server", cfg.Name)
 		}
 		close(f.done)
 	}) {
@@ -106,7 +106,7 @@ func (s *Service) startRefresh(cfg upstream.Config, st *state, old string) *refr
 
 // refreshLocked refreshes a token while holding its lease.
 func (s *Service) refreshLocked(cfg upstream.Config, st *state, old string) (*record, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), renewTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), refreshTimeout)
 	defer cancel()
 	lease := "oauth/" + nameOf(st.login)
 	for {
@@ -140,7 +140,7 @@ func (s *Service) refreshLocked(cfg upstream.Config, st *state, old string) (*re
 		return nil, fmt.Errorf("%w: it was signed out", errLost)
 	case rec.Access != old && !rec.expired(time.Now()):
 		return rec, nil
-	case !rec.renewable():
+	case !rec.refreshable():
 		return nil, fmt.Errorf("%w: it has no refresh token", errLost)
 	}
 	var t tokens
@@ -255,10 +255,10 @@ func (s *Service) refreshDue(ctx context.Context) {
 			_, _ = s.storeRefreshed(st, rec, version) // it logs its errors
 			continue
 		}
-		if rec == nil || !rec.renewable() || !rec.due(time.Now()) {
+		if rec == nil || !rec.refreshable() || !rec.due(time.Now()) {
 			continue
 		}
-		if rec, err := s.known(ctx, cfg, st, true); err == nil && rec != nil && rec.renewable() && rec.due(time.Now()) {
+		if rec, err := s.known(ctx, cfg, st, true); err == nil && rec != nil && rec.refreshable() && rec.due(time.Now()) {
 			s.startRefresh(cfg, st, rec.Access)
 		}
 	}

@@ -26,11 +26,11 @@ func (s *Service) afterUnauthorized(ctx context.Context, cfg upstream.Config, st
 	if rec != nil && rec.Access != used && !rec.expired(time.Now()) {
 		return rec, nil
 	}
-	if rec != nil && rec.renewable() && !st.wasForced(used) {
-		renewed, err := s.refresh(ctx, cfg, st, rec.Access)
+	if rec != nil && rec.refreshable() && !st.wasForced(used) {
+		refreshed, err := s.refresh(ctx, cfg, st, rec.Access)
 		if err == nil {
-			st.force(renewed.Access)
-			return renewed, nil
+			st.force(refreshed.Access)
+			return refreshed, nil
 		}
 		if !errors.Is(err, errLost) {
 			return nil, err

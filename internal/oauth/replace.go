@@ -17,7 +17,7 @@ import (
 // that began before it. A login of one caller is the caller's own to replace.
 
 // usable reports whether callers can still use the login.
-func (r *record) usable(now time.Time) bool { return r != nil && (!r.expired(now) || r.renewable()) }
+func (r *record) usable(now time.Time) bool { return r != nil && (!r.expired(now) || r.refreshable()) }
 
 // mayBegin returns an error for a caller that must not replace the current
 // login, and for a restricted caller if there is none, because all callers

@@ -300,16 +300,16 @@ func (s *Service) current(ctx context.Context, cfg upstream.Config, st *state) (
 	case !rec.due(now) && !rec.expired(now):
 		return rec, nil
 	case !rec.expired(now):
-		if rec.renewable() {
+		if rec.refreshable() {
 			s.startRefresh(cfg, st, rec.Access) // in the background: the current token is still valid
 		}
 		return rec, nil
-	case !rec.renewable():
+	case !rec.refreshable():
 		return nil, nil
 	}
-	renewed, err := s.refresh(ctx, cfg, st, rec.Access)
+	refreshed, err := s.refresh(ctx, cfg, st, rec.Access)
 	if errors.Is(err, errLost) {
 		return nil, nil
 	}
-	return renewed, err
+	return refreshed, err
 }

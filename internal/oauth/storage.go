@@ -262,7 +262,7 @@ type state struct {
 	read    time.Time // when the store was last asked; zero: never
 	unsaved bool      // rec is newer than what the store has
 
-	refreshing *refreshCall // the renewal in progress
+	refreshing *refreshCall // the refresh in progress
 	retryAt    time.Time
 	failures   int
 	lastErr    error

@@ -36,7 +36,7 @@ func (t tokens) into(rec *record, now time.Time) {
 	if rec.Scheme = ""; t.bound {
 		rec.Scheme = schemeDPoP
 	}
-	if t.refresh != "" { // a server that does not rotate sends none with a renewal
+	if t.refresh != "" { // a server that does not rotate sends none with a refresh
 		rec.Refresh = t.refresh
 	}
 	switch {
@@ -226,7 +226,7 @@ func (c client) withKey(cfg upstream.Config, issuer string) client {
 	return c
 }
 
-// grant is the form that renews a login.
+// grant is the form that refreshes a login.
 func (r *record) grant() url.Values {
 	form := url.Values{"resource": {r.Resource}}
 	if r.Own {
