@@ -5,6 +5,7 @@ import (
 
 	"junctor/internal/builtin"
 	"junctor/internal/catalog"
+	"junctor/internal/terminal"
 	"junctor/internal/tool"
 )
 
@@ -25,8 +26,8 @@ func (r *Report) approval(defs []tool.Definition, rules []catalog.ToolRule) {
 		}
 	}
 	if n > 0 {
-		r.add(Finding{
-			Severity: Info, Area: "safety", What: count(n, "tool") + " not marked as read-only can be called without approval",
+		r.Add(Finding{
+			Severity: Info, Area: "safety", What: terminal.Count(n, "tool") + " not marked as read-only can be called without approval",
 			Do: "to be asked before each call of them, add to toolRules: " + askFirst,
 		})
 	}

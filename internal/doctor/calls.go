@@ -32,7 +32,7 @@ func (r *TestReport) calls(ctx context.Context, o TestOptions, c *connection, de
 	}
 	if len(list) == 0 {
 		if len(defs) > 0 {
-			r.add(Finding{
+			r.Add(Finding{
 				Severity: Info, Area: area, What: "no tool was called: none is marked read-only and has no required parameters",
 				Do: `name some: --call 'TOOL {"key": "value"}'`,
 			})
@@ -44,7 +44,7 @@ func (r *TestReport) calls(ctx context.Context, o TestOptions, c *connection, de
 	for _, t := range list {
 		i := slices.IndexFunc(defs, func(d tool.Definition) bool { return d.Name.Tool == t.Tool })
 		if i < 0 {
-			r.add(Finding{Severity: Problem, Area: area, Subject: t.Tool, What: "there is no such tool"})
+			r.Add(Finding{Severity: Problem, Area: area, Subject: t.Tool, What: "there is no such tool"})
 			continue
 		}
 		if took, ok := r.call(ctx, o, c, defs[i], t); ok && took >= slowest {
@@ -75,17 +75,17 @@ func (r *TestReport) call(ctx context.Context, o TestOptions, c *connection, d t
 	f.TookMs = millis(took)
 	if err != nil {
 		f.Severity, f.What = Problem, describe(err)
-		r.add(f)
+		r.Add(f)
 		return took, false
 	}
 	if problem := shape(result); problem != "" {
 		f.Severity, f.What = Problem, problem
-		r.add(f)
+		r.Add(f)
 		return took, true
 	}
 	if string(rawjson.Field(result, "isError")) == "true" {
 		f.Severity, f.What = Info, "returned an error: "+firstText(result)
-		r.add(f)
+		r.Add(f)
 		return took, true
 	}
 	structured := rawjson.Field(result, "structuredContent")
@@ -113,7 +113,7 @@ func (r *TestReport) call(ctx context.Context, o TestOptions, c *connection, d t
 			f.Details = append(f.Details, fmt.Sprintf("at %q: %s", v.Path, v.Message))
 		}
 	}
-	r.add(f)
+	r.Add(f)
 	return took, true
 }
 
@@ -155,7 +155,7 @@ func (r *TestReport) cancel(ctx context.Context, o TestOptions, c *connection, t
 	cancel()
 	_, refused := errors.AsType[*mcp.Error](err)
 	if _, _, err := c.do(ctx, o, "tools/list", map[string]any{}); err != nil {
-		r.add(Finding{
+		r.Add(Finding{
 			Severity: Problem, Area: area, Subject: "cancellation", What: "after a cancelled call nothing is answered any more: " + describe(err),
 			Do: "notifications/cancelled ends one request, not the session",
 		})
@@ -165,5 +165,5 @@ func (r *TestReport) cancel(ctx context.Context, o TestOptions, c *connection, t
 	if err == nil || refused {
 		what = "the calls finish before they can be cancelled; the server continues"
 	}
-	r.add(Finding{Severity: OK, Area: area, Subject: "cancellation", What: what})
+	r.Add(Finding{Severity: OK, Area: area, Subject: "cancellation", What: what})
 }

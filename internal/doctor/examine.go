@@ -15,6 +15,7 @@ import (
 	"junctor/internal/config"
 	"junctor/internal/control"
 	"junctor/internal/openapi"
+	"junctor/internal/terminal"
 	"junctor/internal/tool"
 	"junctor/internal/upstream"
 )
@@ -107,26 +108,26 @@ func (r *Report) configuration(f Facts) {
 	if f.Err != nil {
 		if broken, ok := errors.AsType[*config.Error](f.Err); ok {
 			for _, p := range broken.Problems {
-				r.add(Finding{Severity: Problem, Area: area, What: p.String(), Do: "fix the file, then run junctor config check"})
+				r.Add(Finding{Severity: Problem, Area: area, What: p.String(), Do: "fix the file, then run junctor config check"})
 			}
 			return
 		}
-		r.add(Finding{Severity: Problem, Area: area, What: f.Err.Error()})
+		r.Add(Finding{Severity: Problem, Area: area, What: f.Err.Error()})
 		return
 	}
 	switch {
 	case f.Place.Path == "":
-		r.add(Finding{Severity: Info, Area: area, What: "no configuration file; only the built-in server is available", Do: "import servers with junctor import, or add one with junctor servers add"})
+		r.Add(Finding{Severity: Info, Area: area, What: "no configuration file; only the built-in server is available", Do: "import servers with junctor import, or add one with junctor servers add"})
 	default:
-		r.add(Finding{Severity: OK, Area: area, Subject: f.Place.Path, What: fmt.Sprintf("is valid, %s", count(len(f.Config.Servers), "server"))})
+		r.Add(Finding{Severity: OK, Area: area, Subject: f.Place.Path, What: fmt.Sprintf("is valid, %s", terminal.Count(len(f.Config.Servers), "server"))})
 	}
 	for _, n := range f.Notes {
-		r.add(Finding{Severity: Warning, Area: area, What: n.String()})
+		r.Add(Finding{Severity: Warning, Area: area, What: n.String()})
 	}
 	if f.Model == "" {
-		r.add(Finding{Severity: Info, Area: area, What: "no model for the chat", Do: "set llm in the configuration, or a provider's API key in the environment"})
+		r.Add(Finding{Severity: Info, Area: area, What: "no model for the chat", Do: "set llm in the configuration, or a provider's API key in the environment"})
 	} else {
-		r.add(Finding{Severity: OK, Area: area, What: "the chat uses " + f.Model})
+		r.Add(Finding{Severity: OK, Area: area, What: "the chat uses " + f.Model})
 	}
 }
 
@@ -137,7 +138,7 @@ const slowStart = 5 * time.Second
 func (r *Report) servers(f Facts) {
 	const area = "servers"
 	if f.Gateway != nil {
-		r.add(Finding{Severity: Problem, Area: area, What: "the gateway does not start: " + f.Gateway.Error()})
+		r.Add(Finding{Severity: Problem, Area: area, What: "the gateway does not start: " + f.Gateway.Error()})
 		return
 	}
 	for _, s := range f.Servers {
@@ -149,7 +150,7 @@ func (r *Report) servers(f Facts) {
 		switch s.State {
 		case upstream.Connected:
 			v.Severity = OK
-			v.What = fmt.Sprintf("connected, %s, protocol %s", count(s.Tools, "tool"), s.Protocol)
+			v.What = fmt.Sprintf("connected, %s, protocol %s", terminal.Count(s.Tools, "tool"), s.Protocol)
 			v.TookMs = millis(took)
 			if took > slowStart {
 				v.Severity, v.What = Warning, v.What+", but slow to start"
@@ -172,13 +173,13 @@ func (r *Report) servers(f Facts) {
 		if do, broken := brokenNpxCache(s.Stderr); broken && v.Severity == Problem {
 			v.What, v.Do = "the npx cache is broken, as after an install that was interrupted: "+v.What, do
 		}
-		r.add(v)
+		r.Add(v)
 		for _, p := range s.Problems {
-			r.add(Finding{Severity: Warning, Area: area, Subject: s.Name, What: p, Do: "tell its author; junctor servers test " + s.Name + " shows everything"})
+			r.Add(Finding{Severity: Warning, Area: area, Subject: s.Name, What: p, Do: "tell its author; junctor servers test " + s.Name + " shows everything"})
 		}
 		if s.Stray > 0 {
-			r.add(Finding{
-				Severity: Warning, Area: area, Subject: s.Name, What: count(int(s.Stray), "line") + " on its stdout between protocol messages", Details: []string{s.LastStray},
+			r.Add(Finding{
+				Severity: Warning, Area: area, Subject: s.Name, What: terminal.Count(int(s.Stray), "line") + " on its stdout between protocol messages", Details: []string{s.LastStray},
 				Do: "its author should write to stderr; Junctor drops them, other clients may break",
 			})
 		}
@@ -189,8 +190,8 @@ func (r *Report) changed(names []string) {
 	if len(names) == 0 {
 		return
 	}
-	r.add(Finding{
-		Severity: Warning, Area: "safety", What: count(len(names), "tool") + " changed since approval", Details: names,
+	r.Add(Finding{
+		Severity: Warning, Area: "safety", What: terminal.Count(len(names), "tool") + " changed since approval", Details: names,
 		Do: "see junctor servers diff, then approve with junctor servers approve NAME",
 	})
 }
@@ -206,8 +207,8 @@ func (r *Report) dataFolder(servers []control.Server) {
 	if len(details) == 0 {
 		return
 	}
-	r.add(Finding{
-		Severity: Info, Area: "safety", What: "the data folder, with the store and its key, is visible to " + count(len(details), "server"), Details: details,
+	r.Add(Finding{
+		Severity: Info, Area: "safety", What: "the data folder, with the store and its key, is visible to " + terminal.Count(len(details), "server"), Details: details,
 		Do: "keep the files of servers outside the data folder; run servers that you do not trust as another user or in a container",
 	})
 }
@@ -215,27 +216,27 @@ func (r *Report) dataFolder(servers []control.Server) {
 func (r *Report) network(f Facts, p Probes) {
 	const area = "network"
 	if err := auth.Ready(f.Config.Listen, f.Config.Auth, f.HasKey); err != nil {
-		r.add(Finding{Severity: Problem, Area: area, Subject: f.Config.Listen, What: err.Error()})
+		r.Add(Finding{Severity: Problem, Area: area, Subject: f.Config.Listen, What: err.Error()})
 	}
 	if auth.IsLoopback(f.Config.Listen) && f.Config.Auth.Loopback != auth.LoopbackKey {
 		v := Finding{Severity: Info, Area: area, Subject: f.Config.Listen, What: "every user of this machine may call tools here", Do: "behind a reverse proxy, or with several users, set auth.loopback to \"key\""}
 		if len(f.Config.Auth.TrustedProxies) > 0 {
 			v.Severity, v.What = Warning, "is behind a proxy, and asks for no key"
 		}
-		r.add(v)
+		r.Add(v)
 	}
 	switch {
 	case f.Running:
-		r.add(Finding{Severity: OK, Area: area, What: "a gateway is running with this configuration"})
+		r.Add(Finding{Severity: OK, Area: area, What: "a gateway is running with this configuration"})
 	case p.Listen == nil:
 	default:
 		if err := p.Listen(f.Config.Listen); err != nil {
-			r.add(Finding{
+			r.Add(Finding{
 				Severity: Warning, Area: area, Subject: f.Config.Listen, What: "cannot be listened on: " + err.Error(),
 				Do: "stop what uses it, or set listen (or --listen) to another address; junctor mcp does not need it",
 			})
 		} else {
-			r.add(Finding{Severity: OK, Area: area, Subject: f.Config.Listen, What: "is free"})
+			r.Add(Finding{Severity: OK, Area: area, Subject: f.Config.Listen, What: "is free"})
 		}
 	}
 }
@@ -267,17 +268,17 @@ func (r *Report) files(f Facts, p Probes) {
 		switch {
 		case mode&0o022 != 0:
 			bad++
-			r.add(Finding{
+			r.Add(Finding{
 				Severity: Problem, Area: area, Subject: file.path, What: fmt.Sprintf("writable by other users (%v), who could run programs as you", mode),
 				Do: "chmod go-w " + file.path,
 			})
 		case file.secret && mode&0o044 != 0:
 			bad++
-			r.add(Finding{Severity: Warning, Area: area, Subject: file.path, What: fmt.Sprintf("contains secrets and is readable by other users (%v)", mode), Do: "chmod 600 " + file.path})
+			r.Add(Finding{Severity: Warning, Area: area, Subject: file.path, What: fmt.Sprintf("contains secrets and is readable by other users (%v)", mode), Do: "chmod 600 " + file.path})
 		}
 	}
 	if bad == 0 && len(list) > 0 {
-		r.add(Finding{Severity: OK, Area: area, What: "secrets and configuration are accessible only to you"})
+		r.Add(Finding{Severity: OK, Area: area, What: "secrets and configuration are accessible only to you"})
 	}
 }
 
@@ -316,17 +317,17 @@ func (r *Report) clock(ctx context.Context, f Facts, p Probes) {
 			continue
 		}
 		if off := before.Sub(theirs).Abs(); off > skew {
-			r.add(Finding{
+			r.Add(Finding{
 				Severity: Warning, Area: "clock", What: fmt.Sprintf("this machine's clock differs by %s from that of %s", off.Round(time.Second), u.Host),
 				Do: "set it (timedatectl set-ntp true): tokens and certificates fail with a wrong clock",
 			})
 		} else {
-			r.add(Finding{Severity: OK, Area: "clock", What: "agrees with " + u.Host})
+			r.Add(Finding{Severity: OK, Area: "clock", What: "agrees with " + u.Host})
 		}
 		return
 	}
 	if p.Now().Year() < 2026 {
-		r.add(Finding{Severity: Warning, Area: "clock", What: "says that it is " + p.Now().Format(time.DateOnly), Do: "set it: tokens and certificates fail with a wrong clock"})
+		r.Add(Finding{Severity: Warning, Area: "clock", What: "says that it is " + p.Now().Format(time.DateOnly), Do: "set it: tokens and certificates fail with a wrong clock"})
 	}
 }
 
@@ -335,7 +336,7 @@ const littleRoom = 200 << 20
 
 func (r *Report) store(f Facts, p Probes) {
 	if f.StoreErr != nil {
-		r.add(Finding{
+		r.Add(Finding{
 			Severity: Problem, Area: "store", What: f.StoreErr.Error(),
 			Do: "junctor does not start until this is fixed; the servers above were tested without the store, so they may ask for a sign-in again",
 		})
@@ -345,15 +346,15 @@ func (r *Report) store(f Facts, p Probes) {
 		return // reported with the servers
 	}
 	if f.Store == "" {
-		r.add(Finding{Severity: OK, Area: "store", What: "PostgreSQL answers"})
+		r.Add(Finding{Severity: OK, Area: "store", What: "PostgreSQL answers"})
 		return
 	}
-	r.add(Finding{Severity: OK, Area: "store", Subject: f.Store, What: "is writable"})
+	r.Add(Finding{Severity: OK, Area: "store", Subject: f.Store, What: "is writable"})
 	if p.Free == nil {
 		return
 	}
 	if free, err := p.Free(f.Store); err == nil && free < littleRoom {
-		r.add(Finding{
+		r.Add(Finding{
 			Severity: Warning, Area: "store", Subject: f.Store, What: fmt.Sprintf("only %d MB free on its disk", free>>20),
 			Do: "free disk space, or lower store.retention",
 		})

@@ -308,10 +308,10 @@ func TestExamine(t *testing.T) {
 
 func TestReportText(t *testing.T) {
 	var r Report
-	r.Add(Finding{Severity: Warning, Area: "tools", Subject: "a:x", What: "two\nlines \x1b[31mred", Do: "mend it", TookMs: 1.25, Details: strings.Split("1 2 3 4 5 6 7 8 9 10", " ")})
+	r.Add(Finding{Severity: Warning, Area: "tools", Subject: "a:x", What: "two\nlines \x1b[31mr\u202eed", Do: "fix it", TookMs: 1.25, Details: strings.Split("1 2 3 4 5 6 7 8 9 10", " ")})
 	var b strings.Builder
 	r.Write(&b, func(s Severity, text string) string { return "<" + string(s) + text + ">" })
-	want := "Tools\n  <warning!> a:x: two lines [31mred (1.3ms)\n      1\n      2\n      3\n      4\n      5\n      6\n      7\n      8\n      and 2 more\n    → mend it\n\n<warningNo problems, 1 warning>\n"
+	want := "Tools\n  <warning!> a:x: two lines [31mred (1.3ms)\n      1\n      2\n      3\n      4\n      5\n      6\n      7\n      8\n      and 2 more\n    → fix it\n\n<warningNo problems, 1 warning>\n"
 	if b.String() != want {
 		t.Errorf("got\n%q\nwant\n%q", b.String(), want)
 	}

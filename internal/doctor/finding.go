@@ -11,6 +11,8 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"junctor/internal/terminal"
 )
 
 // Severity says how bad a finding is.
@@ -45,7 +47,8 @@ type Report struct {
 	explained map[string]bool // servers of which it is known why they are down
 }
 
-func (r *Report) add(f Finding) {
+// Add appends a finding.
+func (r *Report) Add(f Finding) {
 	switch f.Severity {
 	case Problem:
 		r.Errors++
@@ -60,9 +63,6 @@ func (r *Report) begin(area string) {
 		r.progress(area)
 	}
 }
-
-// Add puts a finding that was made elsewhere into the report.
-func (r *Report) Add(f Finding) { r.add(f) }
 
 // OK reports whether nothing is broken; with strict, whether nothing should be
 // fixed either.
@@ -91,16 +91,16 @@ func (r *Report) Write(w io.Writer, paint func(Severity, string) string) {
 		if f.TookMs > 0 {
 			text += fmt.Sprintf(" (%s)", time.Duration(f.TookMs*float64(time.Millisecond)).Round(100*time.Microsecond))
 		}
-		fmt.Fprintf(w, "  %s %s\n", paint(f.Severity, marks[f.Severity]), line(text))
+		fmt.Fprintf(w, "  %s %s\n", paint(f.Severity, marks[f.Severity]), terminal.OneLine(text))
 		for i, d := range f.Details {
 			if i == maxDetails {
 				fmt.Fprintf(w, "      and %d more\n", len(f.Details)-i)
 				break
 			}
-			fmt.Fprintf(w, "      %s\n", line(d))
+			fmt.Fprintf(w, "      %s\n", terminal.OneLine(d))
 		}
 		if f.Do != "" {
-			fmt.Fprintf(w, "    → %s\n", line(f.Do))
+			fmt.Fprintf(w, "    → %s\n", terminal.OneLine(f.Do))
 		}
 	}
 	fmt.Fprintf(w, "\n%s\n", r.summary(paint))
@@ -109,31 +109,11 @@ func (r *Report) Write(w io.Writer, paint func(Severity, string) string) {
 func (r *Report) summary(paint func(Severity, string) string) string {
 	switch {
 	case r.Errors > 0:
-		return paint(Problem, fmt.Sprintf("%s, %s", count(r.Errors, "problem"), count(r.Warnings, "warning")))
+		return paint(Problem, fmt.Sprintf("%s, %s", terminal.Count(r.Errors, "problem"), terminal.Count(r.Warnings, "warning")))
 	case r.Warnings > 0:
-		return paint(Warning, fmt.Sprintf("No problems, %s", count(r.Warnings, "warning")))
+		return paint(Warning, fmt.Sprintf("No problems, %s", terminal.Count(r.Warnings, "warning")))
 	}
 	return paint(OK, "No problems found.")
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
-// line keeps what comes from servers from steering a terminal.
-func line(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t' || r == '\r':
-			return ' '
-		case r < ' ' || r >= 0x7f && r < 0xa0:
-			return -1
-		}
-		return r
-	}, s)
 }
 
 func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"junctor/internal/child"
-	"junctor/internal/openapi"
 	"net"
 	"net/http"
 	"os"
@@ -13,6 +11,9 @@ import (
 	"runtime"
 	"strings"
 	"time"
+
+	"junctor/internal/child"
+	"junctor/internal/openapi"
 )
 
 // MachineProbes look at this machine; step is told what is being done.

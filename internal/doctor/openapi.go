@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"junctor/internal/terminal"
 	"junctor/internal/upstream"
 )
 
@@ -32,12 +33,12 @@ func (r *Report) documents(ctx context.Context, f Facts, p Probes) {
 			r.explain(Finding{Severity: Problem, Area: area, Subject: s.Name, What: err.Error(), Do: "correct openapi or baseUrl of the server; docs/openapi.md says what is supported"}, err)
 			continue
 		}
-		r.add(Finding{
+		r.Add(Finding{
 			Severity: OK, Area: area, Subject: s.Name, TookMs: millis(time.Since(begun)),
-			What: count(len(service.Tools()), "operation") + ", the service is at " + service.Base.Redacted(),
+			What: terminal.Count(len(service.Tools()), "operation") + ", the service is at " + service.Base.Redacted(),
 		})
 		if len(service.Skipped) > 0 {
-			r.add(Finding{Severity: Info, Area: area, Subject: s.Name, What: count(len(service.Skipped), "operation") + " without a tool", Details: service.Skipped})
+			r.Add(Finding{Severity: Info, Area: area, Subject: s.Name, What: terminal.Count(len(service.Skipped), "operation") + " without a tool", Details: service.Skipped})
 		}
 		r.credentials(area, s, service.Schemes(), service.Missing(revealed(s), s.OAuth != nil))
 	}
@@ -54,10 +55,10 @@ func (r *Report) credentials(area string, s upstream.Config, schemes, missing []
 		if len(schemes) > 0 {
 			do = "use one of its names: " + strings.Join(schemes, ", ")
 		}
-		r.add(Finding{Severity: Warning, Area: area, Subject: s.Name, What: "credentials." + name + ": the document has no such security scheme", Do: do})
+		r.Add(Finding{Severity: Warning, Area: area, Subject: s.Name, What: "credentials." + name + ": the document has no such security scheme", Do: do})
 	}
 	if len(missing) > 0 && s.AuthorizationToken == "" && len(s.Headers) == 0 {
-		r.add(Finding{
+		r.Add(Finding{
 			Severity: Warning, Area: area, Subject: s.Name, What: "no credentials for " + strings.Join(missing, ", ") + ", which operations need",
 			Do: "set credentials." + missing[0] + ", or headers; for a sign-in with OAuth set oauth.clientId",
 		})

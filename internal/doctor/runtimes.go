@@ -88,7 +88,7 @@ func (r *Report) explain(f Finding, err error) {
 			f.Do = start.Hint
 		}
 	}
-	r.add(f)
+	r.Add(f)
 }
 
 func environ(host []string, s upstream.Config) []string {
@@ -115,15 +115,15 @@ func (r *Report) version(ctx context.Context, name, path string, rt runtimeInfo,
 		if do == "" {
 			do = rt.install
 		}
-		r.add(Finding{Severity: Problem, Area: "runtimes", Subject: name, What: "does not answer: " + err.Error(), Do: do})
+		r.Add(Finding{Severity: Problem, Area: "runtimes", Subject: name, What: "does not answer: " + err.Error(), Do: do})
 		return
 	}
 	text = strings.TrimSpace(text)
 	if n, err := strconv.Atoi(major.FindString(text)); err == nil && n < rt.least {
-		r.add(Finding{Severity: Warning, Area: "runtimes", Subject: name, What: "is " + text + ", which is old", Do: rt.install})
+		r.Add(Finding{Severity: Warning, Area: "runtimes", Subject: name, What: "is " + text + ", which is old", Do: rt.install})
 		return
 	}
-	r.add(Finding{Severity: OK, Area: "runtimes", Subject: name, What: text})
+	r.Add(Finding{Severity: OK, Area: "runtimes", Subject: name, What: text})
 }
 
 // missingScript is the file that an interpreter is asked to run, when there is

@@ -13,6 +13,7 @@ import (
 	"junctor/internal/mcp"
 	"junctor/internal/mcpclient"
 	"junctor/internal/rawjson"
+	"junctor/internal/terminal"
 	"junctor/internal/tool"
 	"junctor/internal/upstream"
 )
@@ -122,14 +123,14 @@ func (r *TestReport) handshakes(ctx context.Context, o TestOptions) bool {
 		default:
 			f.Severity, f.What = Problem, s.Error
 		}
-		r.add(f)
+		r.Add(f)
 	}
 	if !agreed {
 		do := "start the command in a terminal and see what it prints; a server answers initialize (or server/discover) before anything else"
 		if o.Server.Command == "" {
 			do = "see that the server runs, that the address is that of its MCP endpoint (often /mcp), and that it needs no sign-in or the right header (-H)"
 		}
-		r.add(Finding{Severity: Problem, Area: "handshake", What: "no protocol version could be negotiated", Do: do, Details: r.lastWords})
+		r.Add(Finding{Severity: Problem, Area: "handshake", What: "no protocol version could be negotiated", Do: do, Details: r.lastWords})
 	}
 	return agreed
 }
@@ -139,16 +140,16 @@ func (r *TestReport) session(ctx context.Context, o TestOptions) {
 	r.begin("connect")
 	c, err := r.connect(ctx, o, "")
 	if err != nil {
-		r.add(Finding{Severity: Problem, Area: "handshake", What: "connecting without a requested version fails: " + err.Error()})
+		r.Add(Finding{Severity: Problem, Area: "handshake", What: "connecting without a requested version fails: " + err.Error()})
 		return
 	}
 	info := c.client.Info()
 	r.Name, r.Version, r.Protocol = info.Name, info.Version, info.Protocol
 	if info.Name == "" || info.Version == "" {
-		r.add(Finding{Severity: Warning, Area: "handshake", What: "serverInfo lacks its name or version", Do: "set them: people see them, and bug reports need them"})
+		r.Add(Finding{Severity: Warning, Area: "handshake", What: "serverInfo lacks its name or version", Do: "set them: people see them, and bug reports need them"})
 	}
 	for _, f := range guard.InspectText("instructions", info.Instructions) {
-		r.add(Finding{Severity: Warning, Area: "safety", Subject: "instructions", What: f.String()})
+		r.Add(Finding{Severity: Warning, Area: "safety", Subject: "instructions", What: f.String()})
 	}
 
 	r.begin("tools")
@@ -191,7 +192,7 @@ const maxPages = 100
 // list reads tools/list, page by page.
 func (r *TestReport) list(ctx context.Context, o TestOptions, c *connection, info mcpclient.ServerInfo) []tool.Definition {
 	if rawjson.Field(info.Capabilities, "tools") == nil {
-		r.add(Finding{Severity: Info, Area: "tools", What: "the server declares no tools", Do: `declare "tools": {} among the capabilities if it has any`})
+		r.Add(Finding{Severity: Info, Area: "tools", What: "the server declares no tools", Do: `declare "tools": {} among the capabilities if it has any`})
 		return nil
 	}
 	var entries []json.RawMessage
@@ -205,12 +206,12 @@ func (r *TestReport) list(ctx context.Context, o TestOptions, c *connection, inf
 		result, t, err := c.do(ctx, o, "tools/list", params)
 		took += t
 		if err != nil {
-			r.add(Finding{Severity: Problem, Area: "tools", What: "tools/list fails: " + err.Error()})
+			r.Add(Finding{Severity: Problem, Area: "tools", What: "tools/list fails: " + err.Error()})
 			return nil
 		}
 		list := rawjson.Field(result, "tools")
 		if len(list) == 0 || list[0] != '[' {
-			r.add(Finding{Severity: Problem, Area: "tools", What: "the result of tools/list has no array tools"})
+			r.Add(Finding{Severity: Problem, Area: "tools", What: "the result of tools/list has no array tools"})
 			return nil
 		}
 		for e := range rawjson.Elements(list) {
@@ -221,13 +222,13 @@ func (r *TestReport) list(ctx context.Context, o TestOptions, c *connection, inf
 			break
 		}
 		if next == cursor || page == maxPages {
-			r.add(Finding{Severity: Problem, Area: "tools", What: "tools/list has no last page", Do: "leave nextCursor out of the last one"})
+			r.Add(Finding{Severity: Problem, Area: "tools", What: "tools/list has no last page", Do: "leave nextCursor out of the last one"})
 			break
 		}
 		cursor = next
 	}
 	defs := r.parse(o.Server.Name, entries)
-	r.add(Finding{Severity: OK, Area: "tools", What: fmt.Sprintf("%s listed", count(len(defs), "tool")), TookMs: millis(took)})
+	r.Add(Finding{Severity: OK, Area: "tools", What: fmt.Sprintf("%s listed", terminal.Count(len(defs), "tool")), TookMs: millis(took)})
 	return defs
 }
 
@@ -240,15 +241,15 @@ func (r *TestReport) otherLists(ctx context.Context, o TestOptions, c *connectio
 		result, took, err := c.do(ctx, o, kind+"/list", map[string]any{})
 		switch {
 		case err != nil:
-			r.add(Finding{Severity: Problem, Area: "lists", Subject: kind, What: "declared, but listing them fails: " + err.Error()})
+			r.Add(Finding{Severity: Problem, Area: "lists", Subject: kind, What: "declared, but listing them fails: " + err.Error()})
 		case len(rawjson.Field(result, kind)) == 0:
-			r.add(Finding{Severity: Problem, Area: "lists", Subject: kind, What: "the result has no array " + kind})
+			r.Add(Finding{Severity: Problem, Area: "lists", Subject: kind, What: "the result has no array " + kind})
 		default:
 			n := 0
 			for range rawjson.Elements(rawjson.Field(result, kind)) {
 				n++
 			}
-			r.add(Finding{Severity: OK, Area: "lists", Subject: kind, What: fmt.Sprintf("%d on the first page", n), TookMs: millis(took)})
+			r.Add(Finding{Severity: OK, Area: "lists", Subject: kind, What: fmt.Sprintf("%d on the first page", n), TookMs: millis(took)})
 		}
 	}
 }
@@ -259,13 +260,13 @@ func (r *TestReport) errors(ctx context.Context, o TestOptions, c *connection, i
 	refused, isRefusal := errors.AsType[*mcp.Error](err)
 	switch {
 	case isRefusal && refused.Code == mcp.CodeMethodNotFound:
-		r.add(Finding{Severity: OK, Area: "errors", What: "an unknown method is refused with -32601"})
+		r.Add(Finding{Severity: OK, Area: "errors", What: "an unknown method is refused with -32601"})
 	case isRefusal:
-		r.add(Finding{Severity: Warning, Area: "errors", What: fmt.Sprintf("an unknown method is refused with %d (%s)", refused.Code, refused.Message), Do: "JSON-RPC wants -32601"})
+		r.Add(Finding{Severity: Warning, Area: "errors", What: fmt.Sprintf("an unknown method is refused with %d (%s)", refused.Code, refused.Message), Do: "JSON-RPC wants -32601"})
 	case err == nil:
-		r.add(Finding{Severity: Problem, Area: "errors", What: "an unknown method is answered as if it existed"})
+		r.Add(Finding{Severity: Problem, Area: "errors", What: "an unknown method is answered as if it existed"})
 	default:
-		r.add(Finding{Severity: Problem, Area: "errors", What: "an unknown method is not answered: " + err.Error(), Do: "answer every request that has an id"})
+		r.Add(Finding{Severity: Problem, Area: "errors", What: "an unknown method is not answered: " + err.Error(), Do: "answer every request that has an id"})
 	}
 	if rawjson.Field(info.Capabilities, "tools") == nil {
 		return
@@ -274,13 +275,13 @@ func (r *TestReport) errors(ctx context.Context, o TestOptions, c *connection, i
 	_, isRefusal = errors.AsType[*mcp.Error](err)
 	switch {
 	case isRefusal:
-		r.add(Finding{Severity: OK, Area: "errors", What: "an unknown tool is refused"})
+		r.Add(Finding{Severity: OK, Area: "errors", What: "an unknown tool is refused"})
 	case err == nil && string(rawjson.Field(result, "isError")) == "true":
-		r.add(Finding{Severity: OK, Area: "errors", What: "an unknown tool is a result with isError"})
+		r.Add(Finding{Severity: OK, Area: "errors", What: "an unknown tool is a result with isError"})
 	case err == nil:
-		r.add(Finding{Severity: Problem, Area: "errors", What: "an unknown tool is answered as if it existed"})
+		r.Add(Finding{Severity: Problem, Area: "errors", What: "an unknown tool is answered as if it existed"})
 	default:
-		r.add(Finding{Severity: Problem, Area: "errors", What: "a call of an unknown tool is not answered: " + err.Error()})
+		r.Add(Finding{Severity: Problem, Area: "errors", What: "a call of an unknown tool is not answered: " + err.Error()})
 	}
 }
 
@@ -298,13 +299,13 @@ func (r *TestReport) latency(ctx context.Context, o TestOptions, c *connection, 
 	for range rounds {
 		_, t, err := c.do(ctx, o, method, map[string]any{})
 		if err != nil {
-			r.add(Finding{Severity: Problem, Area: "latency", What: method + " fails: " + err.Error()})
+			r.Add(Finding{Severity: Problem, Area: "latency", What: method + " fails: " + err.Error()})
 			return
 		}
 		took = append(took, t)
 	}
 	slices.Sort(took)
-	r.add(Finding{
+	r.Add(Finding{
 		Severity: OK, Area: "latency", What: fmt.Sprintf("%s, %d times: fastest %s, slowest %s, in the middle", method, rounds, round(took[0]), round(took[rounds-1])),
 		TookMs: millis(took[rounds/2]),
 	})
@@ -319,20 +320,20 @@ func (r *TestReport) output(c *connection) {
 		return
 	}
 	if n, last := c.stray(); n > 0 {
-		r.add(Finding{
-			Severity: Warning, Area: "output", What: count(n, "line") + " on stdout between protocol messages", Details: []string{last},
+		r.Add(Finding{
+			Severity: Warning, Area: "output", What: terminal.Count(n, "line") + " on stdout between protocol messages", Details: []string{last},
 			Do: "write logs to stderr: stdout carries the protocol and nothing else",
 		})
 	} else {
-		r.add(Finding{Severity: OK, Area: "output", What: "stdout carries the protocol and nothing else"})
+		r.Add(Finding{Severity: OK, Area: "output", What: "stdout carries the protocol and nothing else"})
 	}
 	if lines := c.stderr(); len(lines) > 0 {
-		r.add(Finding{Severity: Info, Area: "output", What: "it wrote to stderr", Details: lines})
+		r.Add(Finding{Severity: Info, Area: "output", What: "it wrote to stderr", Details: lines})
 	}
 	if ended >= gentle {
-		r.add(Finding{Severity: Warning, Area: "output", What: "does not end when its stdin is closed", Do: "end when stdin ends: that is how clients stop a server", TookMs: millis(ended)})
+		r.Add(Finding{Severity: Warning, Area: "output", What: "does not end when its stdin is closed", Do: "end when stdin ends: that is how clients stop a server", TookMs: millis(ended)})
 	} else {
-		r.add(Finding{Severity: OK, Area: "output", What: "ends when its stdin is closed", TookMs: millis(ended)})
+		r.Add(Finding{Severity: OK, Area: "output", What: "ends when its stdin is closed", TookMs: millis(ended)})
 	}
 }
 

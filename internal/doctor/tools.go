@@ -12,6 +12,7 @@ import (
 	"junctor/internal/provider"
 	"junctor/internal/rawjson"
 	"junctor/internal/schema"
+	"junctor/internal/terminal"
 	"junctor/internal/tool"
 )
 
@@ -26,7 +27,7 @@ const longDescription = 1024
 func (r *Report) names(defs []tool.Definition) {
 	for _, d := range defs {
 		if !toolName.MatchString(d.Name.Tool) {
-			r.add(Finding{
+			r.Add(Finding{
 				Severity: Warning, Area: "tools", Subject: d.Name.String(),
 				What: fmt.Sprintf("the name %q is not one that MCP allows", d.Name.Tool),
 				Do:   "use 1 to 128 of A-Z a-z 0-9 _ - . in the names of tools",
@@ -53,8 +54,8 @@ func (r *Report) clashes(defs []tool.Definition) {
 		details = append(details, strings.Join(byName[name], ", "))
 	}
 	if len(details) > 0 {
-		r.add(Finding{
-			Severity: Info, Area: "tools", What: count(len(details), "name") + " that several servers have", Details: details,
+		r.Add(Finding{
+			Severity: Info, Area: "tools", What: terminal.Count(len(details), "name") + " that several servers have", Details: details,
 			Do: "call them as server:tool; a bare name is refused with that list",
 		})
 	}
@@ -66,13 +67,13 @@ func (r *Report) schemas(defs []tool.Definition) {
 	for _, d := range defs {
 		if _, err := schema.Compile(d.InputSchema); err != nil {
 			broken++
-			r.add(Finding{
+			r.Add(Finding{
 				Severity: Warning, Area: "tools", Subject: d.Name.String(), What: "its inputSchema is not valid JSON Schema: " + err.Error(),
 				Do: "arguments are not validated until its author fixes it",
 			})
 		} else if t := rawjson.FieldString(d.InputSchema, "type"); t != "object" {
 			broken++
-			r.add(Finding{
+			r.Add(Finding{
 				Severity: Warning, Area: "tools", Subject: d.Name.String(), What: fmt.Sprintf(`its inputSchema has the type %q`, t),
 				Do: `MCP asks for "type": "object"`,
 			})
@@ -80,12 +81,12 @@ func (r *Report) schemas(defs []tool.Definition) {
 		if len(d.OutputSchema) > 0 {
 			if _, err := schema.Compile(d.OutputSchema); err != nil {
 				broken++
-				r.add(Finding{Severity: Warning, Area: "tools", Subject: d.Name.String(), What: "its outputSchema is not valid JSON Schema: " + err.Error()})
+				r.Add(Finding{Severity: Warning, Area: "tools", Subject: d.Name.String(), What: "its outputSchema is not valid JSON Schema: " + err.Error()})
 			}
 		}
 	}
 	if broken == 0 && len(defs) > 0 {
-		r.add(Finding{Severity: OK, Area: "tools", What: fmt.Sprintf("the schemas of %s are valid", count(len(defs), "tool"))})
+		r.Add(Finding{Severity: OK, Area: "tools", What: fmt.Sprintf("the schemas of %s are valid", terminal.Count(len(defs), "tool"))})
 	}
 }
 
@@ -113,7 +114,7 @@ func (r *Report) providers(defs []tool.Definition) {
 		}
 	}
 	for _, f := range all {
-		r.add(f)
+		r.Add(f)
 	}
 }
 
@@ -144,10 +145,10 @@ func refused(tools *provider.Tools, name string, which []tool.Name) Finding {
 		f.Severity, f.What, f.Details = Warning, fmt.Sprintf("%d tools are more than the %d that one request may carry", len(which), limit), lost
 		f.Do = "narrow the list with ?server=, ?tags= or ?query=, or use the meta-tools"
 	case len(lost) > 0:
-		f.Severity, f.What, f.Details = Warning, count(len(lost), "tool")+" cannot be declared at all", lost
+		f.Severity, f.What, f.Details = Warning, terminal.Count(len(lost), "tool")+" cannot be declared at all", lost
 		f.Do = "its author should fix the schema; agents can still call it through the meta-tools"
 	case len(lowered) > 0:
-		f.Severity, f.What, f.Details = Info, "part of "+count(len(lowered), "schema")+" would be refused; Junctor translates it", lowered
+		f.Severity, f.What, f.Details = Info, "part of "+terminal.Count(len(lowered), "schema")+" would be refused; Junctor translates it", lowered
 	}
 	return f
 }
@@ -168,10 +169,10 @@ func (r *Report) safety(defs []tool.Definition) {
 		for _, flag := range flags {
 			f.Details = append(f.Details, flag.String())
 		}
-		r.add(f)
+		r.Add(f)
 	}
 	if flagged == 0 && len(defs) > 0 {
-		r.add(Finding{Severity: OK, Area: "safety", What: "no hidden characters or possible prompt injection in definitions"})
+		r.Add(Finding{Severity: OK, Area: "safety", What: "no hidden characters or possible prompt injection in definitions"})
 	}
 }
 
@@ -205,7 +206,7 @@ func (r *Report) manners(defs []tool.Definition) {
 		{Info, unmarked, "tools without annotations", "readOnlyHint and idempotentHint let clients call without asking, and try again"},
 	} {
 		if len(m.list) > 0 {
-			r.add(Finding{Severity: m.severity, Area: "tools", What: fmt.Sprintf("%s: %d", m.what, len(m.list)), Do: m.do, Details: m.list})
+			r.Add(Finding{Severity: m.severity, Area: "tools", What: fmt.Sprintf("%s: %d", m.what, len(m.list)), Do: m.do, Details: m.list})
 		}
 	}
 }
@@ -216,17 +217,17 @@ func (r *Report) parse(server string, entries []json.RawMessage) []tool.Definiti
 	seen := map[string]bool{}
 	for i, raw := range entries {
 		if depth := mcp.DefaultMaxDepth - 3; rawjson.TooDeep(raw, depth) {
-			r.add(Finding{Severity: Problem, Area: "tools", Subject: tool.Shorten(rawjson.FieldString(raw, "name"), 100),
+			r.Add(Finding{Severity: Problem, Area: "tools", Subject: tool.Shorten(rawjson.FieldString(raw, "name"), 100),
 				What: fmt.Sprintf("is nested deeper than %d levels; the gateway leaves it out", depth)})
 			continue
 		}
 		d, err := tool.ParseDefinition(server, raw)
 		if err != nil {
-			r.add(Finding{Severity: Problem, Area: "tools", Subject: fmt.Sprintf("entry %d", i+1), What: err.Error()})
+			r.Add(Finding{Severity: Problem, Area: "tools", Subject: fmt.Sprintf("entry %d", i+1), What: err.Error()})
 			continue
 		}
 		if seen[d.Name.Tool] {
-			r.add(Finding{Severity: Problem, Area: "tools", Subject: d.Name.Tool, What: "is listed twice; no client can tell the two apart"})
+			r.Add(Finding{Severity: Problem, Area: "tools", Subject: d.Name.Tool, What: "is listed twice; no client can tell the two apart"})
 			continue
 		}
 		seen[d.Name.Tool] = true

@@ -98,7 +98,7 @@ func (k *Kept) Fit(caller *tool.Caller, raw json.RawMessage, limit int) json.Raw
 	out = append(out, ']')
 	for _, key := range []string{"isError", "_meta"} {
 		if value := rawjson.Field(raw, key); value != nil {
-			out = append(append(append(out, `,"`+key+`":`...), value...), ""...)
+			out = append(append(out, `,"`+key+`":`...), value...)
 		}
 	}
 	return append(out, '}')
@@ -118,4 +118,4 @@ func (k *Kept) Cut(caller *tool.Caller, text string, limit int) string {
 	return page + fmt.Sprintf("\n[junctor: the first %d of %d bytes. To read on, call the tool read_result of the server junctor with {\"id\":%q,\"offset\":%d}, or with \"select\", a jq expression over all of it]", next, len(text), id, next)
 }
 
-func quote(s string) []byte { return rawjson.AppendQuotedBytes(nil, []byte(s)) }
+func quote(s string) []byte { return rawjson.AppendQuoted(nil, s) }
