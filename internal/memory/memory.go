@@ -23,19 +23,19 @@ const (
 	// little would lie scattered over a heap three times its size.
 	startGC = 30
 
-	usualGC = 100 // Go's own default
-	mostGC  = 400 // of a small heap under load
+	defaultGC = 100 // Go's own default
+	maxGC     = 400 // of a small heap under load
 
 	// headroom is how much garbage a busy gateway may gather between two
 	// collections. Above that much live heap the default applies.
 	headroom = 64 << 20
 
-	// busyEvery distinguishes load from idling: under load, collections follow
+	// busyInterval distinguishes load from idling: under load, collections follow
 	// each other faster than this with the default setting. With a higher one
-	// the same load collects as much later, up to busyMost, which must be
+	// the same load collects as much later, up to maxBusyInterval, which must be
 	// shorter than calmAfter.
-	busyEvery = time.Second
-	busyMost  = 2500 * time.Millisecond
+	busyInterval    = time.Second
+	maxBusyInterval = 2500 * time.Millisecond
 
 	// servingInRow collections with a call in progress are service, which the
 	// setting of the start must not slow down.
@@ -64,7 +64,7 @@ type manager struct {
 // newManager manages GOGC, unless the environment sets it.
 func newManager(serving func() bool) *manager {
 	m := &manager{serving: serving, release: debug.FreeOSMemory, starting: true, percent: startGC, last: time.Now()}
-	if usual := debug.SetGCPercent(startGC); usual != usualGC { // someone knows better
+	if usual := debug.SetGCPercent(startGC); usual != defaultGC { // someone knows better
 		debug.SetGCPercent(usual)
 		m.percent = 0
 		return m
@@ -98,13 +98,13 @@ func (m *manager) collected(now time.Time, live uint64) {
 			m.inRow = 0
 		}
 		if m.inRow >= servingInRow {
-			m.set(usualGC)
+			m.set(defaultGC)
 		}
 		return
 	}
 	m.set(percentFor(since, live, m.percent))
 	switch {
-	case m.percent <= usualGC: // not under load, or GOGC decides
+	case m.percent <= defaultGC: // not under load, or GOGC decides
 	case m.calm == nil:
 		m.calm = time.AfterFunc(calmAfter, m.calmed)
 	default:
@@ -115,7 +115,7 @@ func (m *manager) collected(now time.Time, live uint64) {
 // calmed ends the setting for load, and gives its garbage back.
 func (m *manager) calmed() {
 	m.mu.Lock()
-	m.set(usualGC)
+	m.set(defaultGC)
 	m.mu.Unlock()
 	if !m.stopped.Load() {
 		m.release()
@@ -125,10 +125,10 @@ func (m *manager) calmed() {
 // percentFor is how much garbage may gather, in percent of the live heap, when
 // the last two collections were so far apart under the current setting.
 func percentFor(since time.Duration, live uint64, current int) int {
-	if since >= min(busyEvery*time.Duration(max(current, usualGC))/usualGC, busyMost) {
-		return usualGC
+	if since >= min(busyInterval*time.Duration(max(current, defaultGC))/defaultGC, maxBusyInterval) {
+		return defaultGC
 	}
-	return int(min(max(headroom*100/max(live, 1), usualGC), mostGC))
+	return int(min(max(headroom*100/max(live, 1), defaultGC), maxGC))
 }
 
 // set changes the setting where that makes a difference: each change stops
@@ -147,7 +147,7 @@ func (m *manager) started() {
 	defer m.mu.Unlock()
 	if m.starting {
 		m.starting = false
-		m.set(usualGC)
+		m.set(defaultGC)
 	}
 }
 
@@ -159,7 +159,7 @@ func (m *manager) stop() {
 	if m.calm != nil {
 		m.calm.Stop()
 	}
-	m.set(usualGC)
+	m.set(defaultGC)
 }
 
 // liveHeap is what the last collection found to be in use.

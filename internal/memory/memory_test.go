@@ -16,16 +16,16 @@ func TestPercentFor(t *testing.T) {
 		current int
 		want    int
 	}{
-		"idle":                {busyEvery, 4 << 20, usualGC, usualGC},
-		"busy, small heap":    {10 * time.Millisecond, 4 << 20, usualGC, mostGC},
-		"busy, middling heap": {10 * time.Millisecond, 32 << 20, usualGC, 200},
-		"busy, large heap":    {10 * time.Millisecond, 1 << 30, usualGC, usualGC},
-		"busy, nothing known": {0, 0, usualGC, mostGC},
-		"set elsewhere":       {busyEvery, 4 << 20, 0, usualGC},
+		"idle":                {busyInterval, 4 << 20, defaultGC, defaultGC},
+		"busy, small heap":    {10 * time.Millisecond, 4 << 20, defaultGC, maxGC},
+		"busy, middling heap": {10 * time.Millisecond, 32 << 20, defaultGC, 200},
+		"busy, large heap":    {10 * time.Millisecond, 1 << 30, defaultGC, defaultGC},
+		"busy, nothing known": {0, 0, defaultGC, maxGC},
+		"set elsewhere":       {busyInterval, 4 << 20, 0, defaultGC},
 		// The load that raised the setting collects more seldom with it.
-		"as busy as before": {4 * (busyEvery - time.Millisecond) / 2, 4 << 20, mostGC, mostGC},
-		"a middling one":    {busyEvery + time.Millisecond, 32 << 20, 200, 200},
-		"no longer busy":    {busyMost, 4 << 20, mostGC, usualGC},
+		"as busy as before": {4 * (busyInterval - time.Millisecond) / 2, 4 << 20, maxGC, maxGC},
+		"a middling one":    {busyInterval + time.Millisecond, 32 << 20, 200, 200},
+		"no longer busy":    {maxBusyInterval, 4 << 20, maxGC, defaultGC},
 	} {
 		if got := percentFor(tt.since, tt.live, tt.current); got != tt.want {
 			t.Errorf("%s: %d %%, want %d", name, got, tt.want)
@@ -36,13 +36,13 @@ func TestPercentFor(t *testing.T) {
 // The setting of the start ends with calls that collections see, or with the
 // start; load raises it, and idling and the end put it back.
 func TestMemoryFollowsLoad(t *testing.T) {
-	before := debug.SetGCPercent(usualGC)
+	before := debug.SetGCPercent(defaultGC)
 	defer debug.SetGCPercent(before)
 	var serving atomic.Bool
 	m := newManager(serving.Load)
 	defer m.stop()
 	current := func() int { // as the runtime has it
-		p := debug.SetGCPercent(usualGC)
+		p := debug.SetGCPercent(defaultGC)
 		debug.SetGCPercent(p)
 		return p
 	}
@@ -57,19 +57,19 @@ func TestMemoryFollowsLoad(t *testing.T) {
 		runtime.GC()
 	}
 	m.stop()
-	m = &manager{serving: serving.Load, release: func() {}, percent: usualGC} // which no collection disturbs
+	m = &manager{serving: serving.Load, release: func() {}, percent: defaultGC} // which no collection disturbs
 	m.collected(time.Now(), 4<<20)
 	m.collected(time.Now(), 4<<20)
-	if got := current(); got != mostGC {
-		t.Errorf("under load %d %%, want %d", got, mostGC)
+	if got := current(); got != maxGC {
+		t.Errorf("under load %d %%, want %d", got, maxGC)
 	}
 	m.collected(time.Now().Add(time.Minute), 4<<20)
-	if got := current(); got != usualGC {
-		t.Errorf("idle %d %%, want %d", got, usualGC)
+	if got := current(); got != defaultGC {
+		t.Errorf("idle %d %%, want %d", got, defaultGC)
 	}
 	m.stop()
-	if got := current(); got != usualGC {
-		t.Errorf("after the end %d %%, want %d", got, usualGC)
+	if got := current(); got != defaultGC {
+		t.Errorf("after the end %d %%, want %d", got, defaultGC)
 	}
 }
 
@@ -88,11 +88,11 @@ func TestMemoryRespectsGOGC(t *testing.T) {
 // The garbage of a busy time goes back to the system soon after it, and not
 // while it lasts.
 func TestMemoryIsReleasedAfterLoad(t *testing.T) {
-	before := debug.SetGCPercent(usualGC)
+	before := debug.SetGCPercent(defaultGC)
 	defer debug.SetGCPercent(before)
 	synctest.Test(t, func(t *testing.T) {
 		var count atomic.Int32
-		m := &manager{serving: func() bool { return true }, release: func() { count.Add(1) }, percent: usualGC}
+		m := &manager{serving: func() bool { return true }, release: func() { count.Add(1) }, percent: defaultGC}
 		state := func() (released int32, percent int) {
 			m.mu.Lock()
 			defer m.mu.Unlock()
@@ -102,12 +102,12 @@ func TestMemoryIsReleasedAfterLoad(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 			m.collected(time.Now(), 4<<20)
 		}
-		if released, percent := state(); released > 0 || percent != mostGC {
+		if released, percent := state(); released > 0 || percent != maxGC {
 			t.Fatalf("under load: released %d times, %d %%", released, percent)
 		}
 		time.Sleep(calmAfter)
 		synctest.Wait()
-		if released, percent := state(); released != 1 || percent != usualGC {
+		if released, percent := state(); released != 1 || percent != defaultGC {
 			t.Fatalf("%s later: released %d times, %d %%", calmAfter, released, percent)
 		}
 		m.collected(time.Now(), 4<<20) // the one that the release made
