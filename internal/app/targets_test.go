@@ -1,7 +1,6 @@
 package app
 
 import (
-	"junctor/internal/tool"
 	"log/slog"
 	"strings"
 	"testing"
@@ -10,6 +9,7 @@ import (
 	"junctor/internal/secretkey"
 	"junctor/internal/store"
 	"junctor/internal/telemetry"
+	"junctor/internal/tool"
 	"junctor/internal/upstream"
 )
 

@@ -2,10 +2,11 @@ package auth
 
 import (
 	"fmt"
-	"junctor/internal/tool"
 	"strconv"
 	"strings"
 	"time"
+
+	"junctor/internal/tool"
 )
 
 // ParseExpiry reads a duration (30d, 2w, 12h) after now, or a date.

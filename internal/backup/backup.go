@@ -8,9 +8,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"junctor/internal/store"
 	"os"
 	"path/filepath"
+
+	"junctor/internal/store"
 )
 
 // Open opens the store in a file.

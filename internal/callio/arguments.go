@@ -7,8 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"junctor/internal/rawjson"
 	"strings"
+
+	"junctor/internal/rawjson"
 )
 
 // Arguments makes one JSON object of all the ways to give arguments.

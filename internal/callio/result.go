@@ -8,12 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"junctor/internal/control"
-	"junctor/internal/terminal"
 	"mime"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"junctor/internal/control"
+	"junctor/internal/terminal"
 )
 
 // Follow shows progress on a terminal, puts questions to the person at it, and

@@ -4,12 +4,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
-	"junctor/internal/control"
-	"junctor/internal/terminal"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"junctor/internal/control"
+	"junctor/internal/terminal"
 )
 
 // What a tool answers is printed by its kind; files are saved under names that

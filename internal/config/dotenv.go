@@ -2,8 +2,9 @@ package config
 
 import (
 	"fmt"
-	"junctor/internal/telemetry"
 	"strings"
+
+	"junctor/internal/telemetry"
 )
 
 // parseDotenv reads NAME=value lines: comments, an optional "export", single

@@ -5,10 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"junctor/internal/rawjson"
 	"reflect"
 	"strings"
 	"testing"
+
+	"junctor/internal/rawjson"
 )
 
 func TestDecode(t *testing.T) {

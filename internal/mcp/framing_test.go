@@ -5,11 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"junctor/internal/rawjson"
 	"runtime"
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"junctor/internal/rawjson"
 )
 
 // frames reads all of a stream: messages as they are, drops in brackets, and
