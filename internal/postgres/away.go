@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -51,6 +52,15 @@ func (a *outage) reason() error {
 		return store.ErrUnavailable
 	}
 	return a.err
+}
+
+// bridge waits as wait does, and returns why the database is unavailable if it is
+// not back.
+func (a *outage) bridge(ctx context.Context, d time.Duration) error {
+	if a.wait(ctx, d) {
+		return nil
+	}
+	return cmp.Or(ctx.Err(), a.reason())
 }
 
 // wait waits until the database is back, or has been away for d. It reports

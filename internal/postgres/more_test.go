@@ -30,7 +30,7 @@ func TestOpenErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := server.Exec(ctx, closed, "CREATE ROLE guest LOGIN; REVOKE CREATE ON DATABASE "+closed+" FROM PUBLIC"); err != nil {
+	if err := server.Exec(ctx, closed, "DROP ROLE IF EXISTS guest; CREATE ROLE guest LOGIN; REVOKE CREATE ON DATABASE "+closed+" FROM PUBLIC"); err != nil {
 		t.Fatal(err)
 	}
 	for name, tt := range map[string]struct{ url, says string }{

@@ -256,6 +256,18 @@ func TestBrokenConnectionsLoseNoRecords(t *testing.T) {
 	}
 }
 
+// TestReadWaitsForShortOutage: connections that were lost a moment ago fail no
+// read of a database that answers.
+func TestReadWaitsForShortOutage(t *testing.T) {
+	s := openAt(t, config(shared.Server(t).Database(t)))
+	for range 10 {
+		s.lose(store.ErrUnavailable, time.Now())
+		if _, err := s.Keys(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestUnknownCommitIsChecked: after a commit with an unknown outcome the log is
 // checked.
 func TestUnknownCommitIsChecked(t *testing.T) {

@@ -153,21 +153,29 @@ func every(ctx context.Context, interval time.Duration, do func(context.Context)
 	}
 }
 
-// try runs f with a deadline, unless the database is known to be unavailable.
-// It records an outage; the timeout of a slow query does not count as one.
+// try runs f with a deadline. It records an outage; the timeout of a slow query
+// does not count as one. As [Store.Append], it waits store.timeoutMs at most for
+// an unavailable database to come back and then repeats f where that is safe:
+// connections may break and be replaced within milliseconds.
 func (s *Store) try(ctx context.Context, act string, timeout time.Duration, again bool, f func(context.Context) error) error {
-	if s.closed.Load() {
-		return fmt.Errorf("%s: %w", act, store.ErrClosed)
-	}
-	if err := s.away.reason(); err != nil {
-		return explain(act, err)
-	}
-	begun := time.Now()
-	err := s.attempt(ctx, timeout, again, f)
-	if err != nil && down(err) && ctx.Err() == nil && !(timeout == slowTimeout && errors.Is(err, context.DeadlineExceeded)) {
+	first := time.Now()
+	for {
+		if s.closed.Load() {
+			return fmt.Errorf("%s: %w", act, store.ErrClosed)
+		}
+		if err := s.away.bridge(ctx, s.timeout); err != nil {
+			return explain(act, err)
+		}
+		begun := time.Now()
+		err := s.attempt(ctx, timeout, again, f)
+		if err == nil || !down(err) || ctx.Err() != nil || timeout == slowTimeout && errors.Is(err, context.DeadlineExceeded) {
+			return explain(act, err)
+		}
 		s.lose(err, begun)
+		if !(undone(err) || again && lost(err)) || time.Since(first) > s.timeout {
+			return explain(act, err)
+		}
 	}
-	return explain(act, err)
 }
 
 // attempt runs f and, when a connection turned out to be dead before anything
