@@ -117,9 +117,18 @@ func (c *Control) ask(ctx context.Context, record *waiting.Call, caller *tool.Ca
 	return sample(ctx)
 }
 
-// sendQuestions sends the questions of a record as they come and go.
+// sendQuestions sends the questions of a record as they come and go. None is
+// open when it returns: the call may end before its last answer is seen here.
 func (c *Control) sendQuestions(ctx context.Context, id string, send func(CallAnswer)) {
 	open := map[string]bool{}
+	answered := func(input string) {
+		send(CallAnswer{Type: "answered", Call: id, Input: &waiting.Input{ID: input}})
+	}
+	defer func() {
+		for input := range open {
+			answered(input)
+		}
+	}()
 	for version := int64(0); ; {
 		r, err := c.Waiting.Await(ctx, id, version)
 		if err != nil || ctx.Err() != nil || r.Status.Final() {
@@ -139,7 +148,7 @@ func (c *Control) sendQuestions(ctx context.Context, id string, send func(CallAn
 		}
 		for old := range open {
 			if !still[old] {
-				send(CallAnswer{Type: "answered", Call: id, Input: &waiting.Input{ID: old}})
+				answered(old)
 			}
 		}
 		open = still
