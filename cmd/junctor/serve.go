@@ -75,15 +75,16 @@ func (c *cli) listen(ctx context.Context, cfg *config.Config, a *app.App, printU
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
-	if err := c.showPage(cfg.TLS.Scheme(), ln.Addr().String(), printURL); err != nil {
-		_ = ln.Close()
-		return err
-	}
-	if len(cfg.Servers) == 0 {
-		c.Note(noServersYet)
-	}
 	slog.SetDefault(slog.New(slog.DiscardHandler)) // libraries that log on their own do not reach the terminal
-	return a.Serve(ctx, ln)
+	return a.Serve(ctx, ln, func() error {
+		if err := c.showPage(cfg.TLS.Scheme(), ln.Addr().String(), printURL); err != nil {
+			return err
+		}
+		if len(cfg.Servers) == 0 {
+			c.Note(noServersYet)
+		}
+		return nil
+	})
 }
 
 // showPage says where the gateway is. The address of the page has a token in

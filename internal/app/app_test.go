@@ -110,9 +110,15 @@ func start(t *testing.T, cfg, data string, change ...func(*Options)) *fixture {
 			t.Errorf("Close: %v", err)
 		}
 	})
-	go func() { r.done <- r.Serve(ctx, ln) }()
+	ready := make(chan struct{})
+	go func() { r.done <- r.Serve(ctx, ln, func() error { close(ready); return nil }) }()
 	t.Cleanup(r.stop)
-	r.ask("GET", "/", "") // it serves
+	select {
+	case <-ready:
+	case err := <-r.done:
+		r.done <- err // stop reports it
+		t.FailNow()
+	}
 	return r
 }
 

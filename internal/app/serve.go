@@ -22,14 +22,15 @@ import (
 )
 
 // Serve runs the gateway with all its faces on ln until ctx is done. Then it
-// drains, and only then releases the upstreams.
-func (a *App) Serve(ctx context.Context, ln net.Listener) error {
+// drains, and only then releases the upstreams. ready is called once clients and
+// this user's other programs can find it; its error ends Serve.
+func (a *App) Serve(ctx context.Context, ln net.Listener, ready func() error) error {
+	defer ln.Close()      // the server has closed it already, unless there is an error before
 	if ctx.Err() != nil { // stopped before it had begun
-		return ln.Close()
+		return nil
 	}
 	gate, err := a.newGate(ctx, ln.Addr().String())
 	if err != nil {
-		_ = ln.Close()
 		return err
 	}
 	a.page.Store(new(ln.Addr().String()))
@@ -38,9 +39,15 @@ func (a *App) Serve(ctx context.Context, ln net.Listener) error {
 	server := httpserver.New(a.handler(gate), a.log)
 	if cfg.TLS.Enabled() {
 		if err := httpserver.UseTLS(server, cfg.TLS, a.log); err != nil {
-			_ = ln.Close()
 			return err
 		}
+	}
+	path, socket := a.freeSocket()
+	if err := ready(); err != nil {
+		if socket != nil {
+			_ = socket.Close()
+		}
+		return err
 	}
 	// Upstreams outlive the faces by as long as calls in flight need.
 	core, stopCore := context.WithCancel(context.WithoutCancel(ctx))
@@ -57,7 +64,7 @@ func (a *App) Serve(ctx context.Context, ln net.Listener) error {
 	g.Go(func() error {
 		return memory.Run(ctx, func(ctx context.Context) { a.upstreams.Await(ctx) }, a.executor.InFlight)
 	})
-	g.Go(func() error { return a.Share(ctx) })
+	g.Go(func() error { return a.share(ctx, path, socket) })
 	g.Go(func() error {
 		serve := server.Serve
 		if cfg.TLS.Enabled() {

@@ -24,16 +24,14 @@ import (
 //
 // While another gateway has the socket, this one goes on trying, and asks a
 // temporary one to yield.
-func (a *App) Share(ctx context.Context) error {
-	if a.opts.Socket == nil {
-		return nil
-	}
-	return a.share(ctx, "", nil)
-}
+func (a *App) Share(ctx context.Context) error { return a.share(ctx, "", nil) }
 
 // share is Share with a socket that is open already, at current; ln is nil for
 // none.
 func (a *App) share(ctx context.Context, current string, ln net.Listener) error {
+	if a.opts.Socket == nil {
+		return nil
+	}
 	g, ctx := errgroup.WithContext(ctx)
 	leave := func() {}
 	serve := func(ln net.Listener) {
@@ -85,6 +83,22 @@ const (
 	// that used the temporary gateway try to take its place.
 	yieldPoll = 20 * time.Millisecond
 )
+
+// freeSocket opens the gateway's socket unless another gateway has it or it
+// cannot be opened: then Share goes on trying.
+func (a *App) freeSocket() (path string, ln net.Listener) {
+	if a.opts.Socket == nil {
+		return "", nil
+	}
+	if path = a.opts.Socket(a.config.Load()); path == "" {
+		return "", nil
+	}
+	ln, err := attach.Listen(path)
+	if err != nil {
+		return "", nil
+	}
+	return path, ln
+}
 
 // listen opens a socket; an empty path is none. A temporary gateway that has it
 // is asked to yield.
