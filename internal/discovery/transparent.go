@@ -127,6 +127,7 @@ func (s *transparentView) call(ctx context.Context, r *mcpserver.Request) (json.
 			return nil, err
 		}
 	}
+	r.LendMemory()
 	called, err := s.face.opts.Calls.Call(ctx, wholeCall(r, name))
 	if err != nil {
 		err = s.face.explain(err, &r.Caller, name.Server)

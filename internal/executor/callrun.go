@@ -173,6 +173,9 @@ func (f *callRun) record(result tool.Result, err error) (lost error) {
 	}
 	rec.Arguments = f.x.excerpt(f.input, f.cfg.Limits.MaxRecordBytes)
 	rec.Result = f.x.excerpt(result.Raw, f.cfg.Limits.MaxRecordBytes)
+	if f.call.Exchange.Memory.Lent() {
+		rec.Result = bytes.Clone(rec.Result)
+	}
 	rec.ArgBytes, rec.ResultBytes = len(f.input), len(result.Raw)
 
 	ctx := f.ctx // may have ended, which the log does not look at

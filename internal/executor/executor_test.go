@@ -846,3 +846,22 @@ func TestDuplicateNamesInParamsAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// A record outlives its call, and the memory of the result does not.
+func TestRecordSharesNoLentMemory(t *testing.T) {
+	r := newFixture(t, func(o *Options) { o.Config.Limits.MaxRecordBytes = 1 << 20 })
+	result := `{"content":[{"type":"text","text":"` + strings.Repeat("x", 100_000) + `"}]}`
+	r.do = func(_ context.Context, _ string, req tool.Request) (json.RawMessage, error) {
+		return append(req.Exchange.Memory.Get(len(result)), result...), nil
+	}
+	c := call("fs:write", `{}`)
+	c.Exchange.Memory = new(tool.ResultMemory)
+	got, err := r.Call(t.Context(), c)
+	if err != nil || !c.Exchange.Memory.Lent() {
+		t.Fatalf("lent %v, %v", c.Exchange.Memory.Lent(), err)
+	}
+	clear(got.Raw)
+	if rec := r.only(t); string(rec.Result) != result {
+		t.Errorf("the record has %.80q…", rec.Result)
+	}
+}

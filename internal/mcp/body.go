@@ -4,6 +4,8 @@ import (
 	"errors"
 	"io"
 	"sync"
+
+	"junctor/internal/tool"
 )
 
 const (
@@ -31,13 +33,13 @@ func (s *scratch) release() {
 	}
 }
 
-// ReadAll reads r to its end and returns bytes that belong to the caller.
-// length is what was announced, negative when nothing was: with it the bytes
-// are read into the place where they stay, and without it they are gathered
-// in a pooled buffer and copied once. The caller limits r.
-func ReadAll(r io.Reader, length int64) ([]byte, error) {
+// ReadAll reads r to its end and returns bytes that belong to the caller, in
+// memory that may be nil. length is what was announced, negative when nothing
+// was: with it the bytes are read into the place where they stay, and without it
+// they are gathered in a pooled buffer and copied once. The caller limits r.
+func ReadAll(r io.Reader, length int64, memory *tool.ResultMemory) ([]byte, error) {
 	if length >= 0 && length <= trustedLength {
-		return appendAll(make([]byte, 0, length+1), r) // one more, so that the end needs no growing
+		return appendAll(memory.Get(int(length)+1), r) // one more, so that the end needs no growing
 	}
 	s := newScratch()
 	defer s.release()
@@ -48,7 +50,7 @@ func ReadAll(r io.Reader, length int64) ([]byte, error) {
 	if cap(s.b) > keepScratch { // it is not used again
 		return s.b, nil
 	}
-	return append(make([]byte, 0, len(s.b)), s.b...), nil
+	return append(memory.Get(len(s.b)), s.b...), nil
 }
 
 // appendAll appends what r holds until its end.

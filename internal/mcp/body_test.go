@@ -18,7 +18,7 @@ func TestReadWhole(t *testing.T) {
 			for kind, wrap := range map[string]func(io.Reader) io.Reader{
 				"whole": func(r io.Reader) io.Reader { return r }, "halves": iotest.HalfReader, "end with data": iotest.DataErrReader,
 			} {
-				got, err := ReadAll(wrap(bytes.NewReader(want)), length)
+				got, err := ReadAll(wrap(bytes.NewReader(want)), length, nil)
 				if err != nil || !bytes.Equal(got, want) {
 					t.Errorf("%s, %s, %d bytes: got %d bytes, %v", name, kind, size, len(got), err)
 				}
@@ -30,10 +30,10 @@ func TestReadWhole(t *testing.T) {
 func TestReadWholeFails(t *testing.T) {
 	broken := errors.New("broken")
 	for _, length := range []int64{-1, 3, 10} {
-		if _, err := ReadAll(io.MultiReader(bytes.NewReader([]byte("abc")), iotest.ErrReader(broken)), length); !errors.Is(err, broken) {
+		if _, err := ReadAll(io.MultiReader(bytes.NewReader([]byte("abc")), iotest.ErrReader(broken)), length, nil); !errors.Is(err, broken) {
 			t.Errorf("length %d: err = %v, want %v", length, err, broken)
 		}
-		if _, err := ReadAll(io.MultiReader(bytes.NewReader([]byte("abc")), iotest.ErrReader(io.ErrUnexpectedEOF)), length); !errors.Is(err, io.ErrUnexpectedEOF) {
+		if _, err := ReadAll(io.MultiReader(bytes.NewReader([]byte("abc")), iotest.ErrReader(io.ErrUnexpectedEOF)), length, nil); !errors.Is(err, io.ErrUnexpectedEOF) {
 			t.Errorf("length %d: err = %v, want that the body was cut off", length, err)
 		}
 	}
@@ -42,12 +42,12 @@ func TestReadWholeFails(t *testing.T) {
 // Two bodies read one after the other through one pooled buffer must not share
 // their bytes.
 func TestReadWholeOwnsItsBytes(t *testing.T) {
-	first, err := ReadAll(bytes.NewReader(bytes.Repeat([]byte("a"), 1000)), -1)
+	first, err := ReadAll(bytes.NewReader(bytes.Repeat([]byte("a"), 1000)), -1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 100 {
-		if _, err := ReadAll(bytes.NewReader(bytes.Repeat([]byte("b"), 1000)), -1); err != nil {
+		if _, err := ReadAll(bytes.NewReader(bytes.Repeat([]byte("b"), 1000)), -1, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -61,7 +61,7 @@ func TestReadWholeAllocatesOnce(t *testing.T) {
 	r := bytes.NewReader(nil)
 	if n := testing.AllocsPerRun(20, func() {
 		r.Reset(data)
-		if _, err := ReadAll(r, int64(len(data))); err != nil {
+		if _, err := ReadAll(r, int64(len(data)), nil); err != nil {
 			t.Fatal(err)
 		}
 	}); n > 2 {

@@ -217,7 +217,7 @@ func readSome(resp *http.Response) []byte {
 }
 
 // readAll reads a body of limited size and closes it.
-func (e *httpEndpoint) readAll(resp *http.Response) ([]byte, error) {
+func (e *httpEndpoint) readAll(resp *http.Response, memory *tool.ResultMemory) ([]byte, error) {
 	defer resp.Body.Close()
 	most := int64(e.limits.MaxBytes)
 	if resp.ContentLength > most {
@@ -227,7 +227,7 @@ func (e *httpEndpoint) readAll(resp *http.Response) ([]byte, error) {
 	if resp.ContentLength < 0 { // otherwise the body ends there
 		from = io.LimitReader(from, most+1)
 	}
-	body, err := mcp.ReadAll(from, resp.ContentLength)
+	body, err := mcp.ReadAll(from, resp.ContentLength, memory)
 	if err != nil {
 		return nil, fmt.Errorf("read the answer: %w", err)
 	}

@@ -213,13 +213,13 @@ func (w *httpWire) readPlain(ctx context.Context, cl *pendingRequest, resp *http
 	if contentType := resp.Header.Get("Content-Type"); contentType != "" && !isJSON(contentType) {
 		return mcp.Message{}, newHTTPError(resp, readSome(resp))
 	}
-	body, err := w.readAll(resp)
+	body, err := w.readAll(resp, cl.ex.Memory)
 	if err != nil {
 		return mcp.Message{}, err
 	}
 	var answer mcp.Message
 	found := false
-	mcp.DecodeEach(body, w.limits, func(m mcp.Message, decodeErr error) {
+	batch := mcp.DecodeEach(body, w.limits, func(m mcp.Message, decodeErr error) {
 		switch {
 		case decodeErr != nil:
 			err = decodeErr
@@ -231,6 +231,9 @@ func (w *httpWire) readPlain(ctx context.Context, cl *pendingRequest, resp *http
 			w.c.handle(&m, cl)
 		}
 	})
+	if batch || answer.Result == nil { // messages and errors outlive the call
+		cl.ex.Memory.Keep()
+	}
 	if !found && err == nil {
 		err = &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server's message contains no response"}
 	}

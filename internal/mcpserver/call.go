@@ -144,8 +144,11 @@ func (c *call) finish(result json.RawMessage, err error) {
 	c.cancel(nil)
 	m.ID = c.id
 	c.srv.logSent(c.ctx, m)
-	if _, ok := c.out.(*eventStream); !ok {
+	st, ok := c.out.(*eventStream)
+	if !ok {
 		m.MergePrefix() // others hand the message on as it is
+	} else if c.req.lends { // so the stream has this one answer
+		st.memory = &c.req.memory
 	}
 	c.out.answer(m)
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"junctor/internal/mcp"
+	"junctor/internal/tool"
 )
 
 // eventStream is the way of messages to one HTTP response: a bounded log that the
@@ -26,6 +27,7 @@ type eventStream struct {
 	answered func(mcp.ID)            // called for every response; may be nil
 	status   func(*mcp.Message) int  // the HTTP status of a plain answer; nil means 200
 	stop     context.CancelCauseFunc // ends the calls of the stream; nil when standing
+	memory   *tool.ResultMemory      // of the answer; nil for none
 	drops    atomic.Int64            // notifications that the reader was too slow for
 
 	mu      sync.Mutex

@@ -163,7 +163,7 @@ func (s *Server) readPost(w http.ResponseWriter, r *http.Request) (*post, bool) 
 	if limit := int64(s.opts.Limits.MaxBytes); r.ContentLength <= 0 || r.ContentLength > limit { // no more is read than was announced
 		limited = http.MaxBytesReader(w, r.Body, limit)
 	}
-	body, err := mcp.ReadAll(limited, r.ContentLength)
+	body, err := mcp.ReadAll(limited, r.ContentLength, nil)
 	if err != nil {
 		if large, ok := errors.AsType[*http.MaxBytesError](err); ok {
 			s.reject(w, r, http.StatusRequestEntityTooLarge, "", &mcp.Error{Code: tool.TooLarge.JSONRPC(), Message: fmt.Sprintf("the request body is over the limit of %d bytes", large.Limit)})

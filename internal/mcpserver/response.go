@@ -90,6 +90,9 @@ func (s *Server) write(res *response) (lost bool) {
 				b.events = append(res.ready, b.events...)
 			}
 			s.writePlain(res, b.events)
+			if res.session == nil && res.r.ProtoMajor == 1 { // HTTP/2 may still write when Write has failed
+				res.st.memory.Return()
+			}
 			return false
 		default:
 			first := b.number - len(res.ready)

@@ -53,6 +53,17 @@ type Request struct {
 	Exchange tool.Exchange
 
 	fields *mcp.ParamFields // what was read of Params; nil before
+	lends  bool             // its response returns the memory of the result
+	memory tool.ResultMemory
+}
+
+// LendMemory lets a large result of the request's call be read into memory that
+// is used again once the response has been written. A Handler that keeps nothing
+// of the result calls it.
+func (r *Request) LendMemory() {
+	if r.lends {
+		r.Exchange.Memory = &r.memory
+	}
 }
 
 // Modern reports whether the request belongs to the stateless era.

@@ -71,6 +71,7 @@ func (s *Server) postModern(p *post, m *mcp.Message) {
 		return
 	}
 	req.Header, req.Caller = p.r.Header, p.caller
+	req.lends = true
 	st := newEventStream("", false, 1)
 	st.plain = !p.events
 	st.status = func(m *mcp.Message) int {

@@ -107,6 +107,9 @@ type Exchange struct {
 	// how to go on from it, instead of answering it through Ask.
 	PassInput bool
 
+	// Memory is where a large result may be read to; nil for new memory.
+	Memory *ResultMemory
+
 	// Task is called once when the server makes a task of the call, which the
 	// upstream then waits for. It may be nil.
 	Task func(ServerTask)

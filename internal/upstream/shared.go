@@ -80,6 +80,7 @@ func (u *upstream) exchange(ctx context.Context, c *conn, r tool.Request) (json.
 			}
 			announce(kept)
 		}
+		r.Exchange.Memory.Keep()
 		return c.client.AwaitTask(ctx, r, result)
 	}
 	return result, nil
