@@ -83,9 +83,10 @@ func maxSessions(cfg *config.Config) int {
 // fileEditor is whoever edits the configuration's files.
 var fileEditor = tool.Caller{ID: "file", Name: "configuration file"}
 
-// watch applies every change of the configuration's files until ctx is done.
-func (a *App) watch(ctx context.Context) error {
-	return config.Watch(ctx, a.opts.Reload, a.config.Load(), func(u config.Update) {
+// watch applies every change of the configuration's files since loaded was read,
+// until ctx is done.
+func (a *App) watch(ctx context.Context, loaded *config.Config) error {
+	return config.Watch(ctx, a.opts.Reload, loaded, func(u config.Update) {
 		for _, n := range u.Notes {
 			a.log.WarnContext(ctx, "configuration", "note", n.String())
 		}

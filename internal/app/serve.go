@@ -60,7 +60,7 @@ func (a *App) Serve(ctx context.Context, ln net.Listener, ready func() error) er
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return a.Run(core) })
 	g.Go(func() error { return gate.Run(core) })
-	g.Go(func() error { return a.watch(ctx) })
+	g.Go(func() error { return a.watch(ctx, cfg) })
 	g.Go(func() error {
 		return memory.Run(ctx, func(ctx context.Context) { a.upstreams.Await(ctx) }, a.executor.InFlight)
 	})

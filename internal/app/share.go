@@ -132,7 +132,8 @@ func (a *App) Host(ctx context.Context, view discovery.View, in io.Reader, out i
 	defer stop()
 	var upstreams, others errgroup.Group
 	upstreams.Go(func() error { return a.Run(core) })
-	others.Go(func() error { return a.watch(ctx) })
+	cfg := a.config.Load()
+	others.Go(func() error { return a.watch(ctx, cfg) })
 	if ln != nil {
 		others.Go(func() error { return a.share(ctx, path, ln) })
 	}
