@@ -153,7 +153,8 @@ func (x *Executor) recordable(ctx context.Context, f *callRun) error {
 // record commits the call's record and writes its log line. An error means that
 // there is no record.
 func (f *callRun) record(result tool.Result, err error) (lost error) {
-	took := time.Since(f.begun)
+	now := time.Now()
+	took := now.Sub(f.begun)
 	rec := store.Call{
 		ID: f.call.ID, RequestID: f.call.RequestID, Parent: f.call.Parent, Time: f.begun, Duration: took, Face: f.call.Face,
 		Caller: f.call.Caller.ID, CallerName: f.call.Caller.Name, Session: f.call.Session,
@@ -181,7 +182,7 @@ func (f *callRun) record(result tool.Result, err error) (lost error) {
 	ctx := f.ctx // may have ended, which the log does not look at
 	if f.refused {
 		lost = err
-	} else if lost = f.append(rec); lost != nil {
+	} else if lost = f.append(now, rec); lost != nil {
 		f.x.Log.ErrorContext(ctx, "call not recorded", "err", lost)
 	}
 	f.landed()
@@ -193,7 +194,7 @@ func (f *callRun) record(result tool.Result, err error) (lost error) {
 		return lost
 	}
 	if log := f.x.Log.Handler(); log.Enabled(ctx, slog.LevelInfo) {
-		line := slog.NewRecord(time.Now(), slog.LevelInfo, "call done", 0) // a Logger would look for the caller's line
+		line := slog.NewRecord(now, slog.LevelInfo, "call done", 0) // a Logger would look for the caller's line
 		line.AddAttrs(slog.String(telemetry.KeyAction, rec.Method), slog.String("face", rec.Face), slog.String("caller", rec.Caller),
 			slog.String("server", rec.Server), slog.String("tool", rec.Tool), slog.Duration("took", took), slog.String("status", string(rec.Status)))
 		_ = log.Handle(ctx, line) // a log that cannot be written has nowhere to say so
@@ -202,8 +203,8 @@ func (f *callRun) record(result tool.Result, err error) (lost error) {
 }
 
 // append commits the record within its time, also when the call was cancelled.
-func (f *callRun) append(rec store.Call) error {
-	f.within.Context, f.within.deadline = context.WithoutCancel(f.ctx), time.Now().Add(recordTimeout)
+func (f *callRun) append(now time.Time, rec store.Call) error {
+	f.within.Context, f.within.deadline = context.WithoutCancel(f.ctx), now.Add(recordTimeout)
 	defer f.within.stop()
 	return f.x.Calls.Append(&f.within, rec)
 }

@@ -240,7 +240,7 @@ func (x *Executor) execute(ctx context.Context, f *callRun) (tool.Result, error)
 		return tool.Result{}, err
 	}
 	circuit := x.breakers.get(f.name)
-	if wait := circuit.refuses(f.cfg.Circuit, time.Now()); wait > 0 { // before a person is asked
+	if wait := circuit.refuses(f.cfg.Circuit, f.last); wait > 0 { // before a person is asked
 		return tool.Result{}, circuitOpen(entry.Name, circuit.snapshot(f.cfg.Circuit, time.Now()), wait)
 	}
 	f.stage("policy")
@@ -261,14 +261,14 @@ func (x *Executor) execute(ctx context.Context, f *callRun) (tool.Result, error)
 		f.stage("approve")
 	}
 
-	admitted, wait := circuit.admit(f.cfg.Circuit, time.Now())
+	admitted, wait := circuit.admit(f.cfg.Circuit, f.last)
 	if wait > 0 {
 		return tool.Result{}, circuitOpen(entry.Name, circuit.snapshot(f.cfg.Circuit, time.Now()), wait)
 	}
 	how := neither
-	dispatched := time.Now()
+	dispatched := f.last
 	defer func() {
-		if circuit.done(f.cfg.Circuit, admitted, how, time.Now(), time.Since(dispatched)) {
+		if circuit.done(f.cfg.Circuit, admitted, how, f.last, f.last.Sub(dispatched)) {
 			x.countCircuitChange(f.name)
 		}
 	}()

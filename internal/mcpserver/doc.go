@@ -11,11 +11,15 @@
 //
 // # Goroutines
 //
-// A call over HTTP runs on a goroutine of the workerPool, one on a byte stream
-// on its own. What it sends goes to an outlet: an eventStream for HTTP, which the request's own goroutine writes
-// (writeStream) and which is kept for a while so that it can be resumed with
-// Last-Event-ID, or a connOutlet on a byte stream, whose outbox one goroutine
-// writes. The standalone stream of a session has no goroutine of the HTTP
+// A call over HTTP runs on a goroutine of the workerPool, and what it sends is
+// written by the goroutine of its request (writeStream). A call of the stateless
+// era that cannot be parked runs on the goroutine of its request, and another
+// one writes only if there is something to write before the answer
+// (runAndWrite). A call on a byte stream has a goroutine of its own.
+//
+// What a call sends goes to an outlet: an eventStream for HTTP, which is kept for
+// a while so that it can be resumed with Last-Event-ID, or a connOutlet on a byte
+// stream, whose outbox one goroutine writes. The standalone stream of a session has no goroutine of the HTTP
 // server while it is idle (hijackedStream). Outlets never block a call: a slow
 // reader loses notifications, never responses.
 //

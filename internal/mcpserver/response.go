@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"junctor/internal/mcp"
@@ -25,6 +26,7 @@ type response struct {
 	events  bool // it must be an event stream
 	plain   bool // it must not be one
 	begun   bool // it has become one
+	late    bool // it has waited for StreamAfter
 	ready   []event
 }
 
@@ -65,16 +67,52 @@ func (s *Server) writeStream(res *response) {
 	}
 }
 
+// runAndWrite runs a call on the goroutine of its request and then writes the
+// response. When the call takes long, or sends something before its answer,
+// another goroutine writes meanwhile.
+func (s *Server) runAndWrite(c *call, res *response) {
+	var writing atomic.Bool // one of the two goroutines writes
+	written := make(chan any, 1)
+	start := func(late bool) {
+		if writing.CompareAndSwap(false, true) {
+			res.late = late
+			go func() {
+				defer func() { written <- recover() }()
+				s.writeStream(res)
+			}()
+		}
+	}
+	res.st.onNotify = func() { start(false) }
+	timer := time.AfterFunc(s.opts.StreamAfter, func() { start(true) })
+	ctx := res.r.Context()
+	unlink := context.AfterFunc(ctx, func() { res.st.stop(leftCause(ctx)) })
+	c.run()
+	timer.Stop()
+	unlink()
+	switch {
+	case !writing.CompareAndSwap(false, true):
+		if p := <-written; p != nil {
+			panic(p)
+		}
+	case ctx.Err() != nil:
+		refuseEnded(res)
+	default:
+		s.writeStream(res)
+	}
+}
+
 func (s *Server) write(res *response) (lost bool) {
 	wait := s.opts.StreamAfter
+	if res.late {
+		wait = 0
+	}
 	if res.events {
 		wait = s.opts.KeepAlive
 		if !s.begin(res, "") {
 			return false
 		}
 	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
+	var timer *time.Timer
 	for {
 		b := res.st.take(res.reader)
 		if b.lost {
@@ -105,6 +143,10 @@ func (s *Server) write(res *response) (lost bool) {
 		}
 		if b.ended {
 			return false
+		}
+		if timer == nil {
+			timer = time.NewTimer(wait)
+			defer timer.Stop()
 		}
 		select {
 		case <-b.wake:

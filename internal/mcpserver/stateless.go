@@ -80,26 +80,34 @@ func (s *Server) postModern(p *post, m *mcp.Message) {
 		}
 		return statusOf(m.Error)
 	}
-	st.stop = s.startModern(p.r.Context(), req, st)
-	s.writeStream(&response{w: p.w, r: p.r, st: st, reader: firstReader, events: !p.json, plain: !p.events})
+	res := &response{w: p.w, r: p.r, st: st, reader: firstReader, events: !p.json, plain: !p.events}
+	c, stop := s.beginModern(p.r.Context(), req, st)
+	st.stop = stop
+	if c != nil && !res.events && req.Exchange.Ask == nil { // so it is not parked and does not outlive its request
+		s.runAndWrite(c, res)
+		return
+	}
+	if c != nil {
+		s.workers.do(c)
+	}
+	s.writeStream(res)
 }
 
-// startModern begins a request of the stateless era, or resumes the parked
-// call that it is the retry of. stop ends the call with a cause, unless it is
-// over or parked.
-func (s *Server) startModern(ctx context.Context, req *Request, out outlet) (stop context.CancelCauseFunc) {
+// beginModern returns the call of a request of the stateless era, which is to be
+// run, or resumes the parked call that the request is the retry of; then c is
+// nil. stop ends the call with a cause, unless it is over or parked.
+func (s *Server) beginModern(ctx context.Context, req *Request, out outlet) (c *call, stop context.CancelCauseFunc) {
 	if state := rawjson.FieldString(req.paramFields().State); s.parked.owns(state) {
 		life, stop := context.WithCancelCause(ctx)
 		s.resume(life, req, state, out)
-		return stop
+		return nil, stop
 	} else if node := s.parkedAt(ctx, state); node != "" {
 		life, stop := context.WithCancelCause(ctx)
 		go s.resumeAt(life, node, req, state, out)
-		return stop
+		return nil, stop
 	}
-	c := s.modernCall(ctx, nil, req, out)
-	s.workers.do(c)
-	return func(cause error) {
+	c = s.modernCall(ctx, nil, req, out)
+	return c, func(cause error) {
 		if cause != nil {
 			c.leave(out, cause)
 		}
