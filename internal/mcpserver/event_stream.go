@@ -30,19 +30,19 @@ type eventStream struct {
 	memory   *tool.ResultMemory      // of the answer; nil for none
 	drops    atomic.Int64            // notifications that the reader was too slow for
 
-	mu       sync.Mutex
-	events   []event
-	room     [1]event // of events, as a rule
-	first    int      // the number of events[0]; the first event of all is 1
-	bytes    int
-	next     int // the number of the event to be written next
-	open     int // answers still to come
-	ended    bool
-	reader   int // which reader the stream belongs to; a newer one takes over
-	wake     chan struct{}
-	onNotify func()      // called when something is added that is not an answer; may be nil
-	onEvent  func()      // called too, when a hijacked connection reads the stream
-	grace    *time.Timer // runs while the stream is kept for a caller that may take it up again
+	mu      sync.Mutex
+	events  []event
+	room    [1]event // of events, as a rule
+	first   int      // the number of events[0]; the first event of all is 1
+	bytes   int
+	next    int // the number of the event to be written next
+	open    int // answers still to come
+	ended   bool
+	reader  int // which reader the stream belongs to; a newer one takes over
+	wake    chan struct{}
+	early   *response   // to be written from the first message on that is not an answer; nil for none
+	onEvent func()      // called too, when a hijacked connection reads the stream
+	grace   *time.Timer // runs while the stream is kept for a caller that may take it up again
 
 	forgotten bool
 	onForget  func() // called once, when the stream is dropped from its session; may be nil
@@ -130,8 +130,8 @@ func (s *eventStream) add(m *mcp.Message, reply bool) (onEnd func()) {
 	s.bytes += data.Size()
 	if reply {
 		s.open--
-	} else if s.onNotify != nil {
-		s.onNotify()
+	} else if s.early != nil {
+		s.early.writeEarly(false)
 	}
 	if !s.standing && s.open <= 0 {
 		s.ended = true

@@ -194,13 +194,6 @@ func modernRequestFor(t testing.TB, s *Server, id int, method, params string) *R
 	return r
 }
 
-// startModern runs a request of the stateless era without HTTP.
-func (s *Server) startModern(ctx context.Context, req *Request, out outlet) {
-	if c, _ := s.beginModern(ctx, req, out); c != nil {
-		s.workers.do(c)
-	}
-}
-
 func TestParkedCallsExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended := make(chan error, 1)

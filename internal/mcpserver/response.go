@@ -6,7 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"junctor/internal/mcp"
@@ -26,8 +26,13 @@ type response struct {
 	events  bool // it must be an event stream
 	plain   bool // it must not be one
 	begun   bool // it has become one
-	late    bool // it has waited for StreamAfter
 	ready   []event
+
+	srv     *Server
+	mu      sync.Mutex
+	taken   bool     // by one of the goroutines that may write it
+	late    bool     // it has waited for StreamAfter
+	written chan any // what the goroutine that writes early panicked with, when it is done; nil when there is none
 }
 
 // postCalls starts the requests of a POST of the handshake era and writes out
@@ -67,38 +72,43 @@ func (s *Server) writeStream(res *response) {
 	}
 }
 
-// runAndWrite runs a call on the goroutine of its request and then writes the
-// response. When the call takes long, or sends something before its answer,
-// another goroutine writes meanwhile.
+// runAndWrite runs a call on the goroutine of its request, in whose context it
+// is, and then writes the response. When the call takes long, or sends something
+// before its answer, another goroutine writes meanwhile.
 func (s *Server) runAndWrite(c *call, res *response) {
-	var writing atomic.Bool // one of the two goroutines writes
-	written := make(chan any, 1)
-	start := func(late bool) {
-		if writing.CompareAndSwap(false, true) {
-			res.late = late
-			go func() {
-				defer func() { written <- recover() }()
-				s.writeStream(res)
-			}()
-		}
-	}
-	res.st.onNotify = func() { start(false) }
-	timer := time.AfterFunc(s.opts.StreamAfter, func() { start(true) })
-	ctx := res.r.Context()
-	unlink := context.AfterFunc(ctx, func() { res.st.stop(leftCause(ctx)) })
+	res.st.early = res
+	timer := time.AfterFunc(s.opts.StreamAfter, func() { res.writeEarly(true) })
 	c.run()
 	timer.Stop()
-	unlink()
+	res.mu.Lock()
+	written := res.written
+	res.taken = true
+	res.mu.Unlock()
 	switch {
-	case !writing.CompareAndSwap(false, true):
+	case written != nil:
 		if p := <-written; p != nil {
 			panic(p)
 		}
-	case ctx.Err() != nil:
+	case res.r.Context().Err() != nil:
 		refuseEnded(res)
 	default:
 		s.writeStream(res)
 	}
+}
+
+// writeEarly starts to write the response while the call runs, once. late means
+// that the call takes long.
+func (res *response) writeEarly(late bool) {
+	res.mu.Lock()
+	defer res.mu.Unlock()
+	if res.taken {
+		return
+	}
+	res.taken, res.late, res.written = true, late, make(chan any, 1)
+	go func() {
+		defer func() { res.written <- recover() }()
+		res.srv.writeStream(res)
+	}()
 }
 
 func (s *Server) write(res *response) (lost bool) {

@@ -3,8 +3,6 @@ package mcpserver
 import (
 	"context"
 	"encoding/json"
-	"net/http"
-	"strings"
 	"testing"
 	"time"
 
@@ -42,38 +40,5 @@ func TestResponseIsWrittenWhileItsCallRuns(t *testing.T) {
 				t.Errorf("answer = %s", m.Result)
 			}
 		})
-	}
-}
-
-// A call on the goroutine of its request ends when its caller leaves.
-func TestCallEndsWhenItsCallerLeaves(t *testing.T) {
-	begun, ended := make(chan struct{}), make(chan error, 1)
-	s := newSite(t, Options{StreamAfter: time.Hour}, &scripted{serve: func(ctx context.Context, _ *Request) (json.RawMessage, error) {
-		close(begun)
-		<-ctx.Done()
-		ended <- context.Cause(ctx)
-		return nil, ctx.Err()
-	}})
-	body, h := modern(1, "tools/call", `{"name":"x"}`, `{}`)
-	ctx, leave := context.WithCancel(ctxFor(t))
-	go func() {
-		<-begun
-		leave()
-	}()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Accept", "application/json, text/event-stream")
-	for i := 0; i < len(h); i += 2 {
-		req.Header.Set(h[i], h[i+1])
-	}
-	if resp, err := http.DefaultClient.Do(req); err == nil {
-		resp.Body.Close()
-		t.Error("a caller that has left got an answer")
-	}
-	if err := <-ended; err != errCallerLeft {
-		t.Errorf("the call ended with %v", err)
 	}
 }

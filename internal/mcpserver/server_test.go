@@ -416,16 +416,20 @@ func (b *blocked) wantEnd(t testing.TB, want error) {
 }
 
 func TestDisconnectCancelsCall(t *testing.T) {
-	for name, make := range map[string]func(s *site) (string, []string){
-		"handshake": func(s *site) (string, []string) {
+	for name, tt := range map[string]struct {
+		request func(s *site) (string, []string)
+		cause   error
+	}{
+		"handshake": {func(s *site) (string, []string) {
 			return `{"jsonrpc":"2.0","id":1,"method":"tools/call"}`, s.open(mcp.Version20250618, `{}`)
-		},
-		"stateless": func(s *site) (string, []string) { return modern(1, "tools/call", `{"name":"x"}`, `{}`) },
+		}, errCallerLeft},
+		"stateless":                {func(*site) (string, []string) { return modern(1, "tools/call", `{"name":"x"}`, `{}`) }, context.Canceled},
+		"stateless, may be parked": {func(*site) (string, []string) { return modern(1, "tools/call", `{"name":"x"}`, elicits) }, errCallerLeft},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBlocked()
-			s := newSite(t, Options{}, b)
-			body, h := make(s)
+			s := newSite(t, Options{StreamAfter: time.Hour}, b)
+			body, h := tt.request(s)
 			ctx, cancel := context.WithCancel(ctxFor(t))
 			go func() { <-b.begun; cancel() }()
 			req, _ := http.NewRequestWithContext(ctx, "POST", s.url, strings.NewReader(body))
@@ -437,7 +441,7 @@ func TestDisconnectCancelsCall(t *testing.T) {
 				resp.Body.Close()
 				t.Fatal("an answer")
 			}
-			b.wantEnd(t, errCallerLeft)
+			b.wantEnd(t, tt.cause)
 		})
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"junctor/internal/mcp"
 	"junctor/internal/rawjson"
+	"junctor/internal/tool"
 )
 
 // metaVersion returns the protocol version that a request names in its _meta;
@@ -80,34 +81,38 @@ func (s *Server) postModern(p *post, m *mcp.Message) {
 		}
 		return statusOf(m.Error)
 	}
-	res := &response{w: p.w, r: p.r, st: st, reader: firstReader, events: !p.json, plain: !p.events}
-	c, stop := s.beginModern(p.r.Context(), req, st)
-	st.stop = stop
-	if c != nil && !res.events && req.Exchange.Ask == nil { // so it is not parked and does not outlive its request
-		s.runAndWrite(c, res)
+	res := &response{w: p.w, r: p.r, st: st, reader: firstReader, events: !p.json, plain: !p.events, srv: s}
+	if res.events || rawjson.FieldString(req.paramFields().State) != "" || asksAnything(req.paramFields().Capabilities) {
+		st.stop = s.startModern(p.r.Context(), req, st)
+		s.writeStream(res)
 		return
 	}
-	if c != nil {
-		s.workers.do(c)
-	}
-	s.writeStream(res)
+	c := s.requestCall(p.r.Context(), req, st) // which cannot be parked, so it does not outlive its request
+	st.stop = stopOf(c, st)
+	s.runAndWrite(c, res)
 }
 
-// beginModern returns the call of a request of the stateless era, which is to be
-// run, or resumes the parked call that the request is the retry of; then c is
-// nil. stop ends the call with a cause, unless it is over or parked.
-func (s *Server) beginModern(ctx context.Context, req *Request, out outlet) (c *call, stop context.CancelCauseFunc) {
+// startModern begins a request of the stateless era, or resumes the parked
+// call that it is the retry of. stop ends the call with a cause, unless it is
+// over or parked.
+func (s *Server) startModern(ctx context.Context, req *Request, out outlet) (stop context.CancelCauseFunc) {
 	if state := rawjson.FieldString(req.paramFields().State); s.parked.owns(state) {
 		life, stop := context.WithCancelCause(ctx)
 		s.resume(life, req, state, out)
-		return nil, stop
+		return stop
 	} else if node := s.parkedAt(ctx, state); node != "" {
 		life, stop := context.WithCancelCause(ctx)
 		go s.resumeAt(life, node, req, state, out)
-		return nil, stop
+		return stop
 	}
-	c = s.modernCall(ctx, nil, req, out)
-	return c, func(cause error) {
+	c := s.modernCall(ctx, nil, req, out)
+	s.workers.do(c)
+	return stopOf(c, out)
+}
+
+// stopOf returns what ends a call with a cause if that outlet still waits for it.
+func stopOf(c *call, out outlet) context.CancelCauseFunc {
+	return func(cause error) {
 		if cause != nil {
 			c.leave(out, cause)
 		}
@@ -115,7 +120,25 @@ func (s *Server) beginModern(ctx context.Context, req *Request, out outlet) (c *
 }
 
 func (s *Server) modernCall(ctx, life context.Context, req *Request, out outlet) *call {
-	c := s.newCall(ctx, life, req, out)
+	return s.newCall(ctx, life, req, out).modern()
+}
+
+// requestCall is modernCall for a call in the context of its request, with which
+// it ends.
+func (s *Server) requestCall(ctx context.Context, req *Request, out outlet) *call {
+	c := &call{srv: s, req: req, id: req.ID, out: out, token: req.paramFields().ProgressToken}
+	ctx, end := tool.SetCancel(ctx)
+	c.ctx, c.end = ctx, func(cause error) {
+		if cause != nil {
+			end(cause)
+		}
+	}
+	return c.modern()
+}
+
+// modern gives a call what the parameters of its request say.
+func (c *call) modern() *call {
+	req := c.req
 	level := rawjson.FieldString(req.paramFields().LogLevel)
 	if !mcp.ValidLogLevel(level) {
 		level = "" // without a level the caller wants to hear nothing
