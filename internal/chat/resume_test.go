@@ -185,7 +185,7 @@ func TestAbort(t *testing.T) {
 }
 
 func TestReplyEndsAfterDisconnectGrace(t *testing.T) {
-	r := newFixture(t, slowScript, withConfig(func(c *Config) { c.DisconnectGraceMs = 200 }))
+	r := newFixture(t, slowScript)
 	c := r.connect("")
 	c.say("stall")
 	c.kind(wire.TypeText)
@@ -194,6 +194,9 @@ func TestReplyEndsAfterDisconnectGrace(t *testing.T) {
 	if !r.open(c.id).Active() {
 		t.Error("a reload of the page killed the reply")
 	}
+	cfg := r.host.config()
+	cfg.DisconnectGraceMs = 20
+	r.host.SetConfig(cfg)
 	c.conn.CloseNow()
 	s := r.settled(c.id) // nobody comes back: it is stopped
 	if h := s.History().Messages; len(h) != 2 || h[1].Notice != noticeAborted {
