@@ -1,11 +1,15 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
+	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -69,29 +73,37 @@ func TestConformanceClient(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	run := func(t *testing.T, args ...string) {
+		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+		defer cancel()
+		results := t.TempDir()
+		cmd := exec.CommandContext(ctx, node, append([]string{suite, "client", "--command", client, "--timeout", "60000", "--output-dir", results}, args...)...)
+		cmd.Dir = t.TempDir()
+		cmd.WaitDelay = time.Minute
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("the suite is not content: %v\n%s\n%s", err, out, failedScenarios(results))
+		}
+	}
 	for _, revision := range []string{"2025-11-25", "2026-07-28"} {
-		t.Run(revision, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
-			defer cancel()
-			cmd := exec.CommandContext(ctx, node, suite, "client", "--command", client,
-				"--requirements", revision, "--expected-failures", expected, "--timeout", "60000")
-			cmd.Dir = t.TempDir()
-			cmd.WaitDelay = time.Minute
-			if out, err := cmd.CombinedOutput(); err != nil {
-				t.Errorf("the suite is not content: %v\n%s", err, out)
-			}
-		})
+		t.Run(revision, func(t *testing.T) { run(t, "--requirements", revision, "--expected-failures", expected) })
 	}
 	for _, scenario := range []string{"auth/2025-03-26-oauth-metadata-backcompat", "auth/2025-03-26-oauth-endpoint-fallback"} {
-		t.Run(scenario, func(t *testing.T) { // servers of the first version with logins are still about
-			ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
-			defer cancel()
-			cmd := exec.CommandContext(ctx, node, suite, "client", "--command", client, "--scenario", scenario, "--timeout", "60000")
-			cmd.Dir = t.TempDir()
-			cmd.WaitDelay = time.Minute
-			if out, err := cmd.CombinedOutput(); err != nil {
-				t.Errorf("the suite is not content: %v\n%s", err, out)
-			}
-		})
+		t.Run(scenario, func(t *testing.T) { run(t, "--scenario", scenario) }) // servers of the first version with logins are still about
 	}
+}
+
+// failedScenarios returns what the suite saw of the scenarios that failed, and
+// what their clients wrote.
+func failedScenarios(results string) string {
+	var b strings.Builder
+	_ = filepath.WalkDir(results, func(path string, _ fs.DirEntry, _ error) error {
+		checks, err := os.ReadFile(path)
+		if filepath.Base(path) != "checks.json" || err != nil || !bytes.Contains(checks, []byte("FAILURE")) {
+			return nil
+		}
+		said, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "stderr.txt"))
+		fmt.Fprintf(&b, "%s\n%s\n%s\n", filepath.Dir(path), said, checks)
+		return nil
+	})
+	return b.String()
 }

@@ -189,8 +189,10 @@ func gateway(t *testing.T, servers map[string]server, change func(*Options, *lis
 // standard is a gateway with both servers connected.
 func standard(t *testing.T) *httptest.Server {
 	t.Helper()
-	api, ts := gateway(t, map[string]server{"files": files, "web": web}, nil)
-	if pending := api.Tools.Await(t.Context(), &tool.Local); len(pending) > 0 {
+	var ups listing.Upstreams
+	_, ts := gateway(t, map[string]server{"files": files, "web": web}, func(_ *Options, l *listing.Options) { ups = l.Upstreams })
+	// The catalogue may have their tools before they count as connected.
+	if pending := ups.Await(t.Context()); len(pending) > 0 {
 		t.Fatalf("still starting: %v", pending)
 	}
 	return ts
