@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"sync"
 
+	"junctor/internal/http1"
 	"junctor/internal/mcpclient"
 	"junctor/internal/oauth"
 	"junctor/internal/store"
@@ -32,7 +33,7 @@ func Logins(address string, about json.RawMessage, s oauth.Store, sealer func() 
 	logins.SetCallback("http://127.0.0.1:1" + oauth.CallbackPath) // the answer is read from the redirect
 	var user sync.Mutex                                           // who does one thing at a time
 	return func(o *mcpclient.HTTPOptions) {
-		o.RoundTripper = rt
+		o.RoundTripper = http1.New(rt) // as every upstream gets
 		o.Authorize = func(ctx context.Context, r *http.Request, refused *mcpclient.HTTPError) error {
 			user.Lock()
 			defer user.Unlock()
