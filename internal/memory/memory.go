@@ -24,7 +24,7 @@ const (
 	startGC = 30
 
 	defaultGC = 100 // Go's own default
-	maxGC     = 400 // of a small heap under load
+	maxGC     = 800 // of a small heap under load
 
 	// headroom is how much garbage a busy gateway may gather between two
 	// collections. Above that much live heap the default applies.
