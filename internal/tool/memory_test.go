@@ -28,7 +28,7 @@ func TestResultMemory(t *testing.T) {
 // of their own.
 func TestResultMemoryIsLentOnce(t *testing.T) {
 	var m ResultMemory
-	first, second := m.Get(100<<10)[:1], m.Get(100 << 10)[:1]
+	first, second := m.Get(100 << 10)[:1], m.Get(100 << 10)[:1]
 	first[0], second[0] = 'a', 'b'
 	if first[0] != 'a' {
 		t.Error("the second result is where the first one is")
