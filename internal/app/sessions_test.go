@@ -58,3 +58,33 @@ func TestSessionsAreCounted(t *testing.T) {
 	}
 	want(`junctor_sessions{kind="chat"} 0`, `junctor_sessions{kind="mcp"} 2`)
 }
+
+// A stream whose connection the MCP server has taken over has one Date header,
+// as every response.
+func TestStandaloneStreamHasOneDate(t *testing.T) {
+	r := start(t, `{}`, t.TempDir())
+	send := func(method, session, body string) *http.Response {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), method, r.url+"/mcp", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Accept", map[string]string{"GET": "text/event-stream", "POST": "application/json, text/event-stream"}[method])
+		req.Header.Set("X-API-Key", "admin-key-for-the-tests")
+		if session != "" {
+			req.Header.Set("Mcp-Session-Id", session)
+		}
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { res.Body.Close() })
+		if n := len(res.Header["Date"]); n != 1 || res.StatusCode != http.StatusOK {
+			t.Errorf("%s: %s, %d dates", method, res.Status, n)
+		}
+		return res
+	}
+	opened := send("POST", "", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
+	send("GET", opened.Header.Get("Mcp-Session-Id"), "")
+}

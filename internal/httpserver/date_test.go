@@ -17,16 +17,21 @@ func TestDateHeader(t *testing.T) {
 			t.Errorf("%v: %q, want %q", at, got, want)
 		}
 	}
-	s := httptest.NewServer(New(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), slog.New(slog.DiscardHandler)).Handler)
-	defer s.Close()
-	begun := time.Now().Truncate(time.Second)
-	res, err := http.Get(s.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	at, err := http.ParseTime(res.Header.Get("Date"))
-	if n := len(res.Header["Date"]); err != nil || n != 1 || at.Before(begun) || at.After(time.Now()) {
-		t.Errorf("%d dates: %v, %v", n, at, err)
+	for name, handle := range map[string]http.HandlerFunc{
+		"header written": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) },
+		"nothing":        func(http.ResponseWriter, *http.Request) {},
+	} {
+		s := httptest.NewServer(New(handle, slog.New(slog.DiscardHandler)).Handler)
+		defer s.Close()
+		begun := time.Now().Truncate(time.Second)
+		res, err := http.Get(s.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		at, err := http.ParseTime(res.Header.Get("Date"))
+		if n := len(res.Header["Date"]); err != nil || n != 1 || at.Before(begun) || at.After(time.Now()) {
+			t.Errorf("%s: %d dates: %v, %v", name, n, at, err)
+		}
 	}
 }

@@ -15,23 +15,20 @@ type timeouts struct{ body, write time.Duration }
 var defaultTimeouts = timeouts{body: time.Minute, write: time.Minute}
 
 // wrap sets a read deadline for the request body and a write deadline for each
-// response write, so that slow clients cannot hold connections. It also dates the
-// response.
+// response write, so that slow clients cannot hold connections.
 func (t timeouts) wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		both := &struct { // in one allocation
 			body   timedBody
 			writer timedWriter
 		}{writer: timedWriter{ResponseWriter: w, within: t.write}}
-		now := time.Now()
-		w.Header()["Date"] = dateAt(now)
 		timed := &both.writer
 		timed.conn, _ = w.(deadlines)
 		if r.Body != nil && r.Body != http.NoBody && timed.conn != nil {
 			// The deadline must end with the body: after it the server reads
 			// from the connection to notice that the client has gone, and
 			// would take the deadline for that.
-			if timed.conn.SetReadDeadline(now.Add(t.body)) == nil {
+			if timed.conn.SetReadDeadline(time.Now().Add(t.body)) == nil {
 				both.body = timedBody{ReadCloser: r.Body, conn: timed.conn}
 				r.Body = &both.body
 			}
@@ -89,6 +86,12 @@ func (w *timedWriter) SetWriteDeadline(at time.Time) error {
 	}
 	w.set = time.Time{}
 	return w.conn.SetWriteDeadline(at)
+}
+
+// WriteHeader dates the response.
+func (w *timedWriter) WriteHeader(status int) {
+	w.Header()["Date"] = dateAt(time.Now())
+	w.ResponseWriter.WriteHeader(status)
 }
 
 // Unwrap lets http.ResponseController and WebSocket upgrades through.

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -166,7 +165,7 @@ func TestWriteDeadlineIsKeptForAMoment(t *testing.T) {
 			}
 			want = append(want, time.Time{}, time.Now().Add(writeTime)) // the second when the handler has returned
 		}))
-		got := &deadlineRecorder{ResponseWriter: httptest.NewRecorder()}
+		got := &deadlineRecorder{}
 		h.ServeHTTP(got, &http.Request{})
 		if !slices.Equal(got.set, want) {
 			t.Errorf("deadlines %v, want %v", got.set, want)

@@ -89,7 +89,7 @@ func (s *Server) runAndWrite(c *call, res *response) {
 		if p := <-written; p != nil {
 			panic(p)
 		}
-	case res.r.Context().Err() != nil:
+	case leftCause(res.r.Context()) == tool.ErrCredentialEnded:
 		refuseEnded(res)
 	default:
 		s.writeStream(res)
