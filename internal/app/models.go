@@ -35,8 +35,9 @@ func newModelSet(a *App) *modelSet {
 func (m *modelSet) set() *llm.Set { return m.current.Load() }
 
 // choose makes the models again. Ollama is looked for only when asked to, as
-// that means a request.
+// that means a request; models that were chosen meanwhile stay.
 func (m *modelSet) choose(ctx context.Context, cfg *config.Config, probe bool) {
+	before := m.set()
 	var ollama func(string) []string
 	if probe {
 		ollama = func(baseURL string) []string {
@@ -57,6 +58,10 @@ func (m *modelSet) choose(ctx context.Context, cfg *config.Config, probe bool) {
 	set, err := models.NewSet(chosen, nil, m.app.log)
 	if err != nil {
 		m.app.log.ErrorContext(ctx, "models not changed", "err", err)
+		return
+	}
+	if probe {
+		m.current.CompareAndSwap(before, set)
 		return
 	}
 	m.current.Store(set)
