@@ -40,6 +40,7 @@ func (m *modelSet) choose(ctx context.Context, cfg *config.Config, probe bool) {
 	before := m.set()
 	var ollama func(string) []string
 	if probe {
+		cfg = m.app.config.Load() // not older than before
 		ollama = func(baseURL string) []string {
 			ctx, cancel := context.WithTimeout(ctx, probeFor)
 			defer cancel()
