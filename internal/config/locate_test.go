@@ -158,7 +158,7 @@ func TestUnreadableFiles(t *testing.T) {
 		"gone.json/x.json": "no such file",
 		"big.json/x.json":  "cannot be read: not a directory",
 	} {
-		t.Run(file, func(t *testing.T) {
+		t.Run(strings.ReplaceAll(file, "/", " as a folder of "), func(t *testing.T) {
 			if file == "locked.json" {
 				if f, err := os.Open(locked); err == nil {
 					f.Close()
