@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -9,6 +8,7 @@ import (
 
 	"junctor/docs"
 	"junctor/internal/config"
+	"junctor/internal/rawjson"
 	"junctor/internal/terminal"
 )
 
@@ -101,7 +101,7 @@ func (c *cli) configShow() *cobra.Command {
 			}
 			t := terminal.NewTable("SETTING", "VALUE", "FROM")
 			for _, s := range shown {
-				value, err := json.Marshal(s.Value)
+				value, err := rawjson.Marshal(s.Value)
 				if err != nil {
 					return err
 				}

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -34,7 +35,26 @@ func Set(doc []byte, value json.RawMessage, path ...string) ([]byte, error) {
 	if err := json.Unmarshal(value, &want); err != nil {
 		return nil, fmt.Errorf("the new value is not JSON: %w", err)
 	}
-	return edit(doc, func(d *document) error { return d.set(&d.root, value, want, path) })
+	return edit(doc, func(d *document) error { return d.set(&d.root, readable(value), want, path) })
+}
+
+// escape is an escape sequence in a JSON string.
+var escape = regexp.MustCompile(`\\(u[0-9a-fA-F]{4}|.)`)
+
+// readable returns a value without the escapes that [json.Marshal] makes for
+// HTML: people read and write these files.
+func readable(value []byte) []byte {
+	return escape.ReplaceAllFunc(value, func(e []byte) []byte {
+		switch string(e) {
+		case `\u0026`:
+			return []byte("&")
+		case `\u003c`:
+			return []byte("<")
+		case `\u003e`:
+			return []byte(">")
+		}
+		return e
+	})
 }
 
 // Remove takes away what is under path, together with the comment that stands
@@ -162,7 +182,7 @@ func (d *document) set(v *hujson.Value, value json.RawMessage, want any, path []
 		if err != nil {
 			return err
 		}
-		value = fmt.Appendf(nil, "{%s:%s}", key, value)
+		value = fmt.Appendf(nil, "{%s:%s}", readable(key), value)
 	}
 	switch t := v.Value.(type) {
 	case *hujson.Object:
@@ -170,7 +190,7 @@ func (d *document) set(v *hujson.Value, value json.RawMessage, want any, path []
 		if err != nil {
 			return err
 		}
-		d.insert(newList(v), key, value)
+		d.insert(newList(v), readable(key), value)
 		return nil
 	case *hujson.Array:
 		if name == "-" || name == strconv.Itoa(len(t.Elements)) {

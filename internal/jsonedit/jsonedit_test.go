@@ -52,6 +52,7 @@ func TestSet(t *testing.T) {
 		"line ends in an empty object":      {"{\r\n  // c\r\n}\r\n", `1`, "b", "{\r\n  // c\r\n  \"b\": 1\r\n}\r\n"},
 		"byte order mark":                   {"\ufeff{}", `1`, "a", "\ufeff{\n  \"a\": 1\n}"},
 		"names with quotes":                 {"{}", `1`, `a"b`, "{\n  \"a\\\"b\": 1\n}"},
+		"no escapes for HTML":               {"{}", `{"url":"?a\u0026b","\u003c\u003e":"\\u0026"}`, `s/<&`, "{\n  \"s\": {\n    \"<&\": {\n      \"url\": \"?a&b\",\n      \"<>\": \"\\\\u0026\"\n    }\n  }\n}"},
 		"last of two counts":                {`{"a": 1, "a": 2}`, `3`, "a", `{"a": 1, "a": 3}`},
 		"long arrays break":                 {"{}", `["` + strings.Repeat("x", 60) + `","` + strings.Repeat("y", 60) + `"]`, "a", "{\n  \"a\": [\n    \"" + strings.Repeat("x", 60) + "\",\n    \"" + strings.Repeat("y", 60) + "\"\n  ]\n}"},
 		"empty values":                      {"{}", `{"a":{},"b":[]}`, "x", "{\n  \"x\": {\n    \"a\": {},\n    \"b\": []\n  }\n}"},

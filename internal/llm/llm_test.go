@@ -420,3 +420,18 @@ func TestPromptedHistory(t *testing.T) {
 		t.Error("an error was lost")
 	}
 }
+
+// A model reads schemas and its own calls as they were written, without white
+// space between them.
+func TestPromptedJSONIsKept(t *testing.T) {
+	schema := `{"type":"object","properties":{"z":{"pattern":"^<a&b>$","maximum":9007199254740993},"a":{}}}`
+	spaced := strings.ReplaceAll(schema, ",", " ,\n\t")
+	def := tool.Definition{Name: tool.Name{Server: "s", Tool: "t"}, InputSchema: json.RawMessage(spaced)}
+	if p := CompilePrompt(Request{Tools: ToolsetOf(def)}); !strings.HasSuffix(p, "arguments: "+schema) {
+		t.Errorf("the prompt has another schema: %s", p)
+	}
+	call := &ToolCall{Tool: def.Name, Arguments: json.RawMessage(`{"html":"<b>&</b>"}`)}
+	if got, want := promptCall(call), "```tool\n{\"tool\":\"s:t\",\"arguments\":{\"html\":\"<b>&</b>\"}}\n```\n"; got != want {
+		t.Errorf("the call is %q, want %q", got, want)
+	}
+}

@@ -1,12 +1,14 @@
 package llm
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"iter"
 	"strings"
 
 	"junctor/internal/provider"
+	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
 
@@ -165,11 +167,9 @@ func promptTool(d tool.Definition) string {
 		text += ": " + strings.TrimSpace(d.Description)
 	}
 	schema := d.InputSchema
-	var v any
-	if json.Unmarshal(schema, &v) == nil { // remove white space, which costs tokens
-		if compact, err := json.Marshal(v); err == nil {
-			schema = compact
-		}
+	var compact bytes.Buffer // without white space, which costs tokens
+	if json.Compact(&compact, schema) == nil {
+		schema = compact.Bytes()
 	}
 	return text + "\n  arguments: " + string(schema)
 }
@@ -234,7 +234,7 @@ func promptCall(c *ToolCall) string {
 	if len(args) == 0 {
 		args = json.RawMessage("{}")
 	}
-	block, err := json.Marshal(struct {
+	block, err := rawjson.Marshal(struct {
 		Tool      string          `json:"tool"`
 		Arguments json.RawMessage `json:"arguments"`
 	}{name, args})

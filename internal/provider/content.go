@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
 
@@ -261,7 +262,7 @@ func ErrorContent(err error) Content {
 	e := tool.AsError(err)
 	text := fmt.Sprintf("%s: %s", e.Kind, e.Msg)
 	if e.Details != nil {
-		if details, err := json.Marshal(e.Details); err == nil && len(details) <= 4<<10 {
+		if details, err := rawjson.Marshal(e.Details); err == nil && len(details) <= 4<<10 {
 			text += " " + string(details)
 		}
 	}

@@ -261,7 +261,11 @@ func TestResultWithoutID(t *testing.T) {
 }
 
 func TestErrorContent(t *testing.T) {
-	c := ErrorContent(&tool.Error{Kind: tool.ToolNotFound, Msg: "no tool x", Details: map[string]any{"nearest": []string{"y"}}})
+	c := ErrorContent(&tool.Error{Kind: tool.UpstreamAuthRequired, Msg: "m", Details: map[string]any{"url": "https://x/?a=1&b=2"}})
+	if !strings.Contains(c.Text(), "https://x/?a=1&b=2") { // a model shows it to its user
+		t.Errorf("got %q", c.Text())
+	}
+	c = ErrorContent(&tool.Error{Kind: tool.ToolNotFound, Msg: "no tool x", Details: map[string]any{"nearest": []string{"y"}}})
 	if got, want := c.ErrorText(), `Error: TOOL_NOT_FOUND: no tool x {"nearest":["y"]}`; got != want || !c.IsError {
 		t.Errorf("ErrorText = %q, want %q", got, want)
 	}
