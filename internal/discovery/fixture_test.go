@@ -337,8 +337,10 @@ func (r *fixture) clientAs(caller tool.Caller, version string, v View, edit ...f
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
 	ctx, cancel := context.WithCancel(tool.WithCaller(context.Background(), caller))
-	r.t.Cleanup(cancel)
+	served := make(chan struct{})
+	r.t.Cleanup(func() { cancel(); <-served })
 	go func() {
+		defer close(served)
 		if err := r.ServeStream(ctx, v, inR, outW); err != nil && ctx.Err() == nil {
 			r.t.Logf("ServeStream: %v", err)
 		}

@@ -218,7 +218,7 @@ func (w *httpWire) deliver(events *mcp.EventReader) (any bool) {
 				w.c.handleDecodeError(d)
 				continue
 			}
-			if !errors.Is(err, io.EOF) {
+			if !errors.Is(err, io.EOF) && w.c.ctx.Err() == nil {
 				w.c.log.Debug("stream broke", "err", err)
 			}
 			return any

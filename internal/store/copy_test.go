@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 
 	"junctor/internal/store"
@@ -127,21 +128,23 @@ func TestTailReturnsNewCalls(t *testing.T) {
 		}
 	}
 	next := int64(1)
+	var appended sync.WaitGroup
 	for c, err := range store.Tail(ctx, s, store.CallQuery{Limit: 2}) {
 		if err != nil || c.Seq != next {
 			t.Fatalf("tail gave %d, %v; want %d", c.Seq, err, next)
 		}
 		if next++; c.Seq == 5 { // the sixth comes while it waits
-			go func() {
+			appended.Go(func() {
 				if err := s.Append(ctx, storetest.Call(6)); err != nil {
 					t.Error(err)
 				}
-			}()
+			})
 		}
 		if c.Seq == 6 {
 			break
 		}
 	}
+	appended.Wait()
 	for range store.Tail(ctx, s, store.CallQuery{AfterSeq: 5}) {
 		cancel() // and it ends
 	}

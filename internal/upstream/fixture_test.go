@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"strings"
@@ -61,6 +62,25 @@ func (r *fixture) Notified(server, caller, method string, params json.RawMessage
 	})
 }
 
+// testOutput is a test's output until the test is over. The stream of a closed
+// connection ends a moment later, and says so.
+type testOutput struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (o *testOutput) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.w.Write(p)
+}
+
+func (o *testOutput) end() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.w = io.Discard
+}
+
 // newFixture prepares a Supervisor; see run.
 func newFixture(t *testing.T, o upstream.Options, configs ...upstream.Config) *fixture {
 	t.Helper()
@@ -70,7 +90,9 @@ func newFixture(t *testing.T, o upstream.Options, configs ...upstream.Config) *f
 		o.Environ = os.Environ()
 	}
 	if testing.Verbose() {
-		o.Log = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
+		out := &testOutput{w: t.Output()}
+		t.Cleanup(out.end)
+		o.Log = slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
 	for _, c := range configs {
 		if err := c.Validate(); err != nil {
