@@ -33,7 +33,7 @@ func (c *cli) firstConnection(ctx context.Context, before *config.Config, name s
 	}
 	var g *launch.Gateway
 	if before != nil && c.Running(ctx, before) != nil {
-		g = c.AwaitServer(ctx, cfg, name)
+		g = c.AwaitServer(ctx, before, cfg, name)
 	}
 	if !wait {
 		c.Note("Try it: junctor servers test %s", name)

@@ -15,7 +15,8 @@ import (
 )
 
 // Share lets this user's other programs use the gateway, instead of starting
-// every server again, until ctx is done.
+// every server again, until ctx is done. Meanwhile it applies changes of the
+// configuration.
 //
 // The socket is named by what the configuration uses. When a changed
 // configuration has another name, the gateway moves there and ends the streams
@@ -24,7 +25,13 @@ import (
 //
 // While another gateway has the socket, this one goes on trying, and asks a
 // temporary one to yield.
-func (a *App) Share(ctx context.Context) error { return a.share(ctx, "", nil) }
+func (a *App) Share(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	cfg := a.config.Load()
+	g.Go(func() error { return a.watch(ctx, cfg) })
+	g.Go(func() error { return a.share(ctx, "", nil) })
+	return g.Wait()
+}
 
 // share is Share with a socket that is open already, at current; ln is nil for
 // none.

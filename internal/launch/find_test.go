@@ -28,7 +28,7 @@ func (p process) options() config.Options {
 }
 
 func (p process) launcher(stderr io.Writer) *Launcher {
-	return &Launcher{Terminal: terminal.Terminal{Err: stderr}, Lookup: p.lookup, DataDir: p.dataDir}
+	return &Launcher{Terminal: terminal.Terminal{Err: stderr, Width: func(io.Writer) (int, bool) { return 0, false }}, Lookup: p.lookup, DataDir: p.dataDir}
 }
 
 func (p process) load(t *testing.T) (*Launcher, *config.Config) {

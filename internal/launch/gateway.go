@@ -76,9 +76,16 @@ func (l *Launcher) Start(ctx context.Context, cfg *config.Config, o config.Optio
 }
 
 // Share runs a gateway of our own that other programs find too, and returns a
-// client of it.
+// client of it. Its socket stays where it is, as the client does not look for
+// another.
 func (l *Launcher) Share(ctx context.Context, cfg *config.Config, o config.Options) (client *http.Client, stop func(), err error) {
-	a, err := l.Build(ctx, cfg, o, telemetry.LevelError, func(o *app.Options) { o.Temporary = true })
+	path := l.Socket(cfg)
+	if path == "" {
+		return nil, nil, errNoSocket
+	}
+	a, err := l.Build(ctx, cfg, o, telemetry.LevelError, func(o *app.Options) {
+		o.Temporary, o.Socket = true, func(*config.Config) string { return path }
+	})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -90,14 +97,16 @@ func (l *Launcher) Share(ctx context.Context, cfg *config.Config, o config.Optio
 		cancel()
 		l.printError(errors.Join(<-done, <-done, a.Close()))
 	}
-	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(socketTimeout); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		if client := l.Running(ctx, cfg); client != nil {
 			return client, stop, nil
 		}
 	}
 	stop()
-	return nil, nil, errors.New("the chat needs a socket in your runtime or data folder and could not open one")
+	return nil, nil, errNoSocket
 }
+
+var errNoSocket = errors.New("the chat needs a socket in your runtime or data folder and could not open one")
 
 func (l *Launcher) printError(err error) {
 	if err != nil {
@@ -106,24 +115,30 @@ func (l *Launcher) printError(err error) {
 }
 
 const (
+	// socketTimeout is how long a gateway of our own gets to open its socket.
+	socketTimeout = 30 * time.Second
 	// pickUpTimeout is how long a running gateway gets to see a changed file.
-	pickUpTimeout = 3 * time.Second
+	pickUpTimeout = 30 * time.Second
 	// statePoll is how often the state of a server that connects is read.
 	statePoll = 50 * time.Millisecond
 )
 
 // AwaitServer returns the running gateway once it has a server that was just
-// added to the file, or nil when it does not have it in time. The gateway is
-// found where the variables of the changed file say.
-func (l *Launcher) AwaitServer(ctx context.Context, cfg *config.Config, name string) *Gateway {
+// added to the file, or nil when it has ended or does not have it in time. Its
+// socket is that of cfg or, until it has moved there, that of before.
+func (l *Launcher) AwaitServer(ctx context.Context, before, cfg *config.Config, name string) *Gateway {
 	ctx, cancel := context.WithTimeout(ctx, pickUpTimeout)
 	defer cancel()
 	for {
-		if running := l.Running(ctx, cfg); running != nil {
+		left := l.Running(ctx, before) == nil // perhaps for its new socket, which is open by now
+		running := l.Running(ctx, cfg)
+		if running != nil {
 			g := l.Attach(running)
 			if _, err := g.server(ctx, name); err == nil {
 				return g
 			}
+		} else if left {
+			return nil
 		}
 		select {
 		case <-ctx.Done():

@@ -1,0 +1,39 @@
+package launch
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"junctor/internal/config"
+)
+
+// The gateway of a chat has a server as soon as its file has, and the command
+// that wrote it there knows.
+func TestSharedGatewayFollowsItsFile(t *testing.T) {
+	dir, err := os.MkdirTemp("", "j") // short enough for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	p := process{file: filepath.Join(dir, "junctor.json"), dir: dir, userDir: dir, dataDir: dir, lookup: func(string) (string, bool) { return "", false }}
+	write := func(text string) (*Launcher, *config.Config) {
+		if err := os.WriteFile(p.file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return p.load(t)
+	}
+	l, before := write(`{"mcpServers":{}}`)
+	_, stop, err := l.Share(t.Context(), before, p.options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, after := write(`{"mcpServers":{"late":{"command":"no-such-program"}}}`)
+	if l.AwaitServer(t.Context(), before, after, "late") == nil {
+		t.Error("the gateway does not have the server that was added to its file")
+	}
+	stop()
+	if l.AwaitServer(t.Context(), before, after, "late") != nil {
+		t.Error("found a gateway that has ended")
+	}
+}
