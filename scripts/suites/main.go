@@ -67,22 +67,24 @@ var raceDetector = []string{"-race",
 // With short the Go tests run without the race detector and without what needs
 // other programs.
 func suites(short bool) []suite {
-	race, cgo := raceDetector, []string{"CGO_ENABLED=1"} // which it needs
+	race, env, atOnce := raceDetector, []string{"CGO_ENABLED=1"}, 2*runtime.NumCPU() // cgo is needed by the detector
 	if short {
-		race, cgo = []string{"-short"}, nil
+		// Most of the time goes to the linker, and a quarter of that to the
+		// collection of its garbage.
+		race, env, atOnce = []string{"-short"}, []string{"GOGC=400"}, 3*runtime.NumCPU()
 	}
 	goTest := func(flags, packages []string) []string {
-		return slices.Concat([]string{"go", "test", "-json", "-vet=off", "-timeout", "20m", "-parallel", "4", "-p", fmt.Sprint(2 * runtime.NumCPU())}, flags, packages)
+		return slices.Concat([]string{"go", "test", "-json", "-vet=off", "-timeout", "20m", "-parallel", "4", "-p", fmt.Sprint(atOnce)}, flags, packages)
 	}
 	return []suite{
-		{name: "go", command: goTest(race, nil), env: cgo, parser: newGoTest}, // and the packages
+		{name: "go", command: goTest(race, nil), env: env, parser: newGoTest}, // and the packages
 		{name: "quality", command: goTest(nil, []string{"./internal/search", "./internal/provider", "./internal/schema", "./internal/agentify"}), parser: newGoTest},
-		{name: "e2e", command: goTest(race, []string{"./e2e"}), env: cgo, parser: newGoTest},
+		{name: "e2e", command: goTest(race, []string{"./e2e"}), env: env, parser: newGoTest},
 		{name: "web", dir: "web", command: []string{"npm", "test", "--silent"}, parser: newText(vitest)},
 		{name: "python", dir: "clients/python", command: []string{"python3", "-m", "unittest", "discover", "-v", "-s", "tests"}, parser: newText(unittest)},
 		{name: "typescript", dir: "clients/typescript", command: []string{"npm", "test", "--silent"}, parser: newText(nodeTest)},
 		{name: "bench", dir: "bench", command: goTest(nil, []string{"./..."}), parser: newGoTest},
-		{name: "soak", command: goTest(slices.Concat(raceDetector, []string{"-count=1", "-p=1", "-parallel=1", "-run", "^Test(Nodes|Killed|ManySessions|Soak)"}), []string{"./internal/sqlite", "./internal/postgres", "./internal/chat", "./e2e"}), env: append(cgo, "JUNCTOR_SOAK=1"), parser: newGoTest},
+		{name: "soak", command: goTest(slices.Concat(raceDetector, []string{"-count=1", "-p=1", "-parallel=1", "-run", "^Test(Nodes|Killed|ManySessions|Soak)"}), []string{"./internal/sqlite", "./internal/postgres", "./internal/chat", "./e2e"}), env: append(env, "JUNCTOR_SOAK=1"), parser: newGoTest},
 	}
 }
 
