@@ -17,7 +17,7 @@ import (
 type EventReader struct {
 	r      *bufio.Reader
 	max    int
-	LastID string        // of the last event that had one
+	LastID string        // of the last complete event that had one
 	Retry  time.Duration // what the server last asked for, 0 for nothing
 	began  bool
 	long   *scratch // of lines longer than r's buffer; nil before the first
@@ -55,6 +55,7 @@ const (
 // A *DecodeError concerns one event alone.
 func (e *EventReader) Next() (name string, data []byte, err error) {
 	size := 0
+	id := e.LastID  // counts when the event is complete: a server that is asked to resume sends what follows it
 	var head []byte // of data that is too large to keep
 	for {
 		line, err := e.line(e.max - len(data))
@@ -71,6 +72,7 @@ func (e *EventReader) Next() (name string, data []byte, err error) {
 			continue
 		}
 		if len(line.bytes) == 0 { // the end of the event
+			e.LastID = id
 			if size > 0 {
 				return name, nil, &DecodeError{Code: CodeInvalidRequest, ID: peekID(bytes.TrimSpace(head)), TooLarge: true,
 					Msg: fmt.Sprintf("event of more than %d bytes", e.max)}
@@ -96,7 +98,7 @@ func (e *EventReader) Next() (name string, data []byte, err error) {
 			name = string(value[:min(len(value), maxEventField)])
 		case "id":
 			if len(value) <= maxEventField && bytes.IndexByte(value, 0) < 0 {
-				e.LastID = string(value)
+				id = string(value)
 			}
 		case "retry":
 			if ms, err := strconv.ParseUint(string(value), 10, 31); err == nil {

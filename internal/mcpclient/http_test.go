@@ -237,6 +237,25 @@ func TestHTTPStreamIsResumed(t *testing.T) {
 	}
 }
 
+// An answer of which a part was read is sent again: the event before it is the
+// last one that was received.
+func TestHTTPStreamThatBreaksInsideTheAnswerIsResumed(t *testing.T) {
+	c := web(t, Options{}, HTTPOptions{}, &webServer{handle: func(w http.ResponseWriter, r *http.Request, m mcp.Message) {
+		switch {
+		case r.Method == http.MethodPost:
+			sse(w, "id: e1\nretry: 1\ndata:\n\n", "id: e2\ndata: {\"jsonrpc\":\"2.0\",\"id\":"+string(m.ID)+",\"res")
+		case r.Header.Get("Last-Event-ID") == "e1":
+			sse(w, "id: e2\n", event1(mcp.Message{ID: "3"}, `{"resumed":true}`))
+		default: // there is nothing behind the answer
+			w.WriteHeader(http.StatusMethodNotAllowed)
+		}
+	}})
+	result, err := c.Do(t.Context(), toolsCall)
+	if err != nil || string(result) != `{"resumed":true}` {
+		t.Errorf("%s, %v", result, err)
+	}
+}
+
 func TestHTTPStreamIsNotResumed(t *testing.T) {
 	c := web(t, Options{}, HTTPOptions{}, &webServer{handle: func(w http.ResponseWriter, r *http.Request, m mcp.Message) {
 		if !noStream(w, r) {
