@@ -41,10 +41,10 @@ type conn struct {
 	calls  sync.WaitGroup
 
 	mu      sync.Mutex
-	active  map[mcp.ID]*call
-	session *Session      // set by initialize
-	ready   chan struct{} // closed when initialize has been answered; nil before it came
-	closing bool          // no more calls are begun
+	active  map[mcp.ID]*connOutlet // of the requests that are neither answered nor cancelled
+	session *Session               // set by initialize
+	ready   chan struct{}          // closed when initialize has been answered; nil before it came
+	closing bool                   // no more calls are begun
 }
 
 func (s *Server) newConn(ctx context.Context) *conn {
@@ -133,9 +133,9 @@ func (c *conn) handleInvalidLine(d mcp.Drop) {
 func (c *conn) drain(grace time.Duration) {
 	c.mu.Lock()
 	c.closing = true
-	for _, call := range c.active {
-		if call.req.Method == mcp.MethodListen { // it does not end by itself
-			call.cancel(errCallerLeft)
+	for _, out := range c.active {
+		if out.call != nil && out.call.req.Method == mcp.MethodListen { // it does not end by itself
+			out.call.cancel(errCallerLeft)
 		}
 	}
 	session := c.session
@@ -255,8 +255,8 @@ func (c *conn) initialize(m *mcp.Message) {
 	})
 }
 
-// launch starts a call in its own goroutine and keeps it under its id, so that
-// it can be cancelled.
+// launch starts a call in its own goroutine and keeps its outlet under its id,
+// so that it can be cancelled.
 func (c *conn) launch(begin func(outlet) *call, id mcp.ID) {
 	out := &connOutlet{conn: c, id: id}
 	c.mu.Lock()
@@ -264,8 +264,7 @@ func (c *conn) launch(begin func(outlet) *call, id mcp.ID) {
 	if c.closing {
 		return
 	}
-	placeholder := &call{srv: c.srv, req: &Request{ID: id}, end: func(error) {}}
-	if refused := admit(&c.active, placeholder, c.srv.opts.MaxCalls); refused != nil {
+	if refused := admit(&c.active, id, out, c.srv.opts.MaxCalls); refused != nil {
 		c.calls.Go(func() { c.out.answer(&mcp.Message{ID: id, Error: refused}) })
 		return
 	}
@@ -275,9 +274,7 @@ func (c *conn) launch(begin func(outlet) *call, id mcp.ID) {
 			return
 		}
 		c.mu.Lock()
-		if _, ok := c.active[id]; ok {
-			c.active[id] = call
-		} else { // cancelled before it began
+		if out.call = call; c.active[id] != out { // cancelled before it began
 			call.cancel(errCancelledByCaller)
 		}
 		c.mu.Unlock()
@@ -289,42 +286,41 @@ func (c *conn) launch(begin func(outlet) *call, id mcp.ID) {
 func (c *conn) cancelCall(params json.RawMessage) {
 	id := requestID(params)
 	c.mu.Lock()
-	call := c.active[id]
-	delete(c.active, id)
-	c.mu.Unlock()
-	if call != nil {
-		call.cancel(errCancelledByCaller)
+	defer c.mu.Unlock()
+	if out := c.active[id]; out != nil && out.call != nil {
+		out.call.cancel(errCancelledByCaller)
 	}
+	delete(c.active, id)
 }
 
 // connOutlet is the outlet of one call on a shared stream. It drops everything
-// after the call has ended.
+// after the call has been answered or cancelled, when another call may have
+// its id.
 type connOutlet struct {
 	conn *conn
 	id   mcp.ID
+	call *call // nil before it began; conn.mu guards it
 }
 
 func (l *connOutlet) put(m *mcp.Message) {
-	if l.conn.inFlight(l.id) {
+	l.conn.mu.Lock()
+	ok := l.conn.active[l.id] == l
+	l.conn.mu.Unlock()
+	if ok {
 		l.conn.out.put(m)
 	}
 }
 
 func (l *connOutlet) answer(m *mcp.Message) {
 	l.conn.mu.Lock()
-	_, ok := l.conn.active[l.id]
-	delete(l.conn.active, l.id)
+	ok := l.conn.active[l.id] == l
+	if ok {
+		delete(l.conn.active, l.id)
+	}
 	l.conn.mu.Unlock()
 	if ok {
 		l.conn.out.answer(m)
 	}
-}
-
-func (c *conn) inFlight(id mcp.ID) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	_, ok := c.active[id]
-	return ok
 }
 
 // connTable holds the open connections.

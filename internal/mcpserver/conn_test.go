@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"junctor/internal/mcp"
@@ -187,6 +188,68 @@ func TestCancellationOnAStream(t *testing.T) {
 	l.stop()
 	l.wantEnd()
 	b.wantEnd(t, errCallerLeft)
+}
+
+// A cancelled call that goes on is not taken for a later one with its id.
+func TestIDOfACancelledCallIsUsedAgain(t *testing.T) {
+	for name, initializing := range map[string]bool{"while it runs": false, "before it runs": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				initialized, cancelled := make(chan struct{}), make(chan error, 2)
+				release := map[string]chan struct{}{"A": make(chan struct{}), "B": make(chan struct{})}
+				l := newLine(t, New(Options{}, &scripted{
+					describe: func(context.Context, *Request) (Description, error) {
+						<-initialized
+						return Description{}, nil
+					},
+					serve: func(ctx context.Context, r *Request) (json.RawMessage, error) {
+						name := r.Name()
+						<-release[name]
+						if ctx.Err() != nil {
+							cancelled <- fmt.Errorf("%s: %w", name, context.Cause(ctx))
+						}
+						of := json.RawMessage(`{"of":"` + name + `"}`)
+						r.Exchange.Notify("notifications/progress", of)
+						return of, nil
+					},
+				}))
+				l.send(initialize)
+				if !initializing {
+					close(initialized)
+					l.want()
+				}
+				for _, text := range []string{
+					`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"A"}}`,
+					`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`,
+					`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"B"}}`,
+				} {
+					l.send(text)
+					synctest.Wait()
+				}
+				if initializing {
+					close(initialized)
+					l.want()
+				}
+				close(release["A"])
+				synctest.Wait() // A has ended
+				close(release["B"])
+				if m := l.want(); m.Method != "notifications/progress" || string(m.Params) != `{"of":"B"}` {
+					t.Errorf("got %+v, want the progress of B", m)
+				}
+				if m := l.want(); m.ID != "1" || string(m.Result) != `{"of":"B"}` {
+					t.Errorf("got %+v, want the answer of B", m)
+				}
+				if m := l.ask(`{"jsonrpc":"2.0","id":2,"method":"ping"}`); m.ID != "2" {
+					t.Errorf("after the answer came %+v", m)
+				}
+				if err := <-cancelled; err.Error() != "A: "+errCancelledByCaller.Error() || len(cancelled) > 0 {
+					t.Errorf("cancelled: %v and %d more, want A alone", err, len(cancelled))
+				}
+				l.in.Close()
+				l.wantEnd()
+			})
+		})
+	}
 }
 
 func TestAskOnAStream(t *testing.T) {

@@ -155,20 +155,20 @@ func (s *Session) leastLogLevel() string {
 func (s *Session) admit(c *call, limit int) *mcp.Error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return admit(&s.calls, c, limit)
+	return admit(&s.calls, c.req.ID, c, limit)
 }
 
-func admit(calls *map[mcp.ID]*call, c *call, limit int) *mcp.Error {
+func admit[T any](calls *map[mcp.ID]T, id mcp.ID, c T, limit int) *mcp.Error {
 	if *calls == nil {
-		*calls = map[mcp.ID]*call{}
+		*calls = map[mcp.ID]T{}
 	}
-	if _, twice := (*calls)[c.req.ID]; twice {
+	if _, twice := (*calls)[id]; twice {
 		return &mcp.Error{Code: mcp.CodeInvalidRequest, Message: "a request with this id is still being answered; use another id"}
 	}
 	if len(*calls) >= limit {
 		return &mcp.Error{Code: tool.RateLimited.JSONRPC(), Message: "too many requests in flight (" + strconv.Itoa(limit) + "); wait for answers"}
 	}
-	(*calls)[c.req.ID] = c
+	(*calls)[id] = c
 	return nil
 }
 
