@@ -2,11 +2,13 @@ package discovery
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
 	"junctor/internal/mcp"
 	"junctor/internal/mcpclient"
+	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
 
@@ -64,4 +66,77 @@ func TestNotificationsOfClientsAreChecked(t *testing.T) {
 			t.Errorf("the upstream heard %s", never)
 		}
 	}
+}
+
+// Whatever URI a caller follows: a server that it may not see tells it nothing.
+func TestNotificationsOfAHiddenServer(t *testing.T) {
+	for _, version := range []string{mcp.Version20251125, mcp.Version20260728} {
+		t.Run(version, func(t *testing.T) {
+			ours, theirs := newTestServer(anyTool("one")), newTestServer(anyTool("two"))
+			r := newFixture(t, map[string]*testServer{"ours": ours, "theirs": theirs})
+			update := func(d *testServer, uri, n string) {
+				d.server.Notify(resourceUpdated, json.RawMessage(`{"uri":"`+uri+`","n":"`+n+`"}`))
+			}
+			// follow returns what the caller hears after the first update.
+			follow := func(caller tool.Caller, uri string, d *testServer, updated string) <-chan string {
+				heard := make(chan string, 1000)
+				c := r.clientAs(caller, version, View{Mode: DirectMode}, func(o *mcpclient.Options) {
+					o.OnNotification = func(method string, params json.RawMessage) {
+						heard <- method + " " + rawjson.FieldString(params, "uri") + " " + rawjson.FieldString(params, "n")
+					}
+				})
+				do(t, c, "resources/subscribe", `{"uri":"`+uri+`"}`)
+				until(t, "the resource is followed", func() bool { // in the stateless era a moment later
+					update(d, updated, "first")
+					return len(heard) > 0
+				})
+				return heard
+			}
+			limited := follow(tool.Caller{ID: "limited", Servers: []string{"ours"}}, "note:/", ours, "note:/mine")
+			other := follow(tool.Caller{ID: "other"}, "junctor:theirs:note:/one", theirs, "note:/one")
+			theirs.server.Notify(resourcesChanged, nil)
+			update(theirs, "note:/one", "last") // which comes after the others
+			want(t, other, resourceUpdated+" junctor:theirs:note:/one last")
+			update(ours, "note:/mine", "last")
+			for got := ""; got != resourceUpdated+" note:/mine last"; {
+				select {
+				case got = <-limited:
+				case <-ctxFor(t).Done():
+					t.Fatal("the last notification never came")
+				}
+				if !strings.HasPrefix(got, resourceUpdated+" note:/mine ") {
+					t.Errorf("the limited caller heard %s", got)
+				}
+			}
+		})
+	}
+}
+
+// The alias of a resource of a hidden server is unknown, and no other server is
+// asked for it, whether there is such a server or not.
+func TestAliasOfAHiddenServer(t *testing.T) {
+	ours := newTestServer(anyTool("one"))
+	r := newFixture(t, map[string]*testServer{"ours": ours, "theirs": newTestServer(anyTool("two"))})
+	caller := tool.Caller{ID: "limited", Servers: []string{"ours"}}
+	c := r.clientAs(caller, mcp.Version20251125, View{Mode: DirectMode})
+	for _, uri := range []string{"junctor:theirs:note:/", "junctor:nobody:note:/", "ui://junctor/theirs/x"} {
+		for method, params := range map[string]string{
+			"resources/subscribe": `{"uri":"` + uri + `"}`, "resources/read": `{"uri":"` + uri + `"}`,
+			"completion/complete": `{"ref":{"type":"ref/resource","uri":"` + uri + `"},"argument":{"name":"a","value":"b"}}`,
+		} {
+			_, err := c.Do(ctxFor(t), tool.Request{Method: method, Params: json.RawMessage(params)})
+			if e, ok := errors.AsType[*mcp.Error](err); !ok || e.Code != mcp.CodeResourceNotFound || !strings.Contains(e.Message, "no server has") {
+				t.Errorf("%s %s = %v, want not found", method, uri, err)
+			}
+			if ours.has(method) {
+				t.Errorf("%s %s was sent to another server", method, uri)
+			}
+		}
+	}
+	c = r.clientAs(caller, mcp.Version20260728, View{Mode: DirectMode})
+	_, err := c.Do(ctxFor(t), tool.Request{Method: "subscriptions/listen", Params: json.RawMessage(`{"notifications":{"resourceSubscriptions":["junctor:theirs:note:/"]}}`)})
+	if _, ok := errors.AsType[*mcp.Error](err); !ok {
+		t.Errorf("subscriptions/listen = %v, want not found", err)
+	}
+	do(t, r.clientAs(tool.Caller{ID: "other"}, mcp.Version20251125, View{Mode: DirectMode}), "resources/read", `{"uri":"junctor:theirs:note:one"}`)
 }

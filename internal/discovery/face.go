@@ -239,7 +239,7 @@ func (f *Face) announce(last, next *catalog.Snapshot) {
 	for _, s := range next.Servers() {
 		if !sameTools(last.Server(s.Name), s) {
 			differ = true
-			f.notifyTransparent(s.Name, "", toolsChanged, nil)
+			f.notifyTransparent(s.Name, nil, toolsChanged, nil)
 		}
 	}
 	for _, s := range last.Servers() {
@@ -261,18 +261,23 @@ func sameTools(a, b *catalog.Server) bool {
 }
 
 // Notified handles a notification of an upstream that belongs to no call. It is
-// for one caller, or for all subscribers if caller is "".
+// for one caller, or for all subscribers if caller is "", and only for those
+// whose rights cover it: a URI that a caller follows may be of any server.
 func (f *Face) Notified(server, caller, method string, params json.RawMessage) {
-	f.notifyTransparent(server, caller, method, params)
+	to := func(c *tool.Caller) bool {
+		return (caller == "" || c.ID == caller) && c.MaySee(server) &&
+			(method != resourceUpdated || c.MayUse(tool.Name{Server: server, Tool: mcp.MethodSubscribe}))
+	}
+	f.notifyTransparent(server, to, method, params)
 	switch method {
 	case promptsChanged, resourcesChanged:
 		f.view.forget()
-		f.direct.NotifyCaller(caller, method, nil)
+		f.direct.NotifyCallers(to, method, nil)
 	case resourceUpdated:
 		uri := rawjson.FieldString(params, "uri")
-		f.direct.NotifyCaller(caller, method, rawjson.SetField(params, marshal(alias(server, uri)), "uri"))
+		f.direct.NotifyCallers(to, method, rawjson.SetField(params, marshal(alias(server, uri)), "uri"))
 		if owner := f.view.owner(uri); owner == "" || owner == server {
-			f.direct.NotifyCaller(caller, method, params)
+			f.direct.NotifyCallers(to, method, params)
 		}
 	}
 }

@@ -271,7 +271,9 @@ func (v *directView) interfaceOf(ctx context.Context, r *mcpserver.Request, serv
 // owners returns the servers that may have the resource or template, most
 // likely first, and the URI as they know it.
 func (v *directView) owners(ctx context.Context, r *mcpserver.Request, uri string) (servers []string, own string, err error) {
-	if server, own, ok := unalias(uri); ok && r.Caller.MaySee(server) {
+	server, own, aliased := unalias(uri)
+	hidden := aliased && !r.Caller.MaySee(server) // or does not exist, which must look the same
+	if aliased && !hidden {
 		if _, connected := v.face.opts.Upstreams.Info(server, r.Caller.ID); connected {
 			return []string{server}, own, nil
 		}
@@ -290,7 +292,9 @@ func (v *directView) owners(ctx context.Context, r *mcpserver.Request, uri strin
 			servers = append(servers, owners...)
 		}
 	}
-	servers = append(servers, v.serversWith(&r.Caller, resources)...) // a resource link need not be listed
+	if !hidden {
+		servers = append(servers, v.serversWith(&r.Caller, resources)...) // a resource link need not be listed
+	}
 	return unique(servers), uri, nil
 }
 

@@ -44,13 +44,13 @@ func (f *Face) transparentFor(ctx context.Context, name string) (*mcpserver.Serv
 }
 
 // notifyTransparent sends a notification of an upstream to its transparent
-// view: to one caller, or to all if caller is "".
-func (f *Face) notifyTransparent(server, caller, method string, params json.RawMessage) {
+// view, as [mcpserver.Server.NotifyCallers].
+func (f *Face) notifyTransparent(server string, to func(*tool.Caller) bool, method string, params json.RawMessage) {
 	f.mu.Lock()
 	s := f.single[server]
 	f.mu.Unlock()
 	if s != nil {
-		s.server.NotifyCaller(caller, method, params)
+		s.server.NotifyCallers(to, method, params)
 	}
 }
 

@@ -18,6 +18,8 @@ import (
 
 // revocable is a credential that a test ends.
 type revocable struct {
+	servers []string // that its caller may use; nil for all
+
 	mu      sync.Mutex
 	ended   bool
 	users   map[*func()]struct{}
@@ -66,14 +68,14 @@ func (c *revocable) await(n int) {
 }
 
 // newKeyedSite serves callers that are admitted with a credential.
-func newKeyedSite(t testing.TB, h Handler, credential func() tool.Credential) *site {
+func newKeyedSite(t testing.TB, h Handler, credential func() *revocable) *site {
 	t.Helper()
 	s := New(Options{}, h)
 	hs := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := credential()
 		ctx, cancel := context.WithCancelCause(tool.SetCredential(r.Context(), c))
 		defer c.OnEnd(func() { cancel(tool.ErrCredentialEnded) })()
-		s.ServeHTTP(w, r.WithContext(tool.WithCaller(ctx, tool.Caller{ID: "key:k"})))
+		s.ServeHTTP(w, r.WithContext(tool.WithCaller(ctx, tool.Caller{ID: "key:k", Servers: c.servers})))
 	}))
 	t.Cleanup(func() {
 		s.Close()
@@ -99,7 +101,7 @@ func TestStreamsEndWithTheirCredential(t *testing.T) {
 		<-ctx.Done()
 		ended <- context.Cause(ctx)
 		return nil, ctx.Err()
-	}}, func() tool.Credential { return c })
+	}}, func() *revocable { return c })
 	h := s.open(mcp.Version20251125, `{}`)
 	own := s.send(ctxFor(t), http.MethodGet, "", h...)
 	defer own.Body.Close()
@@ -147,7 +149,7 @@ func TestCallIsRefusedWhenItsCredentialEnds(t *testing.T) {
 		close(begun)
 		<-ctx.Done()
 		return nil, ctx.Err()
-	}}, func() tool.Credential { return c })
+	}}, func() *revocable { return c })
 	go func() {
 		<-begun
 		c.end()
@@ -162,7 +164,7 @@ func TestSessionFollowsItsNewestCredential(t *testing.T) {
 	first, second := newRevocable(), newRevocable()
 	var current atomic.Pointer[revocable]
 	current.Store(first)
-	s := newKeyedSite(t, &scripted{}, func() tool.Credential { return current.Load() })
+	s := newKeyedSite(t, &scripted{}, current.Load)
 	h := s.open(mcp.Version20251125, `{}`)
 	first.await(1) // the session
 	current.Store(second)
@@ -174,4 +176,26 @@ func TestSessionFollowsItsNewestCredential(t *testing.T) {
 	s.sessions.get(h[1], "key:k").OnEnd(func() { close(done) })
 	second.end()
 	<-done
+}
+
+// A session gets no more notifications than the credential allows with which it
+// was last used.
+func TestNotificationsFollowTheNewestCredential(t *testing.T) {
+	wide, narrow := newRevocable(), newRevocable()
+	narrow.servers = []string{"ours"}
+	var current atomic.Pointer[revocable]
+	s := newKeyedSite(t, &scripted{}, current.Load)
+	current.Store(wide)
+	h := s.open(mcp.Version20251125, `{}`)
+	theirs := func(c *tool.Caller) bool { return c.MaySee("theirs") }
+	s.NotifyCallers(theirs, "notifications/one", nil)
+	current.Store(narrow)
+	e := readEvents(t, s.send(ctxFor(t), http.MethodGet, "", h...))
+	s.NotifyCallers(theirs, "notifications/two", nil)
+	s.Notify("notifications/three", nil)
+	for _, want := range []string{"notifications/one", "notifications/three"} {
+		if m := e.want(); m.Method != want {
+			t.Errorf("got %s, want %s", m.Method, want)
+		}
+	}
 }

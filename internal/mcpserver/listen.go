@@ -8,6 +8,7 @@ import (
 
 	"junctor/internal/mcp"
 	"junctor/internal/rawjson"
+	"junctor/internal/tool"
 )
 
 // subscription is one open subscriptions/listen.
@@ -125,7 +126,7 @@ func subscribeRequest(r *Request, method, uri string) *Request {
 type TaskFollower interface {
 	// FollowTasks returns those of the tasks that the caller may follow, and the
 	// function that follows them until its context ends. It calls notify with
-	// the state of a task, unless states arrive through [Server.NotifyCaller].
+	// the state of a task, unless states arrive through [Server.NotifyCallers].
 	FollowTasks(ctx context.Context, r *Request, ids []string) (followed []string, follow FollowFunc, err error)
 }
 
@@ -235,15 +236,12 @@ func (t *subscriptionTable) closeAll() {
 }
 
 // publish delivers a notification to the subscriptions that asked for it, of
-// one caller or, with "", of all.
-func (t *subscriptionTable) publish(caller, method, uri string, params json.RawMessage) {
+// the callers that to accepts; nil accepts all.
+func (t *subscriptionTable) publish(to func(*tool.Caller) bool, method, uri string, params json.RawMessage) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for s := range t.all {
-		if caller != "" && s.call.req.Caller.ID != caller {
-			continue
-		}
-		if s.wants(method, uri, params) {
+		if s.wants(method, uri, params) && (to == nil || to(&s.call.req.Caller)) {
 			s.notify(method, params)
 		}
 	}

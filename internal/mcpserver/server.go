@@ -200,23 +200,23 @@ func (s *Server) closing() bool {
 // caller: in the handshake era on the session's own stream, in the stateless
 // era on the subscriptions that asked for it. A resources/updated is sent only
 // to those that subscribed to its resource.
-func (s *Server) Notify(method string, params json.RawMessage) { s.NotifyCaller("", method, params) }
+func (s *Server) Notify(method string, params json.RawMessage) { s.NotifyCallers(nil, method, params) }
 
-// NotifyCaller is Notify for the sessions and subscriptions of one caller; ""
-// means all.
-func (s *Server) NotifyCaller(caller, method string, params json.RawMessage) {
-	uri := ""
-	if method == mcp.MethodResourceUpdated {
+// NotifyCallers is Notify for the sessions and subscriptions of the callers that
+// to accepts; nil accepts all.
+func (s *Server) NotifyCallers(to func(*tool.Caller) bool, method string, params json.RawMessage) {
+	uri, updated := "", method == mcp.MethodResourceUpdated
+	if updated {
 		uri = rawjson.FieldString(params, "uri")
 	}
 	m := &mcp.Message{Method: method, Params: params}
 	for _, session := range append(s.sessions.all(), s.conns.sessions()...) {
-		if method != mcp.MethodTasks && (caller == "" || session.caller.ID == caller) && (uri == "" || session.subscribed(uri)) {
+		if method != mcp.MethodTasks && (!updated || session.subscribed(uri)) && (to == nil || to(session.lastCaller())) {
 			s.logSent(context.Background(), m)
 			session.send(m)
 		}
 	}
-	s.subs.publish(caller, method, uri, params)
+	s.subs.publish(to, method, uri, params)
 }
 
 // Sessions counts the sessions of the handshake era over HTTP.

@@ -40,6 +40,7 @@ type Session struct {
 	place   *list.Element
 
 	credential tool.Credential // with which the session was last used over HTTP; nil when it needs none
+	admitted   *tool.Caller    // as that credential admits it: another may give other rights; nil means caller
 	unbind     func()          // stops waiting for its end
 
 	elsewhere func(*mcp.Message) bool // takes what is for the own stream when that is read in another process
@@ -319,7 +320,8 @@ func (s *Server) bind(ctx context.Context, session *Session) {
 	if session.unbind != nil {
 		session.unbind()
 	}
-	session.credential = c
+	admitted := tool.CallerFrom(ctx)
+	session.credential, session.admitted = c, &admitted
 	session.unbind = tool.OnCredentialEnd(ctx, func() {
 		session.mu.Lock()
 		current := session.credential == c
@@ -328,6 +330,17 @@ func (s *Server) bind(ctx context.Context, session *Session) {
 			s.end(session)
 		}
 	})
+}
+
+// lastCaller returns the caller with the rights that it had when it last used
+// the session.
+func (s *Session) lastCaller() *tool.Caller {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.admitted != nil {
+		return s.admitted
+	}
+	return &s.caller
 }
 
 func (s *Server) endAll(sessions []*Session) {

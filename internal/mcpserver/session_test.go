@@ -150,6 +150,7 @@ func TestSubscribedResources(t *testing.T) {
 	}
 	wantBody(t, s.post(`{"jsonrpc":"2.0","id":1,"method":"resources/unsubscribe","params":{"uri":"file:///a"}}`, h...), 200)
 	s.Notify("notifications/resources/updated", json.RawMessage(`{"uri":"file:///a"}`))
+	s.Notify("notifications/resources/updated", json.RawMessage(`{"of":"no resource"}`))
 	s.Notify("notifications/end", nil)
 	for _, headers := range [][]string{h, other} {
 		if headers[1] == other[1] {
