@@ -127,6 +127,8 @@ func TestStreamsEndWithTheirCredential(t *testing.T) {
 		t.Fatal(err)
 	}
 	inputs(t, parked.Result)
+	sessionEnded := make(chan struct{})
+	s.sessions.get(h[1], "key:k").OnEnd(func() { close(sessionEnded) })
 
 	c.end()
 	for range 4 {
@@ -137,6 +139,7 @@ func TestStreamsEndWithTheirCredential(t *testing.T) {
 	for range 4 {
 		<-over
 	}
+	<-sessionEnded // later than its streams, perhaps: they end with their requests too
 	if s.sessions.get(h[1], "key:k") != nil {
 		t.Error("the session lives on")
 	}
