@@ -3,6 +3,7 @@ package discovery
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -139,4 +140,40 @@ func TestAliasOfAHiddenServer(t *testing.T) {
 		t.Errorf("subscriptions/listen = %v, want not found", err)
 	}
 	do(t, r.clientAs(tool.Caller{ID: "other"}, mcp.Version20251125, View{Mode: DirectMode}), "resources/read", `{"uri":"junctor:theirs:note:one"}`)
+}
+
+// Two servers have a resource with the same URI. It is that of the first one,
+// and to a caller that may not see that one it is that of the second.
+func TestUpdatesOfASharedURI(t *testing.T) {
+	servers := map[string]*testServer{"first": newTestServer(anyTool("one")), "second": newTestServer(anyTool("one"))}
+	for _, d := range servers {
+		d.old = true
+	}
+	r := newFixture(t, servers)
+	heard := map[string]chan string{}
+	for _, caller := range []tool.Caller{{ID: "all"}, {ID: "limited", Servers: []string{"second"}}} {
+		notes := make(chan string, 1000)
+		heard[caller.ID] = notes
+		c := r.clientAs(caller, mcp.Version20251125, View{Mode: DirectMode}, func(o *mcpclient.Options) {
+			o.OnNotification = func(_ string, params json.RawMessage) { notes <- rawjson.FieldString(params, "n") }
+		})
+		do(t, c, "resources/subscribe", `{"uri":"note:one"}`)
+	}
+	for i := range 20 { // enough for each list to be looked at first
+		for name, d := range servers {
+			d.server.Notify(resourceUpdated, json.RawMessage(fmt.Sprintf(`{"uri":"note:one","n":"%s %d"}`, name, i)))
+		}
+	}
+	for caller, owner := range map[string]string{"all": "first", "limited": "second"} {
+		for i := range 20 {
+			select {
+			case got := <-heard[caller]:
+				if want := fmt.Sprintf("%s %d", owner, i); got != want {
+					t.Fatalf("%s heard of the update %q, want %q", caller, got, want)
+				}
+			case <-ctxFor(t).Done():
+				t.Fatalf("%s did not hear of update %d", caller, i)
+			}
+		}
+	}
 }

@@ -276,9 +276,7 @@ func (f *Face) Notified(server, caller, method string, params json.RawMessage) {
 	case resourceUpdated:
 		uri := rawjson.FieldString(params, "uri")
 		f.direct.NotifyCallers(to, method, rawjson.SetField(params, marshal(alias(server, uri)), "uri"))
-		if owner := f.view.owner(uri); owner == "" || owner == server {
-			f.direct.NotifyCallers(to, method, params)
-		}
+		f.direct.NotifyCallers(func(c *tool.Caller) bool { return to(c) && f.view.mayOwn(c, server, uri) }, method, params)
 	}
 }
 

@@ -327,15 +327,15 @@ func unique(names []string) []string {
 	return out
 }
 
-// owner returns the server that owns a plain URI according to the lists of any
-// caller; "" if it is unknown.
-func (v *directView) owner(uri string) string {
+// mayOwn reports whether a plain URI means a resource of the server to the
+// caller: it does unless the list that was sent to the caller has it from another.
+func (v *directView) mayOwn(c *tool.Caller, server, uri string) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for _, l := range v.lists {
-		if shown := l.of[resources]; shown != nil && len(shown.owners[uri]) > 0 {
-			return shown.owners[uri][0]
-		}
+	l := v.lists[c.ViewOfRights()]
+	if l == nil || l.of[resources] == nil {
+		return true
 	}
-	return ""
+	owners := l.of[resources].owners[uri]
+	return len(owners) == 0 || owners[0] == server
 }
