@@ -11,6 +11,7 @@ import (
 
 	"junctor/internal/chat/wire"
 	"junctor/internal/llm"
+	"junctor/internal/mcp"
 	"junctor/internal/provider"
 	"junctor/internal/rawjson"
 	"junctor/internal/tool"
@@ -130,14 +131,28 @@ func (s *Session) unknown(t *turn, c *llm.ToolCall, o requestTools) *llm.ToolRes
 // execute executes a call. If the server first requires the user to open a URL,
 // the call is made again afterwards.
 func (s *Session) execute(ctx context.Context, t *turn, c, target *llm.ToolCall) *llm.ToolResult {
+	approved := "" // the tool and its definition, so that the user is asked once
 	approve := func(ctx context.Context, n tool.Name, args json.RawMessage) (bool, error) {
-		return s.approve(ctx, t, c, n, args)
+		subject := s.host.Approvals.Subject(n)
+		if subject == approved {
+			return true, nil
+		}
+		yes, err := s.approve(ctx, t, c, n, args)
+		if yes {
+			approved = subject
+		}
+		return yes, err
 	}
 	res, err := s.dispatch(ctx, t, c, target, approve)
-	if first := addressesFirst(err, questionOf(c, target)); first != nil && s.openURLs(ctx, t, first) {
-		// The first attempt reached the server, so the call is approved
-		// already.
-		res, err = s.dispatch(ctx, t, c, target, func(context.Context, tool.Name, json.RawMessage) (bool, error) { return true, nil })
+	if first := addressesFirst(err, questionOf(c, target)); first != nil {
+		// A call that reached the server is approved already, if not by the
+		// user then by an administrator. A sign-in may be required before.
+		if approved == "" && mcp.SignInFirst(err) == nil {
+			approved = s.host.Approvals.Subject(target.Tool)
+		}
+		if s.openURLs(ctx, t, first) {
+			res, err = s.dispatch(ctx, t, c, target, approve)
+		}
 	}
 	switch {
 	case ctx.Err() != nil:

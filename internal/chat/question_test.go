@@ -1,15 +1,18 @@
 package chat
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"junctor/internal/chat/wire"
 	"junctor/internal/llm"
 	"junctor/internal/llm/llmtest"
+	"junctor/internal/tool"
 )
 
 // asking is a script whose model has a server ask what the person wrote
@@ -235,6 +238,44 @@ func TestRetriedCallIsApprovedOnce(t *testing.T) {
 	}
 	if asked != 1 {
 		t.Errorf("approval was asked for %d times", asked)
+	}
+}
+
+// signInFirst is an executor that does not know the tools of a server until the
+// caller has signed in.
+type signInFirst struct {
+	Executor
+	signedIn atomic.Bool
+}
+
+func (x *signInFirst) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
+	if !x.signedIn.Swap(true) {
+		return tool.Result{}, &tool.Error{Kind: tool.UpstreamAuthRequired, Msg: "sign in first", Details: map[string]any{"server": call.Server, "caller": call.Caller.ID, "url": "https://example.com/in"}}
+	}
+	return x.Executor.Call(ctx, call)
+}
+
+// TestSignInDoesNotApproveCall: who signs in during a call is still asked whether
+// the call may be made.
+func TestSignInDoesNotApproveCall(t *testing.T) {
+	for kind, want := range map[string]string{"approve": "visited", "deny": "not approved"} {
+		r := newFixture(t, asking())
+		r.host.Executor = &signInFirst{Executor: r.host.Executor}
+		r.ups.calls["ask:visit"] = 1 // the server itself wants no address opened
+		c := r.connect("as=bob")
+		c.say(`with approval {}`)
+		c.send("answer", map[string]any{"questionId": c.kind(wire.TypeQuestion).Payload.QuestionID, "action": "accept"})
+		m := c.until(func(m message) bool { return m.Type == wire.TypeApproval || finished(m) })
+		if m.Type != wire.TypeApproval {
+			t.Fatalf("the call was made without approval: %v", c.results())
+		}
+		if n := r.ups.count("ask:visit"); n != 1 {
+			t.Errorf("%s: %d calls before the answer", kind, n-1)
+		}
+		c.send(kind, map[string]any{"callId": m.Payload.CallID})
+		if text, _ := c.reply(); !strings.Contains(text, want) {
+			t.Errorf("%s: %q, want %q", kind, text, want)
+		}
 	}
 }
 
