@@ -31,6 +31,7 @@ func (s *Session) load(ctx context.Context) error {
 	}
 	s.mu.Lock()
 	s.title, s.model, s.meta = rec.Title, rec.Model, meta
+	s.keepProfiles(meta.Profiles)
 	s.all = nil
 	for _, m := range messages {
 		s.all = append(s.all, decode(m))
@@ -65,9 +66,15 @@ func (s *Session) refresh(ctx context.Context) error {
 // catchUp forwards the messages that another process has sent in this session.
 func (s *Session) catchUp(ctx context.Context) error {
 	s.mu.Lock()
-	sent := s.outbox.sent
+	sent, narrowed := s.outbox.sent, false
+	for w := range s.watchers {
+		narrowed = narrowed || len(w.caller.Profiles) > 0
+	}
 	s.mu.Unlock()
 	events, err := s.host.Store.Events(ctx, s.id, sent, 0)
+	if err == nil && narrowed && len(events) > 0 {
+		err = s.updateProfiles(ctx)
+	}
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package chat
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"junctor/internal/store"
@@ -46,23 +47,69 @@ func (h *Host) sessionsOf(ctx context.Context, caller *tool.Caller, q store.Sess
 	}
 }
 
+// common returns the profiles that are also among names.
+func common(profiles, names []string) []string {
+	return slices.DeleteFunc(slices.Clone(profiles), func(name string) bool { return !slices.Contains(names, name) })
+}
+
+// keepProfiles takes the other profiles from the session and drops the watchers
+// that may no longer read it. s.mu is held.
+func (s *Session) keepProfiles(names []string) {
+	s.meta.Profiles = common(s.meta.Profiles, names)
+	for w := range s.watchers {
+		if !readable(&w.caller, s.owner, s.meta.Profiles) {
+			w.drop()
+			delete(s.watchers, w) // nothing may be added to its queue
+		}
+	}
+}
+
 // writtenBy takes the profiles from the session that the caller does not have:
-// who has them cannot read what this caller writes.
+// who has them cannot read what this caller writes. That is stored before
+// anything is written, so other processes check it after they have read.
 func (s *Session) writtenBy(ctx context.Context, caller *tool.Caller) error {
 	names := caller.Profiles.Names()
 	s.mu.Lock()
-	left := slices.DeleteFunc(slices.Clone(s.meta.Profiles), func(name string) bool { return !slices.Contains(names, name) })
-	changed := len(left) < len(s.meta.Profiles)
-	s.meta.Profiles = left
-	for w := range s.watchers {
-		if !readable(&w.caller, s.owner, left) {
-			w.drop()
+	due := s.stored && len(common(s.meta.Profiles, names)) < len(s.meta.Profiles)
+	s.mu.Unlock()
+	if due {
+		if err := s.change(ctx, func(m *metadata) { m.Profiles = common(m.Profiles, names) }); err != nil {
+			return unavailable(err)
 		}
 	}
-	stored := s.stored
-	s.mu.Unlock()
-	if !changed || !stored {
-		return nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.keepProfiles(names)
+	return nil
+}
+
+// updateProfiles takes the profiles from the session that another process has
+// taken from it.
+func (s *Session) updateProfiles(ctx context.Context) error {
+	rec, err := s.host.Store.Session(ctx, s.id)
+	if err != nil {
+		return err
 	}
-	return unavailable(s.change(ctx, func(m *metadata) { m.Profiles = left }))
+	meta, err := metadataOf(&rec)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.keepProfiles(meta.Profiles)
+	return nil
+}
+
+// checkReadable returns an error if the caller may not read the session any
+// more.
+func (s *Session) checkReadable(ctx context.Context, caller *tool.Caller) error {
+	if len(caller.Profiles) > 0 && s.isStored() {
+		if err := s.updateProfiles(ctx); err != nil && !errors.Is(err, store.ErrNotFound) {
+			return unavailable(err)
+		}
+	}
+	if !s.readableBy(caller) {
+		return noSession()
+	}
+	return nil
 }

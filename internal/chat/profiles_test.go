@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -88,6 +89,97 @@ func TestProfileReadsOnlyWhatWasWrittenWithIt(t *testing.T) {
 	}
 	if got := reads(narrow); got != "" {
 		t.Errorf("the profile reads %q", got)
+	}
+}
+
+// TestProfileIsTakenOnAnotherNode: a caller that is narrowed to a profile neither
+// reads nor decides anything after the same caller has written to the conversation
+// without it, on whatever node.
+func TestProfileIsTakenOnAnotherNode(t *testing.T) {
+	shared := func(o *Options, _ *[]llm.Config) { o.Shared = true }
+	a := newFixture(t, llmtest.Script{Rules: []llmtest.Rule{
+		{When: llmtest.When{User: "secret", Results: llmtest.N(0)}, Reply: llmtest.Reply{Text: "secret reply", Calls: []llmtest.Call{{Tool: "ask:delete", Args: json.RawMessage(`{}`)}}}},
+		{Reply: llmtest.Reply{Text: "hello"}},
+	}}, shared)
+	b := &fixture{t: t, model: a.model, store: a.store, logs: a.logs}
+	b.start(shared)
+	whole := tool.Caller{ID: "sub:ann", Chat: true}
+	narrow := whole
+	narrow.Profiles = tool.Profiles{tool.UnknownProfile("part")}
+	open := func(r *fixture, caller tool.Caller, id string) *Session {
+		t.Helper()
+		s, err := r.host.Open(t.Context(), caller, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	send := func(s *Session, caller tool.Caller, text string) {
+		t.Helper()
+		if err := s.Send(t.Context(), caller, text, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	drain := func(w *Watcher) (got []string) {
+		for {
+			select {
+			case data := <-w.queue:
+				got = append(got, string(data))
+			default:
+				return got
+			}
+		}
+	}
+	first := open(a, narrow, "")
+	send(first, narrow, "narrow words")
+	if err := first.wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w, err := first.Watch(t.Context(), narrow, -1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	// One whose process has not heard of the change yet.
+	late := &connection{host: a.host, caller: narrow, session: first, watcher: &Watcher{session: first, caller: narrow, queue: make(chan []byte, queueLength), gone: make(chan struct{})}}
+
+	second := open(b, whole, first.ID())
+	reply, err := second.Watch(t.Context(), whole, -1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reply.Close()
+	send(second, whole, "secret words")
+	var approval message
+	for approval.Type != wire.TypeApproval {
+		data, ok := reply.next(t.Context())
+		if !ok || json.Unmarshal(data, &approval) != nil {
+			t.Fatalf("no approval: %s", data)
+		}
+	}
+	for data, ok := w.next(t.Context()); ok; data, ok = w.next(t.Context()) { // until it is dropped
+		if strings.Contains(string(data), "secret") {
+			t.Fatalf("the watcher gets %s", data)
+		}
+	}
+	for _, in := range []string{`{"type":"approve","payload":{"callId":"` + approval.Payload.CallID + `"}}`, `{"type":"abort"}`, `{"type":"history"}`} {
+		first.mu.Lock()
+		first.meta.Profiles = []string{"part"}
+		first.mu.Unlock()
+		late.handle(t.Context(), []byte(in))
+		if got := drain(late.watcher); len(got) != 1 || !strings.Contains(got[0], "no such session") {
+			t.Errorf("%s is answered with %s", in, got)
+		}
+	}
+	if commands, err := a.store.Values(t.Context(), commandSpace); err != nil || len(commands) > 0 || !second.waiting() {
+		t.Errorf("commands %v, %v; waiting: %t", commands, err, second.waiting())
+	}
+	if _, err := first.Watch(t.Context(), narrow, -1); err == nil {
+		t.Error("the profile reads on")
+	}
+	second.Abort(t.Context())
+	if err := second.wait(t.Context()); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -21,7 +21,7 @@ type Watcher struct {
 	session *Session
 	caller  tool.Caller
 	queue   chan []byte
-	gone    chan struct{} // closed when the watcher was too slow
+	gone    chan struct{} // closed when the watcher has ended
 	once    sync.Once
 
 	first  [][]byte // sent before the queue
@@ -37,7 +37,8 @@ func (w *Watcher) push(data []byte) bool {
 	}
 }
 
-// drop ends a watcher that is too slow, or whose session was deleted.
+// drop ends a watcher that is too slow, that may no longer read its session, or
+// whose session was deleted.
 func (w *Watcher) drop() {
 	w.once.Do(func() {
 		close(w.gone)
@@ -146,9 +147,12 @@ func (s *Session) Watch(ctx context.Context, caller tool.Caller, after int64) (*
 		w.greet(wire.TypeHistory, from, trimHistory(history, maxHistory))
 	}
 	events, err := s.host.Store.Events(ctx, s.id, from, 0)
+	if err = unavailable(err); err == nil {
+		err = s.checkReadable(ctx, &caller)
+	}
 	if err != nil {
 		w.Close()
-		return nil, unavailable(err)
+		return nil, err
 	}
 	for _, e := range events {
 		if e.Seq <= sent { // later events are delivered through the queue

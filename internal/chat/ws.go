@@ -222,6 +222,10 @@ func (c *connection) end(ctx context.Context) {
 		c.conn.Close(closeDeleted, "the session was deleted")
 		return
 	}
+	if !c.session.readableBy(&c.caller) {
+		c.conn.Close(closeNoSession, noSession().Msg)
+		return
+	}
 	c.host.Log.InfoContext(ctx, "client is too slow; its connection is closed", telemetry.KeyAction, "drop")
 	c.conn.Close(closeTooSlow, "too slow; connect again with sessionId and after")
 }
@@ -265,6 +269,9 @@ func (c *connection) failed(err error, about wire.ErrorPayload) {
 // handle handles one message.
 func (c *connection) handle(ctx context.Context, data []byte) {
 	in, err := wire.Parse(data)
+	if err == nil {
+		err = c.session.checkReadable(ctx, &c.caller)
+	}
 	if err != nil {
 		c.fail(err)
 		return
@@ -295,10 +302,15 @@ func (c *connection) handle(ctx context.Context, data []byte) {
 			c.failed(err, wire.ErrorPayload{QuestionID: m.QuestionID})
 		}
 	case wire.HistoryRequest:
-		if err := c.session.refresh(ctx); err != nil {
+		err := c.session.refresh(ctx)
+		history := c.session.History()
+		if err == nil { // another process may have written meanwhile
+			err = c.session.checkReadable(ctx, &c.caller)
+		}
+		if err != nil {
 			c.fail(err)
 			return
 		}
-		c.watcher.Send(wire.TypeHistory, trimHistory(c.session.History(), maxHistory))
+		c.watcher.Send(wire.TypeHistory, trimHistory(history, maxHistory))
 	}
 }
