@@ -37,10 +37,16 @@
 // session, or Host.Run on an own store, finds the expired lease and ends the
 // turn with a valid history (endOrphanedReply).
 //
+// The title, the model, the preferences, the pin and the profiles may be changed
+// in any process, also while another one has the turn. So metadata is changed
+// field by field (Session.save), and a process whose event numbers are taken
+// forwards what the other one has sent and stores its own after it
+// (storeMessages).
+//
 // Locks: Session.mu guards the session and its turn; Host.mu guards the set of
 // sessions. Neither is held during a query or a write to a client. Only
-// Session.recovering is, while the turn of a dead process is ended; it is taken
-// before Session.mu.
+// Session.recovering is, while the session is read again, its record is changed
+// or the turn of a dead process is ended; it is taken before Session.mu.
 //
 // Start reading at Session.Send, converse and Session.emit.
 package chat

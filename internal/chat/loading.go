@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 
 	"junctor/internal/chat/wire"
@@ -37,7 +38,7 @@ func (s *Session) load(ctx context.Context) error {
 		s.all = append(s.all, decode(m))
 	}
 	s.entries = pathTo(s.all, meta.Leaf)
-	if len(s.watchers) == 0 { // earlier messages have no receivers
+	if len(s.watchers) == 0 && !s.outbox.busy { // earlier messages have no receivers
 		s.outbox.start(meta.Seq)
 	}
 	s.mu.Unlock()
@@ -63,8 +64,13 @@ func (s *Session) refresh(ctx context.Context) error {
 	return s.load(ctx)
 }
 
-// catchUp forwards the messages that another process has sent in this session.
-func (s *Session) catchUp(ctx context.Context) error {
+// catchUp forwards the messages that other processes have sent in this session,
+// unless messages of this process are being stored.
+func (s *Session) catchUp(ctx context.Context) error { return s.forward(ctx, false) }
+
+// forward forwards the messages that other processes have sent. storing means
+// that it is called while messages of this process are being stored.
+func (s *Session) forward(ctx context.Context, storing bool) error {
 	s.mu.Lock()
 	sent, narrowed := s.outbox.sent, false
 	for w := range s.watchers {
@@ -72,16 +78,22 @@ func (s *Session) catchUp(ctx context.Context) error {
 	}
 	s.mu.Unlock()
 	events, err := s.host.Store.Events(ctx, s.id, sent, 0)
-	if err == nil && narrowed && len(events) > 0 {
-		err = s.updateProfiles(ctx)
-	}
 	if err != nil {
 		return err
 	}
+	seen := make([]observed, len(events))
+	for i, e := range events {
+		_ = json.Unmarshal(e.Data, &seen[i]) // what cannot be read changes nothing
+	}
+	if len(events) > 0 && (narrowed || slices.ContainsFunc(seen, observed.changesRecord)) {
+		if err := s.readRecord(ctx); err != nil {
+			return err
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.outbox.busy || s.outbox.sent != sent {
-		return nil // another goroutine has done it
+	if s.outbox.busy != storing || s.outbox.sent != sent {
+		return nil // another goroutine does it
 	}
 	out := make([][]byte, len(events))
 	for i, e := range events {
@@ -89,9 +101,9 @@ func (s *Session) catchUp(ctx context.Context) error {
 		s.outbox.sent = e.Seq
 		switch { // a turn that another process began and ended
 		case s.turn != nil:
-		case isTurnEnd(e.Data):
+		case seen[i].endsTurn():
 			s.meta.Turn.Active = false
-		case isTurnStart(e.Data):
+		case seen[i].startsTurn():
 			s.meta.Turn.Active, s.foreign = true, true
 		}
 	}
@@ -99,24 +111,27 @@ func (s *Session) catchUp(ctx context.Context) error {
 	return nil
 }
 
-// isTurnStart reports whether an event begins a turn: the user's message, or
-// that one is answered again.
-func isTurnStart(data []byte) bool {
-	var out struct {
-		Type    string             `json:"type"`
-		Payload wire.BranchPayload `json:"payload"`
-	}
-	return json.Unmarshal(data, &out) == nil && (out.Type == wire.TypeMessage || out.Type == wire.TypeBranch && out.Payload.Again)
+// observed is what matters here of a message that another process has sent.
+type observed struct {
+	Type    string `json:"type"`
+	Payload struct {
+		Again bool   `json:"again"` // of a branch
+		Tool  string `json:"tool"`  // of a status
+		State string `json:"state"`
+	} `json:"payload"`
 }
 
-// isTurnEnd reports whether an event is the end of a reply.
-func isTurnEnd(data []byte) bool {
-	var out struct {
-		Type    string             `json:"type"`
-		Payload wire.StatusPayload `json:"payload"`
-	}
-	return json.Unmarshal(data, &out) == nil && out.Type == wire.TypeStatus && out.Payload.Tool == "" && out.Payload.State == "complete"
+// startsTurn reports whether the message begins a turn: the user's message, or
+// that one is answered again.
+func (o observed) startsTurn() bool {
+	return o.Type == wire.TypeMessage || o.Type == wire.TypeBranch && o.Payload.Again
 }
+
+func (o observed) endsTurn() bool {
+	return o.Type == wire.TypeStatus && o.Payload.Tool == "" && o.Payload.State == "complete"
+}
+
+func (o observed) changesRecord() bool { return o.Type == wire.TypeSession }
 
 // recover ends a turn whose process died.
 func (s *Session) recover(ctx context.Context) error {

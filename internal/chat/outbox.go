@@ -3,6 +3,7 @@ package chat
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"junctor/internal/chat/wire"
@@ -68,12 +69,27 @@ func (s *Session) deliver() {
 		}
 		batch := o.waiting
 		o.waiting = nil
-		first := o.sent + 1
 		s.mu.Unlock()
+		out := s.storeMessages(batch)
+		s.mu.Lock()
+		o.sent += int64(len(batch))
+		s.broadcast(out)
+		s.mu.Unlock()
+	}
+}
 
-		out := make([][]byte, len(batch))
-		events := make([]store.Event, len(batch))
-		now := time.Now()
+// storeMessages numbers and stores messages and returns them as they are sent.
+// Another process may have taken the numbers: its messages are forwarded first.
+func (s *Session) storeMessages(batch []wire.Outgoing) [][]byte {
+	ctx, cancel := context.WithTimeout(telemetry.WithSession(context.Background(), s.id), 10*time.Second)
+	defer cancel()
+	now := time.Now()
+	out := make([][]byte, len(batch))
+	events := make([]store.Event, len(batch))
+	for {
+		s.mu.Lock()
+		first := s.outbox.sent + 1
+		s.mu.Unlock()
 		for i, m := range batch {
 			m.Seq = first + int64(i)
 			data, err := json.Marshal(m)
@@ -83,17 +99,18 @@ func (s *Session) deliver() {
 			out[i] = data
 			events[i] = store.Event{Session: s.id, Seq: m.Seq, Time: now, Data: data}
 		}
+		err := s.host.Store.AppendEvents(ctx, s.id, events...)
+		if errors.Is(err, store.ErrConflict) {
+			if err = s.forward(ctx, true); err == nil {
+				continue
+			}
+		}
 		// A client that reconnects must find the messages it has seen. But a
 		// store that is down must not stop the conversation.
-		ctx, cancel := context.WithTimeout(telemetry.WithSession(context.Background(), s.id), 10*time.Second)
-		if err := s.host.Store.AppendEvents(ctx, s.id, events...); err != nil {
+		if err != nil {
 			s.host.Log.WarnContext(ctx, "messages not stored; a lost connection cannot be given them again", "err", err)
 		}
-		cancel()
-		s.mu.Lock()
-		o.sent += int64(len(batch))
-		s.broadcast(out)
-		s.mu.Unlock()
+		return out
 	}
 }
 

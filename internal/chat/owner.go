@@ -69,6 +69,8 @@ func (s *Session) keepProfiles(names []string) {
 // anything is written, so other processes check it after they have read.
 func (s *Session) writtenBy(ctx context.Context, caller *tool.Caller) error {
 	names := caller.Profiles.Names()
+	s.recovering.Lock()
+	defer s.recovering.Unlock()
 	s.mu.Lock()
 	due := s.stored && len(common(s.meta.Profiles, names)) < len(s.meta.Profiles)
 	s.mu.Unlock()
@@ -83,28 +85,11 @@ func (s *Session) writtenBy(ctx context.Context, caller *tool.Caller) error {
 	return nil
 }
 
-// updateProfiles takes the profiles from the session that another process has
-// taken from it.
-func (s *Session) updateProfiles(ctx context.Context) error {
-	rec, err := s.host.Store.Session(ctx, s.id)
-	if err != nil {
-		return err
-	}
-	meta, err := metadataOf(&rec)
-	if err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.keepProfiles(meta.Profiles)
-	return nil
-}
-
 // checkReadable returns an error if the caller may not read the session any
 // more.
 func (s *Session) checkReadable(ctx context.Context, caller *tool.Caller) error {
 	if len(caller.Profiles) > 0 && s.isStored() {
-		if err := s.updateProfiles(ctx); err != nil && !errors.Is(err, store.ErrNotFound) {
+		if err := s.readRecord(ctx); err != nil && !errors.Is(err, store.ErrNotFound) {
 			return unavailable(err)
 		}
 	}

@@ -25,30 +25,28 @@ func (s *Session) Prefer(ctx context.Context, caller tool.Caller, p wire.Prefere
 	if _, err := s.host.narrow(caller, p); err != nil {
 		return err
 	}
+	if s.preferUnstored(p) {
+		return nil
+	}
+	_, err := s.changeRecord(ctx, func(rec *store.Session) error {
+		return changeMetadata(rec, func(m *metadata) { m.Preferences = p })
+	})
+	return unavailable(err)
+}
+
+// preferUnstored sets the preferences of a session that is not stored: the first
+// message stores them. It reports false if the session is stored.
+func (s *Session) preferUnstored(p wire.Preferences) bool {
+	s.recovering.Lock()
+	defer s.recovering.Unlock()
+	if s.isStored() {
+		return false
+	}
 	s.mu.Lock()
 	s.meta.Preferences = p
-	stored, payload := s.stored, s.sessionPayload()
 	s.mu.Unlock()
-	if stored { // otherwise the first message stores them
-		if err := s.change(ctx, func(m *metadata) { m.Preferences = p }); err != nil {
-			return unavailable(err)
-		}
-	}
-	s.emit(wire.TypeSession, payload)
-	return nil
-}
-
-// change changes one thing of the stored metadata, whatever process holds the
-// session.
-func (s *Session) change(ctx context.Context, change func(*metadata)) error {
-	_, err := s.host.Store.UpdateSession(ctx, s.id, func(rec *store.Session) error { return changeMetadata(rec, change) })
-	return err
-}
-
-// sessionPayload returns what clients receive about a changed session. s.mu is
-// held.
-func (s *Session) sessionPayload() wire.SessionPayload {
-	return wire.SessionPayload{Title: s.title, Model: s.model, Preferences: s.meta.Preferences}
+	s.announce()
+	return true
 }
 
 func (s *Session) preferences() wire.Preferences {

@@ -158,7 +158,7 @@ func (h *Host) Change(ctx context.Context, caller tool.Caller, id string, c wire
 			return wire.SessionInfo{}, err
 		}
 	}
-	rec, err := h.Store.UpdateSession(ctx, id, func(s *store.Session) error {
+	change := func(s *store.Session) error {
 		if title != nil {
 			s.Title = *title
 		}
@@ -169,19 +169,20 @@ func (h *Host) Change(ctx context.Context, caller tool.Caller, id string, c wire
 			return nil
 		}
 		return changeMetadata(s, func(m *metadata) { m.Pinned = *c.Pinned })
-	})
+	}
+	s := h.loaded(id)
+	if h.Shared { // it may have watchers on other nodes
+		s, _ = h.Open(ctx, caller, id) // without it they are not told
+	}
+	var rec store.Session
+	var err error
+	if s != nil {
+		rec, err = s.changeRecord(ctx, change)
+	} else {
+		rec, err = h.Store.UpdateSession(ctx, id, change)
+	}
 	if err != nil {
 		return wire.SessionInfo{}, unavailable(err)
-	}
-	if s := h.loaded(id); s != nil {
-		s.mu.Lock()
-		s.title, s.model = rec.Title, rec.Model
-		if c.Pinned != nil {
-			s.meta.Pinned = *c.Pinned
-		}
-		payload := s.sessionPayload()
-		s.mu.Unlock()
-		s.emit(wire.TypeSession, payload)
 	}
 	return h.info(rec), nil
 }

@@ -16,7 +16,7 @@ import (
 type Session struct {
 	host       *Host
 	id         string
-	recovering sync.Mutex // held while ending the turn of a dead process
+	recovering sync.Mutex // held while the session is read again, or its record is changed
 	owner      string
 	created    time.Time
 
@@ -189,21 +189,72 @@ func (s *Session) nextSeq() int64 {
 	return 1
 }
 
-// save writes the session's metadata after change.
+// save changes the session's metadata, here and in the store. It leaves the rest
+// of what is stored as it is, because any process may change the pin, the
+// preferences and the profiles at any time.
 func (s *Session) save(ctx context.Context, change func(*metadata)) error {
 	s.mu.Lock()
 	change(&s.meta)
-	s.meta.Seq = s.outbox.last()
-	raw, err := json.Marshal(s.meta)
+	s.meta.Seq = max(s.meta.Seq, s.outbox.last())
+	seq := s.meta.Seq
 	s.mu.Unlock()
+	return s.change(ctx, func(m *metadata) {
+		change(m)
+		m.Seq = max(m.Seq, seq)
+	})
+}
+
+// change changes the stored metadata, whatever process holds the session.
+func (s *Session) change(ctx context.Context, change func(*metadata)) error {
+	_, err := s.host.Store.UpdateSession(ctx, s.id, func(rec *store.Session) error { return changeMetadata(rec, change) })
+	return err
+}
+
+// changeRecord changes the stored session, whatever process holds it, and tells
+// all watchers.
+func (s *Session) changeRecord(ctx context.Context, change func(*store.Session) error) (store.Session, error) {
+	s.recovering.Lock() // the latest change is sent last
+	defer s.recovering.Unlock()
+	rec, err := s.host.Store.UpdateSession(ctx, s.id, change)
+	if err == nil {
+		err = s.takeOver(&rec)
+	}
+	if err != nil {
+		return rec, err
+	}
+	s.announce()
+	return rec, nil
+}
+
+// readRecord takes over what other processes have changed.
+func (s *Session) readRecord(ctx context.Context) error {
+	rec, err := s.host.Store.Session(ctx, s.id)
 	if err != nil {
 		return err
 	}
-	_, err = s.host.Store.UpdateSession(ctx, s.id, func(rec *store.Session) error {
-		rec.Metadata = raw
-		return nil
-	})
-	return err
+	return s.takeOver(&rec)
+}
+
+// takeOver takes over what any process may change at any time.
+func (s *Session) takeOver(rec *store.Session) error {
+	meta, err := metadataOf(rec)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.title, s.model, s.meta.Preferences = rec.Title, rec.Model, meta.Preferences
+	s.keepProfiles(meta.Profiles)
+	return nil
+}
+
+// announce tells all watchers what the session's title, model and preferences
+// are.
+func (s *Session) announce() {
+	s.mu.Lock()
+	payload := wire.SessionPayload{Title: s.title, Model: s.model, Preferences: s.meta.Preferences}
+	s.mu.Unlock()
+	s.emit(wire.TypeSession, payload)
 }
 
 // metadataOf returns the metadata of a stored session.

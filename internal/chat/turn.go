@@ -201,10 +201,7 @@ func (s *Session) begin(ctx context.Context, m wire.SendMessage, parts []llm.Par
 		s.emit(wire.TypeMessage, wire.MessagePayload{ID: id, Text: m.Text, Time: now.UTC(), Attachments: attached(parts)})
 	}
 	if before == 0 || model != "" { // for those who watch: the title is new, or the model
-		s.mu.Lock()
-		payload := s.sessionPayload()
-		s.mu.Unlock()
-		s.emit(wire.TypeSession, payload)
+		s.announce()
 	}
 	return nil
 }
@@ -233,14 +230,19 @@ func (s *Session) claim(ctx context.Context, text, model string) error {
 		s.title = titleOf(text)
 	}
 	rec := store.Session{ID: s.id, Owner: s.owner, Title: s.title, Model: s.model, Created: s.created}
+	chosen := s.meta // before the first message
 	s.mu.Unlock()
 	if !stored {
+		if err := changeMetadata(&rec, func(m *metadata) { *m = chosen }); err != nil {
+			return err
+		}
 		h.deleteOldest(ctx, s.owner)
 		if err := h.Store.CreateSession(ctx, rec); err != nil && !errors.Is(err, store.ErrConflict) {
 			return unavailable(err)
 		}
 		s.mu.Lock()
 		s.stored = true
+		s.startFollowing()
 		s.mu.Unlock()
 	}
 	_, held, err := h.Store.Acquire(ctx, leaseName(s.id), h.Node, leaseTime)
@@ -317,7 +319,7 @@ func (s *Session) run(ctx context.Context, t *turn) {
 	s.emit(wire.TypeUsage, usage)
 	s.emit(wire.TypeStatus, wire.StatusPayload{State: "complete", Message: endings[stop], Data: &wire.StatusData{Stop: stop}})
 	s.flush()
-	if err := s.save(late, func(m *metadata) { m.Turn.Active = false }); err != nil {
+	if err := s.save(late, func(m *metadata) { m.Turn.Active, m.Usage = false, total }); err != nil {
 		s.host.Log.WarnContext(late, "end of the reply not stored", "err", err)
 	}
 	s.release(late)

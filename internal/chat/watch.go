@@ -114,11 +114,7 @@ func (s *Session) Watch(ctx context.Context, caller tool.Caller, after int64) (*
 	}
 	greeting := wire.ConnectionPayload{State: state, Message: "connected", SessionID: s.id, Title: s.title, Active: running}
 	known := s.stored
-	if (s.host.Shared || s.foreign) && s.follow == nil && known {
-		var fctx context.Context
-		fctx, s.follow = context.WithCancel(telemetry.WithSession(s.host.ctx, s.id))
-		s.host.turns.Go(func() { s.follows(fctx) })
-	}
+	s.startFollowing()
 	s.mu.Unlock()
 
 	greeting.Model = s.Model()
@@ -181,6 +177,16 @@ func (w *Watcher) greet(kind string, seq int64, payload any) {
 	}
 }
 
+// startFollowing follows other processes while there are watchers. s.mu is held.
+func (s *Session) startFollowing() {
+	if s.follow != nil || !s.stored || len(s.watchers) == 0 || !s.host.Shared && !s.foreign {
+		return
+	}
+	var ctx context.Context
+	ctx, s.follow = context.WithCancel(telemetry.WithSession(s.host.ctx, s.id))
+	s.host.turns.Go(func() { s.follows(ctx) })
+}
+
 // follows forwards the messages that another process sends in this session.
 func (s *Session) follows(ctx context.Context) {
 	changed := s.host.Store.Watch(ctx, store.TopicSession(s.id))
@@ -188,6 +194,7 @@ func (s *Session) follows(ctx context.Context) {
 	defer tick.Stop()
 	seen := time.NewTicker(watchTime / 4)
 	defer seen.Stop()
+	missed := true // changes that were not looked at, because most are this process's own
 	marked, err := s.renewWatchLease(ctx)
 	defer func() {
 		if marked {
@@ -203,7 +210,10 @@ func (s *Session) follows(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			err = s.endOrphanedReply(ctx)
+			if err = s.endOrphanedReply(ctx); err == nil && missed {
+				missed = false
+				err = s.catchUp(ctx)
+			}
 		case <-seen.C:
 			var again bool
 			again, err = s.renewWatchLease(ctx)
@@ -212,7 +222,7 @@ func (s *Session) follows(ctx context.Context) {
 			s.mu.Lock()
 			mine := s.turn != nil || s.outbox.busy
 			s.mu.Unlock()
-			if !mine {
+			if missed = mine; !mine {
 				err = s.catchUp(ctx)
 			}
 		}

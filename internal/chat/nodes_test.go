@@ -1,0 +1,165 @@
+package chat
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"junctor/internal/chat/wire"
+	"junctor/internal/llm"
+	"junctor/internal/store"
+	"junctor/internal/tool"
+)
+
+// meanwhile is a store where something happens between the moment when messages
+// get their numbers and the moment when they are stored.
+type meanwhile struct {
+	Store
+	next atomic.Pointer[func()]
+}
+
+func (m *meanwhile) AppendEvents(ctx context.Context, session string, events ...store.Event) error {
+	if do := m.next.Swap(nil); do != nil {
+		(*do)()
+	}
+	return m.Store.AppendEvents(ctx, session, events...)
+}
+
+// twoNodes returns two gateways on one store.
+func twoNodes(t *testing.T) (a, b *fixture, stores [2]*meanwhile) {
+	t.Helper()
+	shared := func(i int) option {
+		return func(o *Options, _ *[]llm.Config) {
+			stores[i] = &meanwhile{Store: o.Store}
+			o.Shared, o.Store = true, stores[i]
+		}
+	}
+	a = newFixture(t, slowScript, shared(0))
+	b = &fixture{t: t, model: a.model, store: a.store, logs: a.logs}
+	b.start(shared(1))
+	return a, b, stores
+}
+
+func (r *fixture) patch(id, body string) {
+	r.t.Helper()
+	req, err := http.NewRequest(http.MethodPatch, r.server.URL+"/api/sessions/"+id, strings.NewReader(body))
+	if err != nil {
+		r.t.Error(err)
+		return
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		r.t.Error(err)
+		return
+	}
+	res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		r.t.Errorf("PATCH %s: %s", body, res.Status)
+	}
+}
+
+// TestSessionIsChangedDuringReplyOnAnotherNode: what is changed on one node while
+// the reply runs on another stays changed, and everybody gets every message.
+func TestSessionIsChangedDuringReplyOnAnotherNode(t *testing.T) {
+	a, b, stores := twoNodes(t)
+	first := a.connect("")
+	first.say("stall")
+	first.kind(wire.TypeText)
+	second := b.connect("sessionId=" + first.id)
+	second.kind(wire.TypeText)
+	clients := []*client{first, second}
+	title := func(want string) {
+		t.Helper()
+		for _, c := range clients {
+			c.until(func(m message) bool { return m.Type == wire.TypeSession && m.Payload.Title == want })
+		}
+	}
+
+	second.send("preferences", map[string]any{"systemPrompt": "Be brief."})
+	for _, c := range clients { // also where the reply waits for the model
+		c.until(func(m message) bool {
+			return m.Type == wire.TypeSession && strings.Contains(string(m.Raw), "Be brief.")
+		})
+	}
+	b.patch(first.id, `{"pinned":true,"title":"one"}`)
+	title("one")
+	onA := func() { a.patch(first.id, `{"title":"two"}`); a.open(first.id).flush() }
+	stores[1].next.Store(&onA) // the other takes the number
+	b.patch(first.id, `{"pinned":true}`)
+	title("two")
+	onB := func() { b.patch(first.id, `{"title":"three"}`); b.open(first.id).flush() }
+	stores[0].next.Store(&onB)
+	second.send("abort", nil)
+	for _, c := range clients {
+		if _, stop := c.reply(); stop != stopAborted {
+			t.Errorf("stop %s", stop)
+		}
+	}
+	a.settled(first.id)
+
+	rec, err := a.store.Session(t.Context(), first.id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	meta, err := metadataOf(&rec)
+	if err != nil || rec.Title != "three" || !meta.Pinned || meta.Preferences.SystemPrompt != "Be brief." || meta.Turn.Active {
+		t.Errorf("stored: %q %+v, %v", rec.Title, meta, err)
+	}
+	if got, want := sequence(t, first), sequence(t, second); got != want || got == "" || first.seq != second.seq {
+		t.Errorf("the first node sent %q up to %d, the second %q up to %d", got, first.seq, want, second.seq)
+	}
+	events, err := a.store.Events(t.Context(), first.id, 0, 0)
+	if err != nil || int64(len(events)) != first.seq {
+		t.Errorf("%d of %d messages are stored: %v", len(events), first.seq, err)
+	}
+	if logs := a.logs.String(); strings.Contains(logs, "messages not stored") {
+		t.Error(logs)
+	}
+}
+
+// TestFirstConnectionFollowsOtherNodes: the connection that began a session gets
+// what is changed and said in it on another node.
+func TestFirstConnectionFollowsOtherNodes(t *testing.T) {
+	a, b, _ := twoNodes(t)
+	first := a.connect("")
+	first.say("hello")
+	first.reply()
+	a.settled(first.id)
+	b.patch(first.id, `{"title":"changed"}`) // where it was not loaded before
+	first.until(func(m message) bool { return m.Type == wire.TypeSession && m.Payload.Title == "changed" })
+	second := b.connect("sessionId=" + first.id)
+	second.say("over there")
+	if text, _ := first.reply(); text != "You said: over there" {
+		t.Errorf("%q", text)
+	}
+	sequence(t, first)
+}
+
+// TestMetadataBeforeFirstMessageIsStored: what is chosen before the first message
+// is in the store with the session.
+func TestMetadataBeforeFirstMessageIsStored(t *testing.T) {
+	a, b, _ := twoNodes(t)
+	narrow := tool.Caller{ID: tool.Local.ID, Chat: true, Profiles: tool.Profiles{tool.UnknownProfile("part")}}
+	s, err := a.host.Open(t.Context(), narrow, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Prefer(t.Context(), narrow, wire.Preferences{SystemPrompt: "Be brief."}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Send(t.Context(), narrow, "hello", ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	there, err := b.host.Open(t.Context(), narrow, s.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := there.preferences().SystemPrompt; got != "Be brief." {
+		t.Errorf("system prompt %q", got)
+	}
+}
