@@ -15,20 +15,45 @@ import (
 // load reads the session from the store. If its process died during a turn, the
 // turn is ended, so that the history is valid and marked as interrupted.
 func (s *Session) load(ctx context.Context) error {
-	rec, err := s.host.Store.Session(ctx, s.id)
-	if errors.Is(err, store.ErrNotFound) {
-		return noSession()
+	active, err := s.read(ctx)
+	if err != nil || !active {
+		return err
 	}
+	_, held, err := s.host.Store.Acquire(ctx, leaseName(s.id), s.host.Node, leaseTime)
 	if err != nil {
 		return unavailable(err)
+	}
+	s.mu.Lock()
+	s.foreign = !held
+	s.mu.Unlock()
+	if !held {
+		return nil // it still runs in another process
+	}
+	defer s.release(ctx)
+	// The turn may have ended before the lease was acquired.
+	if active, err = s.read(ctx); err != nil || !active {
+		return err
+	}
+	return s.recover(ctx)
+}
+
+// read reads the session from the store and reports whether a turn is marked as
+// in progress.
+func (s *Session) read(ctx context.Context) (active bool, err error) {
+	rec, err := s.host.Store.Session(ctx, s.id)
+	if errors.Is(err, store.ErrNotFound) {
+		return false, noSession()
+	}
+	if err != nil {
+		return false, unavailable(err)
 	}
 	messages, err := s.host.Store.Messages(ctx, s.id, 0, 0)
 	if err != nil {
-		return unavailable(err)
+		return false, unavailable(err)
 	}
 	meta, err := metadataOf(&rec)
 	if err != nil {
-		return unavailable(err)
+		return false, unavailable(err)
 	}
 	s.mu.Lock()
 	s.title, s.model, s.meta = rec.Title, rec.Model, meta
@@ -42,13 +67,7 @@ func (s *Session) load(ctx context.Context) error {
 		s.outbox.start(meta.Seq)
 	}
 	s.mu.Unlock()
-	if err := s.catchUp(ctx); err != nil {
-		return unavailable(err)
-	}
-	if !meta.Turn.Active {
-		return nil
-	}
-	return s.recover(ctx)
+	return meta.Turn.Active, unavailable(s.catchUp(ctx))
 }
 
 // refresh reads the session again if another process may have written it.
@@ -133,19 +152,8 @@ func (o observed) endsTurn() bool {
 
 func (o observed) changesRecord() bool { return o.Type == wire.TypeSession }
 
-// recover ends a turn whose process died.
+// recover ends a turn whose process died. This process has the lease.
 func (s *Session) recover(ctx context.Context) error {
-	_, held, err := s.host.Store.Acquire(ctx, leaseName(s.id), s.host.Node, leaseTime)
-	if err != nil {
-		return unavailable(err)
-	}
-	s.mu.Lock()
-	s.foreign = !held
-	s.mu.Unlock()
-	if !held {
-		return nil // it still runs in another process
-	}
-	defer s.release(ctx)
 	s.mu.Lock()
 	entries, from := s.entries, s.meta.Turn.Event
 	s.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"junctor/internal/chat/wire"
 	"junctor/internal/llm"
@@ -17,7 +18,17 @@ import (
 // get their numbers and the moment when they are stored.
 type meanwhile struct {
 	Store
-	next atomic.Pointer[func()]
+	next  atomic.Pointer[func()]
+	lease atomic.Pointer[func()] // the same before the lease of a session is acquired
+}
+
+func (m *meanwhile) Acquire(ctx context.Context, name, owner string, ttl time.Duration) (store.Lease, bool, error) {
+	if strings.HasPrefix(name, leaseName("")) {
+		if do := m.lease.Swap(nil); do != nil {
+			(*do)()
+		}
+	}
+	return m.Store.Acquire(ctx, name, owner, ttl)
 }
 
 func (m *meanwhile) AppendEvents(ctx context.Context, session string, events ...store.Event) error {
@@ -28,7 +39,7 @@ func (m *meanwhile) AppendEvents(ctx context.Context, session string, events ...
 }
 
 // twoNodes returns two gateways on one store.
-func twoNodes(t *testing.T) (a, b *fixture, stores [2]*meanwhile) {
+func twoNodes(t *testing.T, opts ...option) (a, b *fixture, stores [2]*meanwhile) {
 	t.Helper()
 	shared := func(i int) option {
 		return func(o *Options, _ *[]llm.Config) {
@@ -36,9 +47,9 @@ func twoNodes(t *testing.T) (a, b *fixture, stores [2]*meanwhile) {
 			o.Shared, o.Store = true, stores[i]
 		}
 	}
-	a = newFixture(t, slowScript, shared(0))
+	a = newFixture(t, slowScript, append(opts, shared(0))...)
 	b = &fixture{t: t, model: a.model, store: a.store, logs: a.logs}
-	b.start(shared(1))
+	b.start(append(opts, shared(1))...)
 	return a, b, stores
 }
 
@@ -161,5 +172,30 @@ func TestMetadataBeforeFirstMessageIsStored(t *testing.T) {
 	}
 	if got := there.preferences().SystemPrompt; got != "Be brief." {
 		t.Errorf("system prompt %q", got)
+	}
+}
+
+// TestReplyThatEndsWhileItIsLoadedIsComplete: a reply that ends on one node while
+// another one loads the session is not marked as interrupted.
+func TestReplyThatEndsWhileItIsLoadedIsComplete(t *testing.T) {
+	a, b, stores := twoNodes(t)
+	c := a.connect("")
+	c.say("stall")
+	c.kind(wire.TypeText)
+	end := func() {
+		s := a.host.loaded(c.id)
+		s.Abort(t.Context())
+		if err := s.wait(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	stores[1].lease.Store(&end)
+	s := b.open(c.id)
+	h := s.History().Messages
+	if len(h) != 2 || h[1].Notice != noticeAborted || s.Active() {
+		t.Errorf("active: %t, history %+v", s.Active(), h)
+	}
+	if got := a.settled(c.id).History().Messages; len(got) != len(h) {
+		t.Errorf("%d messages on the first node, %d on the second", len(got), len(h))
 	}
 }
