@@ -199,3 +199,20 @@ func TestReplyThatEndsWhileItIsLoadedIsComplete(t *testing.T) {
 		t.Errorf("%d messages on the first node, %d on the second", len(got), len(h))
 	}
 }
+
+// TestMessageChoosesModelOnSharedStore: the model of a message answers that
+// message.
+func TestMessageChoosesModelOnSharedStore(t *testing.T) {
+	a, _, _ := twoNodes(t, withModels(llm.Config{Name: "m", Provider: llm.OpenAI, Model: "gpt-test"}, llm.Config{Name: "n", Provider: llm.Anthropic, Model: "claude-test"}))
+	c := a.connect("")
+	c.say("hello")
+	c.reply()
+	c.send("message", map[string]any{"text": "hello", "model": "n"})
+	if m := c.kind(wire.TypeSession); m.Payload.Model != "n" {
+		t.Errorf("session %s", m.Raw)
+	}
+	c.reply()
+	if h := a.settled(c.id).History().Messages; h[len(h)-1].Model != "n" {
+		t.Errorf("model %q", h[len(h)-1].Model)
+	}
+}

@@ -223,7 +223,7 @@ func (s *Session) claim(ctx context.Context, text, model string) error {
 	defer s.recovering.Unlock()
 	s.mu.Lock()
 	stored := s.stored
-	if model != "" {
+	if model != "" && !stored {
 		s.model = model
 	}
 	if s.title == "" {
@@ -275,6 +275,9 @@ func (s *Session) claim(ctx context.Context, text, model string) error {
 			s.release(ctx)
 			return unavailable(err)
 		}
+		s.mu.Lock()
+		s.model = model
+		s.mu.Unlock()
 	}
 	return nil
 }
