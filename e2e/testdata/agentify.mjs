@@ -41,13 +41,10 @@ connection.sendNotification('initialized', {});
 
 const context = { currentWorkingDirectory: setup.folders[0], activeDocumentURI: `file://${setup.folders[0]}/notes.txt`, selectionText: setup.selection };
 // The first task waits for the backends, but on a busy machine npx may take
-// longer than they are given; the refusal then names them.
-for (let attempt = 1; ; attempt++) {
-	const first = await failure(orchestrate({ query: 'read notes.txt', context }));
-	if (attempt < 10 && first.data?.pending?.includes('filesystem')) continue;
-	out.read = first;
-	break;
-}
+// longer than they are given; the refusals then name them.
+do {
+	out.read = await failure(orchestrate({ query: 'read notes.txt', context }));
+} while (out.read.data?.pending?.includes('filesystem') && (await new Promise((again) => setTimeout(again, 100, true))));
 out.plan = await orchestrate({ query: 'save the selection to the other folder', context, dryRun: true });
 out.write = await orchestrate({ query: 'save the selection to the other folder', context });
 out.ambiguous = await failure(orchestrate({ query: 'delete it', context: null }));
