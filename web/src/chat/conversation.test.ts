@@ -131,6 +131,8 @@ describe('a history', () => {
   it('recognizes a reply that is the gateway’s error message', () => {
     const c = play(empty, m('message', { id: 'u', text: 'x' }), m('text', { content: 'No answer.' }), m('error', { code: 'MODEL_ERROR', message: 'No answer.' }));
     expect(c.turns.at(-1)!.notice).toBe('fallback');
+    expect(c.error?.inReply).toBe(true); // so it is shown once
+    expect(play(c, m('error', { code: 'TOO_LARGE', message: 'the next message is too long' })).error).toEqual({ code: 'TOO_LARGE', message: 'the next message is too long' });
     const broken = play(empty, m('message', { id: 'u', text: 'x' }), m('text', { content: 'Half a' }), m('error', { code: 'MODEL_ERROR', message: 'it broke off' }));
     expect(broken.turns.at(-1)!.notice).toBeUndefined();
   });

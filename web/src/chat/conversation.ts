@@ -66,7 +66,7 @@ export interface Conversation {
   active: boolean;
   status: string;
   stop?: string;
-  error?: { code: string; message: string };
+  error?: { code: string; message: string; /** The last reply consists of the same text. */ inReply?: boolean };
   unavailable: ServerDown[];
   usage?: { turn: Usage; session: Usage; context: number; window: number; model: string };
   loaded: boolean;
@@ -206,7 +206,7 @@ export function apply(c: Conversation, m: Outgoing): Conversation {
       // The reply itself says that it was interrupted.
       if (p.code === 'INTERRUPTED') return { ...withReply(c, m.seq, (t) => ({ ...finish(t, ''), notice: 'interrupted' })), active: false, stop: 'error' };
       if (str(p.questionId)) return withQuestion(c, str(p.questionId), (q) => ({ ...q, sent: false, problem: str(p.message) }));
-      return { ...c, turns: fallback(c.turns, str(p.message)), error: { code: str(p.code), message: str(p.message) } };
+      return withError(c, { code: str(p.code), message: str(p.message) });
   }
   return c; // a type of a later gateway version
 }
@@ -231,12 +231,12 @@ function usageOf(v: unknown): Conversation['usage'] {
   return { turn: (p.turn as Usage) ?? {}, session: (p.session as Usage) ?? {}, context: Number(p.context) || 0, window: Number(p.contextWindow) || 0, model: str(p.model) };
 }
 
-/** fallback marks a reply that is the gateway's error message instead of the model's text. */
-function fallback(turns: Turn[], message: string): Turn[] {
-  const last = turns.at(-1);
+/** withError records an error, and marks a reply that is the gateway's error message instead of the model's text. */
+function withError(c: Conversation, error: { code: string; message: string }): Conversation {
+  const last = c.turns.at(-1);
   const text = last?.blocks.at(-1);
-  if (last?.role !== 'assistant' || text?.kind !== 'text' || text.text !== message) return turns;
-  return [...turns.slice(0, -1), { ...last, notice: 'fallback' }];
+  if (last?.role !== 'assistant' || text?.kind !== 'text' || text.text !== error.message) return { ...c, error };
+  return { ...c, turns: [...c.turns.slice(0, -1), { ...last, notice: 'fallback' }], error: { ...error, inReply: true } };
 }
 
 function status(c: Conversation, m: Outgoing): Conversation {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Outgoing } from './protocol';
-import { ChatSocket, type LinkState, type Wire } from './socket';
+import { ChatSocket, type LinkState, type Said, type Wire } from './socket';
 
 /** A gateway that the test plays: it sees what is dialled and sent, and answers by hand. */
 function rig(sessionId = '') {
@@ -9,7 +9,7 @@ function rig(sessionId = '') {
   const got: Outgoing[] = [];
   const states: LinkState[] = [];
   const pending: (string | null)[] = [];
-  const refused: string[] = [];
+  const refused: Said[] = [];
   const timers: { f: () => void; ms: number; dead: boolean }[] = [];
   let gone = 0;
   const socket = new ChatSocket(sessionId, {
@@ -37,7 +37,7 @@ function rig(sessionId = '') {
     onMessage: (m) => got.push(m),
     onState: (s) => states.push(s),
     onPending: (p) => pending.push(p),
-    onRefused: (text) => refused.push(text),
+    onRefused: (said) => refused.push(said),
     onGone: (code) => (gone = code),
     setTimer: (f, ms) => {
       const t = { f, ms, dead: false };
@@ -74,6 +74,8 @@ function rig(sessionId = '') {
     types: () => got.map((m) => m.type),
   };
 }
+
+const file = (name: string, size = 1) => ({ name, mimeType: 'text/plain', data: '', size });
 
 describe('ChatSocket', () => {
   it('delivers each message once, in order', () => {
@@ -307,10 +309,10 @@ describe('a message of the user', () => {
     const r = rig();
     r.socket.open();
     r.greet(0);
-    r.socket.say({ text: 'hello' });
+    r.socket.say({ text: 'hello', model: 'm1', attachments: [file('a.txt')] });
     r.receive('error', 0, { code: 'TOO_LARGE', message: 'too long' });
     expect(r.pending.at(-1)).toBe(null);
-    expect(r.refused).toEqual(['hello']);
+    expect(r.refused).toEqual([{ text: 'hello', model: 'm1', attachments: [file('a.txt')] }]);
     expect(r.types()).toContain('error');
   });
 
@@ -368,11 +370,11 @@ describe('a message during a reply', () => {
     const r = rig();
     r.socket.open();
     r.greet(0, { active: true });
-    r.socket.say({ text: 'oops' });
-    expect(r.socket.unsay()).toBe('oops');
-    expect(r.pending).toEqual(['oops', null]);
+    r.socket.say({ text: '', attachments: [file('oops.txt')] });
+    expect(r.socket.unsay()).toEqual({ text: '', attachments: [file('oops.txt')] });
+    expect(r.pending).toEqual(['oops.txt', null]);
     r.receive('status', 1, { state: 'complete', message: 'Done' });
     expect(r.wire().sent).toEqual([]);
-    expect(r.socket.unsay()).toBe('');
+    expect(r.socket.unsay()).toBe(null);
   });
 });

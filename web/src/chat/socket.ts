@@ -21,7 +21,7 @@ export interface SocketOptions {
   /** The user's message that has not reached the gateway yet, or null. */
   onPending: (text: string | null) => void;
   /** A message that the gateway refused, to be edited and sent again. */
-  onRefused?: (text: string) => void;
+  onRefused?: (said: Said) => void;
   /** The session is gone (4404: unknown, 4410: deleted). */
   onGone: (code: number) => void;
   setTimer?: (f: () => void, ms: number) => unknown;
@@ -106,11 +106,8 @@ export class ChatSocket {
   }
 
   /** unsay takes back a message that was not sent yet, and returns it. */
-  unsay(): string {
-    const p = this.pending;
-    if (!p || p.sent) return '';
-    this.delivered();
-    return p.text;
+  unsay(): Said | null {
+    return this.pending && !this.pending.sent ? this.takeBack() : null;
   }
 
   abort() {
@@ -162,6 +159,13 @@ export class ChatSocket {
     if (!this.pending) return;
     this.pending = null;
     this.options.onPending(null);
+  }
+
+  /** takeBack returns the pending message, which is then not pending any more. */
+  private takeBack(): Said {
+    const { sent: _, ...said } = this.pending!;
+    this.delivered();
+    return said;
   }
 
   private drop() {
@@ -265,8 +269,7 @@ export class ChatSocket {
     if (m.type === 'message' && this.pending && m.payload.text === this.pending.text) this.delivered();
     if (error && this.pending?.sent && m.payload.callId === undefined && m.payload.questionId === undefined && !turnErrors.has(String(m.payload.code))) {
       // The error explains why.
-      this.options.onRefused?.(this.pending.text);
-      this.delivered();
+      this.options.onRefused?.(this.takeBack());
     }
     if (m.type === 'message' || (m.type === 'branch' && m.payload.again)) this.active = true;
     if (m.type === 'branch') {

@@ -1,5 +1,6 @@
 import { useCallback, useEffect, useReducer, useRef, useState } from 'react';
 import { answering, apply, decided, empty, type Conversation } from './conversation';
+import { giveBack } from './drafts';
 import type { Answer, Outgoing, Preferences } from './protocol';
 import { webSocket, type Scope } from '../lib/api';
 import { ChatSocket, type LinkState, type Said } from './socket';
@@ -34,16 +35,14 @@ export interface Chat {
   link: LinkState;
   pending: string | null;
   gone: number;
-  /** The message that the gateway refused, so that the user can edit and resend it. */
-  refused: { text: string };
   say: (said: Said) => boolean;
   /** Answers a message of the user again. */
   regenerate: (messageId: string, model?: string) => void;
   /** Continues on the branch of a message. */
   branch: (messageId: string) => void;
   prefer: (p: Preferences) => void;
-  /** Takes back the message that waits to be sent. */
-  unsay: () => string;
+  /** Takes back the message that waits to be sent, into the draft. */
+  unsay: () => void;
   abort: () => void;
   decide: (callId: string, approve: boolean, scope?: Scope, reason?: string) => void;
   /** Returns false when there is no connection; the question then stays open. */
@@ -60,19 +59,23 @@ export function useChat(sessionId: string, generation: number): Chat {
   const [link, setLink] = useState<LinkState>('closed');
   const [pending, setPending] = useState<string | null>(null);
   const [gone, setGone] = useState(0);
-  const [refused, setRefused] = useState({ text: '' });
   const socket = useRef<ChatSocket | null>(null);
   const made = useRef(-1);
+  const address = useRef(''); // the session in the URL
 
   useEffect(() => {
+    const before = address.current;
+    address.current = sessionId;
     // The URL now has the session that this page has just created.
     if (socket.current && made.current === generation && sessionId !== '' && socket.current.session === sessionId) return;
+    // A message that was not sent stays in its conversation, as a draft.
+    const unsent = socket.current?.unsay();
+    if (unsent) giveBack(before, unsent);
     socket.current?.close();
     made.current = generation;
     dispatch({ type: 'reset' });
     setPending(null);
     setGone(0);
-    setRefused({ text: '' });
     // Pieces of a reply arrive faster than they can be drawn, so they are applied once per frame.
     let waiting: Outgoing[] = [];
     let scheduled = false;
@@ -96,7 +99,7 @@ export function useChat(sessionId: string, generation: number): Chat {
       },
       onState: (state) => socket.current === s && setLink(state),
       onPending: (text) => socket.current === s && setPending(text),
-      onRefused: (text) => socket.current === s && setRefused({ text }),
+      onRefused: (said) => socket.current === s && giveBack(address.current, said),
       onGone: (code) => socket.current === s && setGone(code),
     });
     socket.current = s;
@@ -110,6 +113,8 @@ export function useChat(sessionId: string, generation: number): Chat {
     return () => {
       window.removeEventListener('online', wake);
       document.removeEventListener('visibilitychange', wake);
+      const unsent = socket.current?.unsay();
+      if (unsent) giveBack(address.current, unsent);
       socket.current?.close();
       socket.current = null;
       made.current = -1;
@@ -121,12 +126,14 @@ export function useChat(sessionId: string, generation: number): Chat {
     link,
     pending,
     gone,
-    refused,
     say: useCallback((said) => socket.current?.say(said) ?? false, []),
     regenerate: useCallback((id, model) => void socket.current?.regenerate(id, model), []),
     branch: useCallback((id) => void socket.current?.branch(id), []),
     prefer: useCallback((p) => void socket.current?.prefer(p), []),
-    unsay: useCallback(() => socket.current?.unsay() ?? '', []),
+    unsay: useCallback(() => {
+      const said = socket.current?.unsay();
+      if (said) giveBack(address.current, said);
+    }, []),
     abort: useCallback(() => socket.current?.abort(), []),
     decide: useCallback((callId, approve, scope = 'once', reason = '') => {
       if (socket.current?.decide(callId, approve, scope, reason)) dispatch({ type: 'decided', callId, how: approve ? 'approved' : 'denied' });

@@ -1,14 +1,13 @@
-import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState, type KeyboardEvent } from 'react';
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react';
 import { get, send, type Got, type ModelInfo, type Status } from '../lib/api';
 import { oneLine, tokens } from '../lib/format';
 import { useLive } from '../lib/live';
 import { go, href, useResource, useRoute, useStored } from '../lib/use';
-import { Button, Empty, Note, Skeleton, useToast } from '../ui/ui';
-import { AttachButton, FileChip, read } from './attach';
+import { Button, Empty, Note, Skeleton } from '../ui/ui';
+import { Composer } from './composer';
 import { waiting, type Turn } from './conversation';
+import { moveDraft } from './drafts';
 import { isSet, PreferencesDialog } from './preferences';
-import type { Attachment } from './protocol';
-import { nextDraft, readDraft, writeDraft } from './drafts';
 import { pageOfSessions, Sessions } from './sessions';
 import { TurnView } from './turn';
 import { useChat } from './useChat';
@@ -26,7 +25,6 @@ export function ChatView({ status }: { status?: Status }) {
     choose(m);
     if (m) remember(m);
   };
-  const [taken, setTaken] = useState({ text: '' });
   const chat = useChat(id, generation);
   const { decide, answer, say, regenerate, branch } = chat;
   const c = chat.conversation;
@@ -65,7 +63,10 @@ export function ChatView({ status }: { status?: Status }) {
   const addressed = useRef(''); // the conversation that was in the URL last: leaving it must not navigate back
   useEffect(() => {
     if (id) addressed.current = id;
-    else if (begun && c.sessionId && c.sessionId !== addressed.current) go(href(['chat', c.sessionId]), true);
+    else if (begun && c.sessionId && c.sessionId !== addressed.current) {
+      moveDraft(c.sessionId);
+      go(href(['chat', c.sessionId]), true);
+    }
   }, [id, begun, c.sessionId]);
 
   // Reload the list when a reply begins or ends.
@@ -99,7 +100,7 @@ export function ChatView({ status }: { status?: Status }) {
   }, [chat.gone, id, begun]);
 
   const ended = c.turns.at(-1)?.notice ?? '';
-  const trouble = c.error && c.error.code !== 'NO_MODEL' && !ended && (
+  const trouble = c.error && c.error.code !== 'NO_MODEL' && !c.error.inReply && (
     <div role="alert">
       <Note tone="bad" actions={<Button kind="quiet" small icon="close" aria-label="Dismiss" onClick={chat.dismiss} />}>
         {c.error.message}
@@ -153,7 +154,7 @@ export function ChatView({ status }: { status?: Status }) {
                       <div className="said">{chat.pending}</div>
                       <span className="muted small">{chat.link !== 'open' ? 'Will be sent when the connection is restored' : c.active ? 'Will be sent when the reply is finished' : 'Sending…'}</span>
                       {(c.active || chat.link !== 'open') && (
-                        <Button small kind="quiet" onClick={() => setTaken({ text: chat.unsay() })}>
+                        <Button small kind="quiet" onClick={chat.unsay}>
                           Edit
                         </Button>
                       )}
@@ -186,10 +187,8 @@ export function ChatView({ status }: { status?: Status }) {
               onSay={(text, attachments) => chat.say({ text, attachments, model: model || begins || undefined })}
               onStop={chat.abort}
               waiting={chat.pending !== null}
-              refused={taken.text ? taken : chat.refused}
               focus={generation + id}
               id={id}
-              session={c.sessionId}
             />
           </>
         )}
@@ -268,143 +267,5 @@ export function Scroll({ children, count, tail, busy, loading, hold }: { childre
         </Button>
       )}
     </div>
-  );
-}
-
-function Composer({
-  active,
-  waiting: queued,
-  offline,
-  models,
-  model,
-  setModel,
-  onSay,
-  onStop,
-  refused,
-  focus,
-  id,
-  session,
-}: {
-  active: boolean;
-  /** A message waits to be sent. */
-  waiting: boolean;
-  offline: boolean;
-  models: ModelInfo[];
-  model: string;
-  setModel: (m: string) => void;
-  onSay: (text: string, attachments: Attachment[]) => boolean;
-  onStop: () => void;
-  refused: { text: string };
-  focus: string;
-  /** The conversation in the address, and the one that is open. */
-  id: string;
-  session: string;
-}) {
-  const [text, show] = useState(() => readDraft(id));
-  const at = useRef(id);
-  const set = useCallback((t: string) => {
-    show(t);
-    writeDraft(at.current, t);
-  }, []);
-  useEffect(() => {
-    if (at.current !== id) show(nextDraft(at.current, id, session, text));
-    at.current = id;
-  }, [id, session, text]);
-  const area = useRef<HTMLTextAreaElement>(null);
-  useLayoutEffect(() => {
-    const a = area.current;
-    if (!a) return;
-    a.style.height = 'auto';
-    a.style.height = Math.min(a.scrollHeight, 220) + 'px';
-  }, [text]);
-  useEffect(() => {
-    if (matchMedia('(hover: hover)').matches) area.current?.focus();
-  }, [focus]);
-  // Restore a refused message, unless the user has typed something else.
-  useEffect(() => {
-    if (refused.text && !text) set(refused.text);
-  }, [refused, set]);
-  const [files, setFiles] = useState<Attachment[]>([]);
-  const toast = useToast();
-  const attach = (list: Iterable<File>) => {
-    read(list).then(
-      (more) => setFiles((f) => [...f, ...more]),
-      (e: unknown) => toast(e instanceof Error ? e.message : String(e), 'bad'),
-    );
-  };
-  const some = text.trim() !== '' || files.length > 0;
-  const submit = () => {
-    if (queued || !some) return;
-    if (onSay(text, files)) {
-      set('');
-      setFiles([]);
-    }
-  };
-  const keys = (e: KeyboardEvent) => {
-    if (e.key === 'Enter' && !e.shiftKey && !e.nativeEvent.isComposing) {
-      e.preventDefault();
-      submit();
-    }
-    if (e.key === 'Escape' && active) onStop();
-  };
-  return (
-    <form
-      className="composer"
-      onDragOver={(e) => e.preventDefault()}
-      onDrop={(e) => {
-        e.preventDefault();
-        attach(e.dataTransfer.files);
-      }}
-      onPaste={(e) => {
-        if (e.clipboardData.files.length > 0) {
-          e.preventDefault();
-          attach(e.clipboardData.files);
-        }
-      }}
-      onSubmit={(e) => {
-        e.preventDefault();
-        submit();
-      }}
-    >
-      <label className="sr-only" htmlFor="say">
-        Message
-      </label>
-      {files.length > 0 && (
-        <div className="row wrap-row" role="group" aria-label="Attachments">
-          {files.map((f, i) => (
-            <FileChip key={i} name={f.name} size={f.size} onRemove={() => setFiles(files.filter((_, j) => j !== i))} />
-          ))}
-        </div>
-      )}
-      <textarea id="say" ref={area} rows={1} value={text} placeholder={offline ? 'Not connected. Messages are sent when the connection is restored.' : 'Ask a question or describe a task'} onChange={(e) => set(e.target.value)} onKeyDown={keys} />
-      <div className="composer-bar">
-        <AttachButton onFiles={attach} />
-        {models.length > 0 && (
-          <select aria-label="Model" className="quiet" value={models.some((m) => m.id === model) ? model : (models[0]?.id ?? '')} onChange={(e) => setModel(e.target.value)}>
-            {models.map((m) => (
-              <option key={m.id} value={m.id}>
-                {m.id}
-              </option>
-            ))}
-          </select>
-        )}
-        <span className="grow" />
-        <span className="muted small hide-narrow">Enter to send · Shift+Enter for a new line</span>
-        {active && some && !queued && (
-          <Button type="submit" icon="send">
-            Send next
-          </Button>
-        )}
-        {active ? (
-          <Button kind="danger" icon="stop" onClick={onStop}>
-            Stop
-          </Button>
-        ) : (
-          <Button kind="primary" icon="send" type="submit" disabled={!some}>
-            Send
-          </Button>
-        )}
-      </div>
-    </form>
   );
 }

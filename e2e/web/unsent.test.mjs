@@ -1,0 +1,130 @@
+// What the user has written and the gateway does not have is never lost, and an
+// action that fails says so.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { gateway, launchBrowser, pageTests, replyFinished, sendMessage, servers, waitForCount } from './fixture.mjs';
+import { script } from './script.mjs';
+
+const fixture = {};
+before(async () => {
+  fixture.chrome = await launchBrowser();
+  fixture.g = await gateway({ script, config: { mcpServers: { everything: servers.everything }, chat: { maxAttachmentBytes: 1000 } }, tools: ['everything:echo'] });
+  await fixture.g.addProxy(); // the address stays over a restart
+});
+after(async () => {
+  await fixture.chrome?.close();
+  await fixture.g?.stop();
+});
+const on = pageTests(() => fixture);
+
+const box = (page) => page.getByRole('textbox', { name: 'Message' });
+const chips = (page) => page.getByRole('group', { name: 'Attachments' });
+const file = (name, size = 5) => ({ name, mimeType: 'text/plain', buffer: Buffer.alloc(size, 'x') });
+const attach = async (page, ...files) => {
+  await page.getByLabel('Files to attach').setInputFiles(files);
+  await chips(page).getByText(files.at(-1).name).waitFor();
+};
+const typed = (page, text) => page.waitForFunction((t) => document.getElementById('say')?.value === t, text);
+const newChat = async (page) => {
+  await page.getByRole('button', { name: 'New chat' }).click();
+  await page.getByRole('heading', { name: 'New chat' }).waitFor();
+};
+/** begin starts a conversation whose reply does not end, and returns its URL. */
+const begin = async (page, text) => {
+  await sendMessage(page, `${text}: a story without end`);
+  await page.getByText('Once upon a time').first().waitFor();
+  await page.waitForURL(/#\/chat\/.+/);
+  return page.url();
+};
+const stop = async (page) => {
+  await page.getByRole('button', { name: 'Stop' }).click();
+  await replyFinished(page);
+};
+
+test('chat: files stay in the conversation where they were chosen', async (t) => {
+  // Files are read when the test says so.
+  const hold = (page) =>
+    page.addInitScript(() => {
+      const read = FileReader.prototype.readAsDataURL;
+      const held = [];
+      FileReader.prototype.readAsDataURL = function (f) {
+        held.push(() => read.call(this, f));
+      };
+      window.releaseFiles = () => held.splice(0).forEach((f) => f());
+    });
+  const choose = (page, name) => page.getByLabel('Files to attach').setInputFiles([file(name)]);
+  await on('/#/chat', async (page) => {
+    await choose(page, 'new.txt');
+    const first = await begin(page, 'files'); // it gets its address before the file is read
+    await stop(page);
+    await newChat(page);
+    await page.evaluate(() => window.releaseFiles());
+    await page.goto(first);
+    await chips(page).getByText('new.txt').waitFor();
+    await choose(page, 'late.txt');
+    await newChat(page);
+    await page.evaluate(() => window.releaseFiles());
+    await page.goto(first);
+    await chips(page).getByText('late.txt').waitFor();
+    await newChat(page);
+    await waitForCount(chips(page), 0);
+    await sendMessage(page, 'no files here');
+    await page.getByText('You said: no files here').waitFor();
+    await waitForCount(page.getByRole('article', { name: 'Your message' }).locator('.chip'), 0);
+    await page.getByRole('link', { name: 'Tools', exact: true }).click();
+    await page.locator('.tool-row').first().waitFor();
+    await page.goto(first);
+    await waitForCount(chips(page).locator('.chip'), 2); // other views keep them, too
+  }, { prepare: hold })(t);
+});
+
+test('chat: a message that is taken back or refused comes before what is typed, with its files', on('/#/chat', async (page) => {
+  await begin(page, 'back');
+  await attach(page, file('a.txt'));
+  await sendMessage(page, 'queued');
+  await page.getByText('Will be sent when the reply is finished').waitFor();
+  await attach(page, file('b.txt'));
+  await box(page).fill('typed since');
+  await page.getByRole('button', { name: 'Edit', exact: true }).click();
+  await typed(page, 'queued\n\ntyped since');
+  assert.deepEqual(await chips(page).locator('.chip .ellipsis').allInnerTexts(), ['a.txt', 'b.txt']);
+
+  // Files alone.
+  await box(page).fill('');
+  await box(page).press('Enter');
+  await page.getByText('Will be sent when the reply is finished').waitFor();
+  await waitForCount(chips(page), 0);
+  await page.getByRole('button', { name: 'Edit', exact: true }).click();
+  await waitForCount(chips(page).locator('.chip'), 2);
+  await page.getByRole('button', { name: 'Stop' }).click();
+  await replyFinished(page);
+
+  // A refusal after that is restored and explained.
+  await sendMessage(page, 'x'.repeat(300_000));
+  await page.getByText(/has 300000 bytes/).waitFor();
+  await typed(page, 'x'.repeat(300_000));
+  await waitForCount(chips(page).locator('.chip'), 2);
+}));
+
+test('chat: a message that waits when the user leaves becomes the draft of its conversation', on('/#/chat', async (page) => {
+  const first = await begin(page, 'leave');
+  await attach(page, file('a.txt'));
+  await sendMessage(page, 'for later');
+  await page.getByText('Will be sent when the reply is finished').waitFor();
+  await box(page).fill('typed since');
+  await newChat(page);
+  await typed(page, '');
+  await waitForCount(chips(page), 0);
+  await page.goto(first);
+  await typed(page, 'for later\n\ntyped since');
+  await chips(page).getByText('a.txt').waitFor();
+
+  await box(page).press('Enter');
+  await page.getByText('Will be sent when the reply is finished').waitFor();
+  await page.getByRole('link', { name: 'Tools', exact: true }).click();
+  await page.locator('.tool-row').first().waitFor();
+  await page.goto(first);
+  await typed(page, 'for later\n\ntyped since');
+  await chips(page).getByText('a.txt').waitFor();
+  await stop(page);
+}));
