@@ -257,7 +257,7 @@ test('chat: the chosen model answers, and its errors are shown', on('/#/chat', a
   await sendMessage(page, 'fail now');
   await page.getByText('the model does not like this').waitFor(); // once
   await page.getByRole('button', { name: 'Retry' }).click();
-  await page.waitForFunction(() => document.querySelectorAll('.turn.fallback').length === 2);
+  await page.locator('.turn.fallback').getByRole('group', { name: 'Versions' }).getByText('2/2').waitFor();
   await replyFinished(page);
   assert.equal(await page.getByLabel('Model').inputValue(), 'anthropic/claude-test');
   await page.getByRole('button', { name: 'New chat' }).click(); // the choice is remembered

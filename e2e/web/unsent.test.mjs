@@ -128,3 +128,12 @@ test('chat: a message that waits when the user leaves becomes the draft of its c
   await chips(page).getByText('a.txt').waitFor();
   await stop(page);
 }));
+
+test('chat: Retry answers the same message again, with its files', on('/#/chat', async (page) => {
+  await attach(page, file('a.txt'));
+  await sendMessage(page, 'fail with a file');
+  await page.getByRole('button', { name: 'Retry' }).click();
+  await page.getByRole('article', { name: 'Reply' }).getByRole('group', { name: 'Versions' }).getByText('2/2').waitFor();
+  await waitForCount(page.getByRole('article', { name: 'Your message' }), 1);
+  await page.getByRole('article', { name: 'Your message' }).getByText('a.txt').waitFor();
+}));

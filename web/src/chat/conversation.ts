@@ -75,6 +75,11 @@ export interface Conversation {
 
 export const empty: Conversation = { sessionId: '', title: '', model: '', turns: [], active: false, status: '', unavailable: [], loaded: false, preferences: {} };
 
+/** textOf returns the text of a turn, without its calls and files. */
+export function textOf(t: Turn): string {
+  return t.blocks.filter((b) => b.kind === 'text').map((b) => b.text).join('\n\n');
+}
+
 function str(v: unknown): string {
   return typeof v === 'string' ? v : '';
 }

@@ -7,7 +7,7 @@ import { Icon } from '../ui/icons';
 import { JsonView } from '../ui/json';
 import { MediaOf, ResultView } from '../ui/result';
 import { Badge, Button, CopyButton } from '../ui/ui';
-import { waiting, type Block, type CallBlock, type Turn } from './conversation';
+import { textOf, waiting, type Block, type CallBlock, type Turn } from './conversation';
 import { Streaming } from './markdown';
 import { Questions, TimeLeft } from './question';
 import type { Chat } from './useChat';
@@ -30,7 +30,7 @@ const notices: Record<string, string> = {
 
 export const TurnView = memo(function TurnView({ turn, live, ways, idle = false, latest = false, asked = '' }: { turn: Turn; live: boolean; ways: Ways; /** No reply is in progress. */ idle?: boolean; /** It is the last turn. */ latest?: boolean; /** The id of the message that a reply is about. */ asked?: string }) {
   const [editing, setEditing] = useState<string | null>(null);
-  const text = turn.blocks.filter((b) => b.kind === 'text').map((b) => b.text).join('\n\n');
+  const text = textOf(turn);
   if (turn.role === 'user' && editing !== null) {
     return (
       <form

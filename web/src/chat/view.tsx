@@ -5,7 +5,7 @@ import { useLive } from '../lib/live';
 import { go, href, useResource, useRoute, useStored } from '../lib/use';
 import { Button, Empty, Note, Skeleton } from '../ui/ui';
 import { Composer } from './composer';
-import { waiting, type Turn } from './conversation';
+import { textOf, waiting, type Turn } from './conversation';
 import { moveDraft } from './drafts';
 import { isSet, PreferencesDialog } from './preferences';
 import { pageOfSessions, Sessions } from './sessions';
@@ -100,6 +100,11 @@ export function ChatView({ status }: { status?: Status }) {
   }, [chat.gone, id, begun]);
 
   const ended = c.turns.at(-1)?.notice ?? '';
+  const retry = () => {
+    const last = c.turns.findLast((t) => t.role === 'user');
+    if (last?.id) regenerate(last.id, model || undefined);
+    else if (last) say({ text: textOf(last), model: model || undefined });
+  };
   const trouble = c.error && c.error.code !== 'NO_MODEL' && !c.error.inReply && (
     <div role="alert">
       <Note tone="bad" actions={<Button kind="quiet" small icon="close" aria-label="Dismiss" onClick={chat.dismiss} />}>
@@ -163,7 +168,7 @@ export function ChatView({ status }: { status?: Status }) {
                   {trouble}
                   {(c.stop === 'error' || ended === 'interrupted' || ended === 'broken') && !c.active && chat.pending === null && c.error?.code !== 'NO_MODEL' && (
                     <div className="row">
-                      <Button small icon="refresh" onClick={() => chat.say({ text: lastSaid(c.turns), model: model || undefined })}>
+                      <Button small icon="refresh" disabled={chat.link !== 'open'} onClick={retry}>
                         Retry
                       </Button>
                     </div>
@@ -211,11 +216,6 @@ function asking(t: Turn | undefined): boolean {
 /** questioned reports whether a server's question is open. The view then does not scroll, because the question may be long. */
 function questioned(t: Turn | undefined): boolean {
   return t?.blocks.some((b) => b.kind === 'call' && waiting(b.questions)) ?? false;
-}
-
-function lastSaid(turns: Turn[]): string {
-  const block = turns.findLast((t) => t.role === 'user')?.blocks[0];
-  return block?.kind === 'text' ? block.text : '';
 }
 
 /** Scroll keeps the end of the conversation in view until the user scrolls away; hold stops it from scrolling. */
