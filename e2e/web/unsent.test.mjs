@@ -41,6 +41,20 @@ const stop = async (page) => {
   await replyFinished(page);
 };
 
+test('chat: attachments that are too large are refused before they are sent, and stay', on('/#/chat', async (page) => {
+  // So large that the gateway would close the connection.
+  await attach(page, file('big.txt', 4_000_000));
+  await sendMessage(page, 'look');
+  await page.getByRole('alert').getByText('the attachments have more than 1000 bytes').waitFor();
+  await typed(page, 'look');
+  await chips(page).getByText('big.txt').waitFor();
+  await page.getByRole('button', { name: 'Remove big.txt' }).click();
+  await box(page).press('Enter');
+  await page.getByText('You said: look').waitFor();
+  await waitForCount(page.locator('.turn.user'), 1);
+  await waitForCount(page.getByRole('alert'), 0);
+}));
+
 test('chat: files stay in the conversation where they were chosen', async (t) => {
   // Files are read when the test says so.
   const hold = (page) =>

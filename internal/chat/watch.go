@@ -122,6 +122,8 @@ func (s *Session) Watch(ctx context.Context, caller tool.Caller, after int64) (*
 		greeting.Message = "connected, but " + llm.NoModel
 	}
 	greeting.Unavailable = s.host.unavailableServers(&caller)
+	cfg := s.host.config()
+	greeting.Limits = wire.Limits{MessageBytes: cfg.MaxMessageBytes, AttachmentBytes: cfg.MaxAttachmentBytes}
 	w.greet(wire.TypeConnection, sent, greeting)
 	if !known {
 		return w, nil

@@ -51,6 +51,14 @@ type ConnectionPayload struct {
 	Preferences Preferences `json:"preferences,omitzero"`
 	// Unavailable lists the servers that cannot be used now.
 	Unavailable []ServerState `json:"unavailable,omitempty"`
+	Limits      Limits        `json:"limits,omitzero"`
+}
+
+// Limits are the largest message that the gateway accepts. The connection is
+// closed on one that exceeds them by far, so clients check before they send.
+type Limits struct {
+	MessageBytes    int `json:"messageBytes"`    // of text
+	AttachmentBytes int `json:"attachmentBytes"` // of all attachments, decoded
 }
 
 // MessagePayload is a message of the user.

@@ -26,6 +26,12 @@ export interface Attachment {
   size: number;
 }
 
+/** Limits are the bytes of text and of attachments that one message may have. */
+export interface Limits {
+  messageBytes: number;
+  attachmentBytes: number;
+}
+
 /** Preferences are what the user chose for one conversation. */
 export interface Preferences {
   systemPrompt?: string;

@@ -72,6 +72,7 @@ function rig(sessionId = '') {
     },
     texts: () => got.filter((m) => m.type === 'text').map((m) => m.payload.content),
     types: () => got.map((m) => m.type),
+    errors: () => got.filter((m) => m.type === 'error').map((m) => m.payload),
   };
 }
 
@@ -314,6 +315,41 @@ describe('a message of the user', () => {
     expect(r.pending.at(-1)).toBe(null);
     expect(r.refused).toEqual([{ text: 'hello', model: 'm1', attachments: [file('a.txt')] }]);
     expect(r.types()).toContain('error');
+  });
+
+  it('is not sent when the gateway would refuse it, and is returned with the reason', () => {
+    const limits = { messageBytes: 5, attachmentBytes: 10 };
+    for (const [said, reason] of [
+      [{ text: 'größe' }, 'the message has 7 bytes; 5 are allowed'],
+      [{ text: '', attachments: [file('a', 6), file('b', 6)] }, 'the attachments have more than 10 bytes (chat.maxAttachmentBytes)'],
+    ] as const) {
+      const r = rig();
+      r.socket.open();
+      r.socket.say({ ...said, attachments: [...('attachments' in said ? said.attachments : [])] }); // the limits are not known yet
+      r.greet(0, { limits });
+      expect(messages(r)).toEqual([]);
+      expect(r.pending.at(-1)).toBe(null);
+      expect(r.refused).toEqual([{ attachments: [], ...said }]);
+      expect(r.errors()).toEqual([{ code: 'TOO_LARGE', message: reason }]);
+      expect(r.socket.say({ text: 'small', attachments: [file('a', 10)] })).toBe(true);
+      expect(messages(r)).toHaveLength(1);
+    }
+  });
+
+  it('is not sent again when the gateway closed the connection because of its size', () => {
+    const r = rig();
+    r.socket.open();
+    r.greet(0);
+    r.socket.say({ text: 'hello', attachments: [file('a')] });
+    r.drop(1009);
+    expect(r.refused).toEqual([{ text: 'hello', attachments: [file('a')] }]);
+    expect(r.errors()).toEqual([{ code: 'TOO_LARGE', message: 'the message is too large for the gateway' }]);
+    r.tick();
+    r.greet(0);
+    expect(messages(r)).toHaveLength(1);
+    expect(r.states.at(-1)).toBe('open');
+    r.drop(1009); // nothing was sent
+    expect(r.refused).toHaveLength(1);
   });
 
   it('can approve, deny, answer and stop', () => {

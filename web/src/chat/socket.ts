@@ -1,5 +1,5 @@
 import type { Scope } from '../lib/api';
-import type { Answer, Attachment, Outgoing, Preferences } from './protocol';
+import type { Answer, Attachment, Limits, Outgoing, Preferences } from './protocol';
 
 /** Wire is the part of a WebSocket that ChatSocket uses; tests pass their own. */
 export interface Wire {
@@ -48,6 +48,7 @@ export class ChatSocket {
   private timer: unknown = null;
   private stopped = false;
   private pending: (Said & { sent: boolean }) | null = null;
+  private limits: Limits = { messageBytes: Infinity, attachmentBytes: Infinity };
   private branched = false; // the history has more than the messages tell: the other branches
   private replayTo = -1;
   private active = false; // a reply is in progress, as far as known
@@ -152,6 +153,8 @@ export class ChatSocket {
     const p = this.pending;
     // Wait for the replay first: it may contain the message. A message during a reply would be refused.
     if (!p || p.sent || this.replayTo >= 0 || this.active) return;
+    const problem = tooLarge(p, this.limits);
+    if (problem) return this.refuse(problem);
     p.sent = this.transmit({ type: 'message', payload: { text: p.text, ...(p.model ? { model: p.model } : {}), ...(p.edit ? { edit: p.edit } : {}), ...(p.attachments?.length ? { attachments: p.attachments.map(({ name, mimeType, data }) => ({ name, mimeType, data })) } : {}) } });
   }
 
@@ -166,6 +169,12 @@ export class ChatSocket {
     const { sent: _, ...said } = this.pending!;
     this.delivered();
     return said;
+  }
+
+  /** refuse returns the pending message as the gateway does, before it would close the connection. */
+  private refuse(message: string) {
+    this.options.onRefused?.(this.takeBack());
+    this.options.onMessage({ type: 'error', seq: this.last, payload: { code: 'TOO_LARGE', message } });
   }
 
   private drop() {
@@ -203,6 +212,8 @@ export class ChatSocket {
         this.options.onGone(e.code);
         return;
       }
+      // Sending it again would end the next connection, too.
+      if (e.code === 1009 && this.pending?.sent) this.refuse('the message is too large for the gateway');
       this.again();
     };
   }
@@ -234,6 +245,7 @@ export class ChatSocket {
         return;
       }
       if (typeof m.payload.sessionId === 'string') this.sessionId = m.payload.sessionId;
+      if (m.payload.limits) this.limits = m.payload.limits as Limits;
       this.attempts = 0;
       this.set('open');
       // Messages are missing until the sequence number of the greeting has arrived.
@@ -310,6 +322,14 @@ export interface Said {
 
 /** Errors of the current reply, which do not concern a pending message. */
 const turnErrors = new Set(['ABORTED', 'INTERRUPTED', 'MODEL_ERROR', 'NO_MODEL', 'NO_SUCH_APPROVAL', 'NO_SUCH_QUESTION']);
+
+/** tooLarge returns the gateway's error message about a message that exceeds the limits, or ''. */
+function tooLarge({ text, attachments = [] }: Said, limits: Limits): string {
+  const bytes = new TextEncoder().encode(text).length;
+  if (bytes > limits.messageBytes) return `the message has ${bytes} bytes; ${limits.messageBytes} are allowed`;
+  const attached = attachments.reduce((sum, a) => sum + a.size, 0);
+  return attached > limits.attachmentBytes ? `the attachments have more than ${limits.attachmentBytes} bytes (chat.maxAttachmentBytes)` : '';
+}
 
 function lastSaid(m: Outgoing): string | undefined {
   const messages = m.payload.messages;
