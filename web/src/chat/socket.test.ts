@@ -352,6 +352,33 @@ describe('a message of the user', () => {
     expect(r.refused).toHaveLength(1);
   });
 
+  it('of files alone is told apart from others', () => {
+    const after = (history: unknown[], more: Record<string, unknown>[] = []) => {
+      const r = rig();
+      r.socket.open();
+      r.greet(0);
+      r.receive('text', 1, { content: 'a' });
+      r.socket.say({ text: '', attachments: [file('dot.png', 4), file('notes.txt', 17)] });
+      r.drop();
+      r.tick();
+      r.greet(40);
+      r.receive('history', 40, { messages: [{ role: 'user', parts: history }] });
+      more.forEach((payload, i) => r.receive('message', 41 + i, payload));
+      return { sent: messages(r).length, pending: r.pending.at(-1) };
+    };
+    const image = { image: { mime: 'image/png', data: 'AAAAAA==' } };
+    const notes = { file: { name: 'notes.txt', mime: 'text/plain', size: 17 } };
+    expect(after([image, notes])).toEqual({ sent: 1, pending: null });
+    // The gateway leaves images out of a long history.
+    expect(after([{ file: { name: 'image', mime: 'image/png', size: 4 } }, notes])).toEqual({ sent: 1, pending: null });
+    // An earlier message.
+    expect(after([notes])).toEqual({ sent: 2, pending: 'dot.png, notes.txt' });
+    expect(after([])).toEqual({ sent: 2, pending: 'dot.png, notes.txt' });
+    // Somebody else's, then this one.
+    expect(after([], [{ text: '', attachments: [{ name: 'x', size: 3 }] }])).toEqual({ sent: 2, pending: 'dot.png, notes.txt' });
+    expect(after([], [{ text: '', attachments: [{ name: 'image', size: 4 }, { name: 'notes.txt', size: 17 }] }])).toEqual({ sent: 2, pending: null });
+  });
+
   it('can approve, deny, answer and stop', () => {
     const r = rig();
     r.socket.open();

@@ -1,4 +1,4 @@
-import type { Scope } from '../lib/api';
+import type { HistoryMessage, Scope } from '../lib/api';
 import type { Answer, Attachment, Limits, Outgoing, Preferences } from './protocol';
 
 /** Wire is the part of a WebSocket that ChatSocket uses; tests pass their own. */
@@ -262,7 +262,7 @@ export class ChatSocket {
       // The history includes everything up to this number; later messages are sent again.
       this.last = m.seq;
       this.lastError = '';
-      if (this.pending?.sent && lastSaid(m) === this.pending.text) this.delivered();
+      if (this.pending?.sent && isSame(this.pending, lastSaid(m))) this.delivered();
       this.options.onMessage(m);
       this.caughtUp();
       return;
@@ -278,7 +278,7 @@ export class ChatSocket {
       return;
     } else this.last = m.seq;
     this.lastError = error;
-    if (m.type === 'message' && this.pending && m.payload.text === this.pending.text) this.delivered();
+    if (m.type === 'message' && this.pending && isSame(this.pending, m.payload as unknown as Content)) this.delivered();
     if (error && this.pending?.sent && m.payload.callId === undefined && m.payload.questionId === undefined && !turnErrors.has(String(m.payload.code))) {
       // The error explains why.
       this.options.onRefused?.(this.takeBack());
@@ -331,12 +331,30 @@ function tooLarge({ text, attachments = [] }: Said, limits: Limits): string {
   return attached > limits.attachmentBytes ? `the attachments have more than ${limits.attachmentBytes} bytes (chat.maxAttachmentBytes)` : '';
 }
 
-function lastSaid(m: Outgoing): string | undefined {
-  const messages = m.payload.messages;
-  if (!Array.isArray(messages)) return undefined;
-  for (let i = messages.length - 1; i >= 0; i--) {
-    const message = messages[i] as { role?: string; parts?: { text?: string }[] };
-    if (message.role === 'user') return message.parts?.[0]?.text ?? '';
-  }
-  return undefined;
+/** Content is a message as the gateway repeats it. */
+interface Content {
+  text?: string;
+  attachments?: { size?: number }[];
+}
+
+/** isSame reports whether the gateway has got a message. Attachments are compared by size, because images lose their names. */
+function isSame(said: Said, got: Content | undefined): boolean {
+  const sizes = (list: { size?: number }[] = []) => list.map((a) => a.size ?? 0).join();
+  return got !== undefined && said.text === (got.text ?? '') && sizes(said.attachments) === sizes(got.attachments);
+}
+
+/** lastSaid returns the user's last message of a history. */
+function lastSaid(m: Outgoing): Content | undefined {
+  const said = ((m.payload.messages as HistoryMessage[] | null) ?? []).findLast((h) => h.role === 'user');
+  return (
+    said && {
+      text: said.parts.find((p) => p.text)?.text,
+      attachments: said.parts.flatMap((p) => (p.image ? [{ size: decodedSize(p.image.data) }] : p.file ? [p.file] : [])),
+    }
+  );
+}
+
+/** decodedSize returns the number of bytes that base64 stands for. */
+function decodedSize(data: string): number {
+  return (data.length / 4) * 3 - (data.endsWith('==') ? 2 : data.endsWith('=') ? 1 : 0);
 }
