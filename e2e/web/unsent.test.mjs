@@ -151,3 +151,47 @@ test('chat: Retry answers the same message again, with its files', on('/#/chat',
   await waitForCount(page.getByRole('article', { name: 'Your message' }), 1);
   await page.getByRole('article', { name: 'Your message' }).getByText('a.txt').waitFor();
 }));
+
+test('an export and the arguments of an earlier run that cannot be read are reported', on('/#/activity', async (page, context) => {
+  const { g } = fixture;
+  await context.request.post(`${g.url}/call_tool`, { data: { server: 'everything', tool: 'echo', arguments: { message: 'hi' } } });
+  await page.route('**/api/export?*', (route) => route.fulfill({ status: 503, json: { code: 'UNAVAILABLE', message: 'no export now' } }));
+  await page.getByRole('button', { name: 'Export' }).click();
+  await page.getByText('no export now').waitFor();
+  await page.route('**/api/calls/*', (route) => route.fulfill({ status: 503, json: { code: 'UNAVAILABLE', message: 'no call now' } }));
+  await page.goto(`${g.url}/#/tools/everything/echo`);
+  await page.getByRole('button', { name: 'Use arguments' }).first().click();
+  await page.getByText('no call now').waitFor();
+}));
+
+test('settings: Try again reads the schema of the configuration, too', async (t) => {
+  for (const [path, shown] of [['config', 'Search settings'], ['models', 'Add model']]) {
+    let fail = true;
+    const refuse = (page) => page.route('**/api/config/schema', (route) => (fail ? route.fulfill({ status: 503, json: { code: 'UNAVAILABLE', message: 'no schema now' } }) : route.continue()));
+    await on(`/#/settings/${path}`, async (page) => {
+      await page.getByText('no schema now').waitFor();
+      fail = false;
+      await page.getByRole('button', { name: 'Try again' }).click();
+      await page.getByLabel(shown).or(page.getByRole('button', { name: shown })).first().waitFor();
+    }, { prepare: refuse })(t);
+  }
+});
+
+test('chat: settings that cannot be saved without a connection stay in the dialog', on('/#/chat', async (page) => {
+  await sendMessage(page, 'hello');
+  await page.getByText('You said: hello').waitFor();
+  await replyFinished(page);
+  const dialog = page.getByRole('dialog');
+  await fixture.g.restart(async () => {
+    await page.getByText('Reconnecting…', { exact: true }).waitFor();
+    await page.getByRole('button', { name: 'Settings of this chat' }).click();
+    await dialog.getByLabel('System prompt').fill('Answer briefly.');
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    await dialog.getByText('Not connected. Try again when the connection is restored.').waitFor();
+  });
+  await page.getByText('Reconnecting…', { exact: true }).waitFor({ state: 'detached' });
+  await dialog.getByRole('button', { name: 'Save' }).click();
+  await dialog.waitFor({ state: 'detached' });
+  await page.getByRole('button', { name: 'Settings of this chat' }).click();
+  assert.equal(await dialog.getByLabel('System prompt').inputValue(), 'Answer briefly.');
+}));

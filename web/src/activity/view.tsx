@@ -5,7 +5,7 @@ import { go, href, useDebounced, useResource, useRoute } from '../lib/use';
 import { Icon } from '../ui/icons';
 import { VirtualList } from '../ui/list';
 import { timeLabel } from '../ui/ticks';
-import { Button, Empty, Failure, Skeleton, Tabs } from '../ui/ui';
+import { Button, Empty, Failure, Skeleton, Tabs, useAction } from '../ui/ui';
 import { OneCall, statusTone, statusWord } from './call';
 import { Charts } from './charts';
 import { apiQuery, filtered, rangeOf, readFilter, spans, type Filter } from './log';
@@ -111,8 +111,8 @@ function Calls({ id, filter, set, tabs }: { id?: string; filter: Filter; set: (c
   }, [key]);
   const log = useLog(listed.query, listed.live);
   const [pausedAt, setPausedAt] = useState<number | null>(null);
-  const [older, setOlder] = useState<'idle' | 'busy' | 'end'>('idle');
-  useEffect(() => setOlder('idle'), [key]);
+  const [end, setEnd] = useState(false); // there are no older calls
+  useEffect(() => setEnd(false), [key]);
   const newest = log.calls[0]?.seq ?? 0;
   const stats = useStats(asked, newest);
   const choices = useChoices(filter);
@@ -120,17 +120,13 @@ function Calls({ id, filter, set, tabs }: { id?: string; filter: Filter; set: (c
   const missed = log.calls.length - shown.length;
   const state = pausedAt !== null ? 'paused' : log.follow.state;
   const zoomed = filter.from !== '' && filter.to !== '';
-  const [exporting, setExporting] = useState(false);
-  const exportAll = async () => {
-    setExporting(true);
-    try {
+  const [busy, act] = useAction();
+  const exportAll = () =>
+    act('export', async () => {
       const range = rangeOf(asked, Date.now());
       const res = await request(`/api/export?${apiQuery(asked, range)}`);
       download('calls.jsonl', await res.blob(), 'application/x-ndjson');
-    } finally {
-      setExporting(false);
-    }
-  };
+    });
   const total = stats.data?.stats.total.calls;
   const link = (c: Call) => href(['activity', c.id], { ...filter });
 
@@ -145,7 +141,7 @@ function Calls({ id, filter, set, tabs }: { id?: string; filter: Filter; set: (c
         <Button small icon={pausedAt !== null ? 'play' : 'pause'} aria-pressed={pausedAt !== null} onClick={() => setPausedAt(pausedAt === null ? newest : null)}>
           {pausedAt !== null ? 'Resume' : 'Pause'}
         </Button>
-        <Button small icon="download" busy={exporting} disabled={total === 0} title="Save all matching calls of the range as JSON lines, with arguments and results" onClick={() => void exportAll()}>
+        <Button small icon="download" busy={busy === 'export'} disabled={total === 0} title="Save all matching calls of the range as JSON lines, with arguments and results" onClick={() => void exportAll()}>
           Export
         </Button>
       </header>
@@ -227,19 +223,8 @@ function Calls({ id, filter, set, tabs }: { id?: string; filter: Filter; set: (c
               {total !== undefined && total > shown.length && ` of ${count(total)}`} listed
             </span>
             <span className="grow" />
-            {older !== 'end' && log.calls.length >= pageSize && (
-              <Button
-                small
-                kind="quiet"
-                busy={older === 'busy'}
-                onClick={() => {
-                  setOlder('busy');
-                  log.older().then(
-                    (n) => setOlder(n === 0 ? 'end' : 'idle'),
-                    () => setOlder('idle'),
-                  );
-                }}
-              >
+            {!end && log.calls.length >= pageSize && (
+              <Button small kind="quiet" busy={busy === 'older'} onClick={() => void act('older', async () => setEnd((await log.older()) === 0))}>
                 Load older
               </Button>
             )}

@@ -9,14 +9,15 @@ export function isSet(p: Preferences): boolean {
   return Boolean(p.systemPrompt) || p.temperature !== undefined || (p.servers?.length ?? 0) > 0 || Boolean(p.profile);
 }
 
-/** PreferencesDialog edits the system prompt, the temperature, the profile and the servers of one conversation. */
-export function PreferencesDialog({ value, status, onSave, onClose }: { value: Preferences; status?: Status; onSave: (p: Preferences) => void; onClose: () => void }) {
+/** PreferencesDialog edits the system prompt, the temperature, the profile and the servers of one conversation; onSave returns false when there is no connection. */
+export function PreferencesDialog({ value, status, onSave, onClose }: { value: Preferences; status?: Status; onSave: (p: Preferences) => boolean; onClose: () => void }) {
   const [prompt, setPrompt] = useState(value.systemPrompt ?? '');
   const [temperature, setTemperature] = useState(value.temperature === undefined ? '' : String(value.temperature));
   const all = (status?.servers ?? []).filter((s) => s.status !== 'disabled').map((s) => s.name);
   const [off, setOff] = useState<Set<string>>(() => new Set(value.servers?.length ? all.filter((s) => !value.servers!.includes(s)) : []));
   const [profile, setProfile] = useState(value.profile ?? '');
   const profiles = useResource<{ profiles: { name: string }[] }>('profiles', (s) => get('/api/profiles', s)).data?.profiles.map((p) => p.name) ?? [];
+  const [unsaved, setUnsaved] = useState(false);
   const number = Number(temperature);
   const wrong = temperature.trim() !== '' && !(number >= 0 && number <= 2);
   const none = all.length > 0 && all.every((s) => off.has(s));
@@ -27,13 +28,14 @@ export function PreferencesDialog({ value, status, onSave, onClose }: { value: P
         onSubmit={(e) => {
           e.preventDefault();
           if (wrong || none) return;
-          onSave({
+          const saved = onSave({
             ...(prompt.trim() && { systemPrompt: prompt.trim() }),
             ...(temperature.trim() !== '' && { temperature: number }),
             ...(profile && { profile }),
             ...(off.size > 0 && { servers: all.filter((s) => !off.has(s)) }),
           });
-          onClose();
+          if (saved) onClose();
+          setUnsaved(!saved);
         }}
       >
         <Field label="System prompt" hint="What the model is told before this conversation. Empty: the model's own.">
@@ -76,6 +78,11 @@ export function PreferencesDialog({ value, status, onSave, onClose }: { value: P
           ))}
           {none && <p className="bad-text small">Choose at least one.</p>}
         </fieldset>
+        {unsaved && (
+          <p className="bad-text small" role="alert">
+            Not connected. Try again when the connection is restored.
+          </p>
+        )}
         <div className="row end">
           <Button onClick={onClose}>Cancel</Button>
           <Button kind="primary" type="submit" disabled={wrong || none}>

@@ -40,7 +40,8 @@ export interface Chat {
   regenerate: (messageId: string, model?: string) => void;
   /** Continues on the branch of a message. */
   branch: (messageId: string) => void;
-  prefer: (p: Preferences) => void;
+  /** Returns false when there is no connection. */
+  prefer: (p: Preferences) => boolean;
   /** Takes back the message that waits to be sent, into the draft. */
   unsay: () => void;
   abort: () => void;
@@ -129,7 +130,7 @@ export function useChat(sessionId: string, generation: number): Chat {
     say: useCallback((said) => socket.current?.say(said) ?? false, []),
     regenerate: useCallback((id, model) => void socket.current?.regenerate(id, model), []),
     branch: useCallback((id) => void socket.current?.branch(id), []),
-    prefer: useCallback((p) => void socket.current?.prefer(p), []),
+    prefer: useCallback((p) => socket.current?.prefer(p) ?? false, []),
     unsay: useCallback(() => {
       const said = socket.current?.unsay();
       if (said) giveBack(address.current, said);

@@ -15,7 +15,8 @@ export function useConfiguration() {
   const config = useResource<Configuration>(me.admin ? 'config' : null, (s) => get('/api/config', s));
   const schema = useResource<Record<string, unknown>>(me.admin ? 'schema' : null, (s) => get('/api/config/schema', s));
   const groups = useMemo(() => (schema.data ? groupsOf(schema.data) : undefined), [schema.data]);
-  return { admin: me.admin, config, groups, error: config.error ?? schema.error };
+  const retry = () => void Promise.all([config.reload(), schema.reload()]);
+  return { admin: me.admin, config, groups, error: config.error ?? schema.error, retry };
 }
 
 export function Place({ place }: { place: Configuration['place'] }) {
@@ -45,7 +46,7 @@ export function Restart({ keys }: { keys: string[] }) {
 
 /** Config is the configuration as a form, with the file beside it, or as a list of what is in effect. */
 export function Config() {
-  const { admin, config, groups, error } = useConfiguration();
+  const { admin, config, groups, error, retry } = useConfiguration();
   const [list, setList] = useState(false);
   const [changes, setChanges] = useState<Record<string, unknown>>({});
   const [saved, setSaved] = useState(0);
@@ -53,7 +54,7 @@ export function Config() {
   const [changed, setChanged] = useState(false);
   const [busy, act] = useAction();
   if (!admin) return <NotAdmin what="The configuration" />;
-  if (error) return <Failure error={error} retry={() => void config.reload()} />;
+  if (error) return <Failure error={error} retry={retry} />;
   if (!config.data || !groups) return <Skeleton rows={8} />;
   const { place, values, settings, restart } = config.data;
   const pending = Object.keys(changes).length;

@@ -13,13 +13,13 @@ const order = ['provider', 'model', 'apiKey', 'baseUrl', 'name'];
 
 /** Models lists the models in use, and edits those of the configuration. Their keys are stored as secrets. */
 export function Models() {
-  const { admin, config, groups, error } = useConfiguration();
+  const { admin, config, groups, error, retry } = useConfiguration();
   const models = useResource<Got<'/api/models'>>('models', (s) => get('/api/models', s));
   const [editing, setEditing] = useState<{ index: number; value: unknown } | null>(null);
   const [removing, setRemoving] = useState<number | null>(null);
   const [busy, act] = useAction();
   if (!admin) return <NotAdmin what="Models" />;
-  if (error) return <Failure error={error} retry={() => void config.reload()} />;
+  if (error) return <Failure error={error} retry={retry} />;
   const fields = groups?.find((g) => g.key === 'llm')?.specs[0]?.fields;
   if (!config.data || !fields || !models.data) return models.error ? <Failure error={models.error} retry={() => void models.reload()} /> : <Skeleton rows={4} />;
   const raw = config.data.values.llm;

@@ -3,13 +3,14 @@ import { get, type Call, type Got } from '../lib/api';
 import { ago, dateTime, duration } from '../lib/format';
 import { href, useResource } from '../lib/use';
 import { statusTone, statusWord } from '../activity/call';
-import { Badge, Button, useToast } from '../ui/ui';
+import { Badge, Button, useAction, useToast } from '../ui/ui';
 import { presetsOf, setPreset } from './presets';
 
 /** Earlier lists presets and the latest runs of a tool, whose arguments can be used again. */
 export function Earlier({ server, tool, value, runs, onUse }: { server: string; tool: string; value: unknown; runs: number; onUse: (args: unknown) => void }) {
   const name = `${server}:${tool}`;
   const toast = useToast();
+  const [busy, act] = useAction();
   const [presets, setPresets] = useState(() => presetsOf(name));
   const [title, setTitle] = useState('');
   const list = useResource<Got<'/api/calls'>>(`runs ${name} ${runs}`, (s) => get(`/api/calls?${new URLSearchParams({ server, tool, limit: '20' })}`, s));
@@ -19,11 +20,12 @@ export function Earlier({ server, tool, value, runs, onUse }: { server: string; 
     setPresets(presetsOf(name));
     setTitle('');
   };
-  const use = async (c: Call) => {
-    const { arguments: args } = await get<Call>(`/api/calls/${encodeURIComponent(c.id)}`);
-    if (typeof args === 'string') toast('The call log keeps only a part of these arguments.');
-    else onUse(args ?? {});
-  };
+  const use = (c: Call) =>
+    act(c.id, async () => {
+      const { arguments: args } = await get<Call>(`/api/calls/${encodeURIComponent(c.id)}`);
+      if (typeof args === 'string') toast('The call log keeps only a part of these arguments.');
+      else onUse(args ?? {});
+    });
   return (
     <section className="stack earlier" aria-label="Presets and earlier runs">
       <h3>Presets</h3>
@@ -71,7 +73,7 @@ export function Earlier({ server, tool, value, runs, onUse }: { server: string; 
                 <span className="muted small grow">
                   {duration(c.durationMs)} · {c.face}
                 </span>
-                <Button small kind="quiet" onClick={() => void use(c)}>
+                <Button small kind="quiet" busy={busy === c.id} onClick={() => void use(c)}>
                   Use arguments
                 </Button>
               </li>
