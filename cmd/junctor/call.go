@@ -87,10 +87,16 @@ In a terminal you are asked what the server asks while the tool runs.`,
 	return cmd
 }
 
-// approve asks the person at the terminal, as the tool's rule wants.
+// approve asks the person at the terminal, as the tool's rule wants. A refusal
+// is an error: a call that is sent without approval waits in the inbox, where
+// somebody else could still allow it.
 func (c *cli) approve(name string, arguments json.RawMessage) (bool, error) {
 	if !c.IsInput {
 		return false, nil // the gateway says how to allow it
 	}
-	return c.Confirm(fmt.Sprintf("Run %s with %s? [y/N] ", name, terminal.OneLine(string(arguments))))
+	yes, err := c.Confirm(fmt.Sprintf("Run %s with %s? [y/N] ", name, terminal.OneLine(string(arguments))))
+	if err == nil && !yes {
+		err = fmt.Errorf("not approved; %s was not called", name)
+	}
+	return yes, err
 }

@@ -127,6 +127,14 @@ func TestChatApproval(t *testing.T) {
 	if code, out, _ := p.types("y\n", "tools", "call", "calculate", "expression=1+1"); code != exitDone || !strings.Contains(out, "2") {
 		t.Errorf("tools call with a person: %d %s", code, out)
 	}
+	for _, no := range []string{"n\n", "\n"} {
+		if code, out, errs := p.types(no, "tools", "call", "calculate", "expression=5+5"); code != exitFailed || out != "" || !strings.Contains(errs, "not approved; junctor:calculate was not called") {
+			t.Errorf("tools call, answered %q: %d %s %s", no, code, out, errs)
+		}
+	}
+	if _, out, errs := p.types("", "logs", "--json"); !strings.Contains(out, "1+1") || strings.Contains(out, "5+5") {
+		t.Errorf("the calls that were sent: %s %s", out, errs)
+	}
 }
 
 func TestChatShowsElicitationRequests(t *testing.T) {
