@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from typing import Any, Dict, List, Mapping
+from typing import Any, Dict, List
 
 Json = Dict[str, Any]
 
@@ -42,7 +42,7 @@ class Result(Dict[str, Any]):
 
     def __init__(self, provider: str, message: Json) -> None:
         if provider == "bedrock":
-            message = _with_bytes(message)
+            _decode_media(message)
         inner: Any = message
         if provider == "gemini":
             inner = message.get("functionResponse", {}).get("response", {})
@@ -63,15 +63,14 @@ class Result(Dict[str, Any]):
         return isinstance(text, str) and text.lower().startswith("error")
 
 
-def _with_bytes(value: Any, key: str = "") -> Any:
-    """Bedrock's library wants bytes where the API has base64."""
-    if isinstance(value, Mapping):
-        return {k: _with_bytes(v, k) for k, v in value.items()}
-    if isinstance(value, list):
-        return [_with_bytes(v) for v in value]
-    if key == "bytes" and isinstance(value, str):
-        return base64.b64decode(value)
-    return value
+def _decode_media(message: Json) -> None:
+    """Bedrock's library wants bytes where the API has base64: in media, not in
+    the JSON that a tool returned."""
+    for block in message.get("toolResult", {}).get("content", []):
+        for kind in ("image", "document", "video"):
+            source = block.get(kind, {}).get("source", {})
+            if isinstance(source.get("bytes"), str):
+                source["bytes"] = base64.b64decode(source["bytes"])
 
 
 def declarations(provider: str, body: Json) -> Any:

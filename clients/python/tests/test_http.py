@@ -212,6 +212,10 @@ class Objects(unittest.TestCase):
         bedrock = Result("bedrock", {"toolResult": {"toolUseId": "t", "status": "error", "content": [{"image": {"source": {"bytes": "AAE="}}}]}})
         self.assertEqual(b"\x00\x01", bedrock["toolResult"]["content"][0]["image"]["source"]["bytes"])
         self.assertTrue(bedrock.is_error)
+        own = {"bytes": "100", "image": {"source": {"bytes": "1024"}}}
+        blocks = Result("bedrock", {"toolResult": {"content": [{"json": own}, {"text": "bytes"}, {"document": {"source": {"bytes": "AAE="}}}]}})["toolResult"]["content"]
+        self.assertEqual({"bytes": "100", "image": {"source": {"bytes": "1024"}}}, blocks[0]["json"])
+        self.assertEqual(b"\x00\x01", blocks[2]["document"]["source"]["bytes"])
         self.assertTrue(Result("gemini", {"functionResponse": {"response": {"error": "no"}}}).is_error)
         self.assertTrue(Result("openai", {"content": "Error: no"}).is_error)
         self.assertFalse(Result("openai-responses", {"output": [{"type": "input_image"}]}).is_error)

@@ -3,7 +3,7 @@
 import { GatewayConnectionError, GatewayError, errorFor } from "./errors.js";
 import { Transport, type Query } from "./http.js";
 import { run, type Ask, type RunOptions, type RunResult } from "./run.js";
-import { withWarnings, type CallToolResult, type Health, type LogEntry, type Provider, type Results, type Tool, type Tools, type Warning } from "./types.js";
+import { withWarnings, type BedrockResult, type CallToolResult, type Health, type LogEntry, type Provider, type Results, type Tool, type Tools, type Warning } from "./types.js";
 
 export interface ClientOptions {
   apiKey?: string;
@@ -112,8 +112,9 @@ export class GatewayClient {
   execute<P extends Provider>(provider: P, call: object, options?: CallOptions): Promise<Results[P]>;
   async execute(provider: Provider, call: object, options: CallOptions = {}): Promise<unknown> {
     const body = { provider, call, ...(options.server && { server: options.server }) };
-    const answer = await this.#http.json("POST", "/execute", undefined, body, options.signal);
-    return provider === "bedrock" ? withBytes(answer) : answer;
+    const answer = await this.#http.json<any>("POST", "/execute", undefined, body, options.signal);
+    if (provider !== "bedrock") return answer;
+    return Array.isArray(answer) ? answer.map(decodeMedia) : decodeMedia(answer);
   }
 
   /** Runs a tool by its own name and returns its MCP result. */
@@ -203,10 +204,13 @@ function logQuery({ signal: _, since, ...rest }: LogFilter): Query {
   return { ...rest, since: since instanceof Date ? since.toISOString() : since };
 }
 
-/** Bedrock's library wants bytes where the API has base64. */
-function withBytes(value: unknown, key = ""): unknown {
-  if (Array.isArray(value)) return value.map((v) => withBytes(v));
-  if (typeof value === "object" && value !== null) return Object.fromEntries(Object.entries(value).map(([k, v]) => [k, withBytes(v, k)]));
-  if (key === "bytes" && typeof value === "string") return Uint8Array.from(atob(value), (c) => c.charCodeAt(0));
-  return value;
+/** Bedrock's library wants bytes where the API has base64: in media, not in the JSON that a tool returned. */
+function decodeMedia(result: BedrockResult): BedrockResult {
+  for (const block of result.toolResult.content) {
+    for (const kind of ["image", "document", "video"]) {
+      const source = block[kind]?.source;
+      if (typeof source?.bytes === "string") source.bytes = Uint8Array.from(atob(source.bytes), (c) => c.charCodeAt(0));
+    }
+  }
+  return result;
 }

@@ -186,9 +186,14 @@ it("stops waiting for a retry when it is aborted", async () => {
 
 it("converts blobs to bytes for bedrock", async () => {
   const image = { image: { format: "png", source: { bytes: "AAE=" } } };
-  await stub([{ body: { toolResult: { toolUseId: "t", status: "success", content: [image] } } }], async (client) => {
-    const result = await client().execute("bedrock", { toolUseId: "t", name: "n", input: {} });
-    assert.deepEqual(result.toolResult.content[0].image.source.bytes, Uint8Array.from([0, 1]));
+  const own = { json: { bytes: "100", image: { source: { bytes: "1024" } } } };
+  const answer = { toolResult: { toolUseId: "t", status: "success", content: [image, own] } };
+  const call = { toolUseId: "t", name: "n", input: {} };
+  await stub([{ body: answer }, { body: [answer, answer] }], async (client) => {
+    for (const result of [await client().execute("bedrock", call), ...(await client().execute("bedrock", [call, call]))]) {
+      assert.deepEqual(result.toolResult.content[0].image.source.bytes, Uint8Array.from([0, 1]));
+      assert.deepEqual(result.toolResult.content[1], own);
+    }
   });
 });
 
