@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"junctor/internal/rawjson"
@@ -53,7 +54,7 @@ func parsePair(schema json.RawMessage, pair string) (string, json.RawMessage, er
 		}
 		return name, json.RawMessage(value), nil
 	}
-	if takesText(rawjson.Field(schema, "properties", key)) || !json.Valid([]byte(value)) {
+	if takesText(schema, rawjson.Field(schema, "properties", key), map[string]bool{}) || !json.Valid([]byte(value)) {
 		quoted, err := json.Marshal(value)
 		return key, quoted, err
 	}
@@ -62,30 +63,32 @@ func parsePair(schema json.RawMessage, pair string) (string, json.RawMessage, er
 
 // takesText reports whether a parameter may be a string, so that 007 stays
 // what was typed. What the schema does not say is a string unless it looks
-// like something else.
-func takesText(property json.RawMessage) bool {
+// like something else. References are resolved in root, each once (seen),
+// because schemas may refer to themselves.
+func takesText(root, parameter json.RawMessage, seen map[string]bool) bool {
 	var p struct {
-		Type any   `json:"type"`
-		Enum []any `json:"enum"`
+		Type  any               `json:"type"`
+		Const any               `json:"const"`
+		Enum  []any             `json:"enum"`
+		Ref   string            `json:"$ref"`
+		AnyOf []json.RawMessage `json:"anyOf"`
+		OneOf []json.RawMessage `json:"oneOf"`
+		AllOf []json.RawMessage `json:"allOf"`
 	}
-	if json.Unmarshal(property, &p) != nil {
+	if json.Unmarshal(parameter, &p) != nil {
 		return false
 	}
 	switch t := p.Type.(type) {
 	case string:
 		return t == "string"
 	case []any:
-		for _, one := range t {
-			if one == "string" {
-				return true
-			}
-		}
-		return false
+		return slices.Contains(t, any("string"))
 	}
-	for _, e := range p.Enum {
-		if _, ok := e.(string); ok {
-			return true
-		}
+	branches := slices.Concat(p.AnyOf, p.OneOf, p.AllOf)
+	if local, ok := strings.CutPrefix(p.Ref, "#/"); ok && !seen[p.Ref] {
+		seen[p.Ref] = true
+		branches = append(branches, rawjson.Pointer(root, local))
 	}
-	return false
+	return slices.ContainsFunc(append(p.Enum, p.Const), func(v any) bool { _, ok := v.(string); return ok }) ||
+		slices.ContainsFunc(branches, func(b json.RawMessage) bool { return takesText(root, b, seen) })
 }
