@@ -146,7 +146,13 @@ func (c Content) ErrorText() string {
 	if text == "" {
 		return "Error: the tool failed without saying why"
 	}
-	if strings.HasPrefix(strings.ToLower(text), "error") {
+	return markError(text)
+}
+
+// markError returns the text of a failed tool with the beginning by which
+// clients recognize it.
+func markError(text string) string {
+	if strings.HasPrefix(text, "Error:") {
 		return text
 	}
 	return "Error: " + text

@@ -163,6 +163,14 @@ func TestResults(t *testing.T) {
 			Ollama:          `{"role":"tool","tool_name":"s__t","tool_call_id":"id1","content":"Error: no such city"}`,
 			Bedrock:         `{"toolResult":{"toolUseId":"id1","content":[{"text":"no such city"}],"status":"error"}}`,
 		}},
+		"failure that begins like the mark": {`{"isError":true,"content":[{"type":"text","text":"error opening x"}]}`, map[string]string{
+			OpenAI:          `{"role":"tool","tool_call_id":"id1","content":"Error: error opening x"}`,
+			OpenAIResponses: `{"type":"function_call_output","call_id":"id1","output":"Error: error opening x"}`,
+			Ollama:          `{"role":"tool","tool_name":"s__t","tool_call_id":"id1","content":"Error: error opening x"}`,
+		}},
+		"failure with the mark": {`{"isError":true,"content":[{"type":"text","text":"Error: no such city"}]}`, map[string]string{
+			OpenAI: `{"role":"tool","tool_call_id":"id1","content":"Error: no such city"}`,
+		}},
 		"silent failure": {`{"isError":true,"content":[]}`, map[string]string{
 			OpenAI:    `{"role":"tool","tool_call_id":"id1","content":"Error: the tool failed without saying why"}`,
 			Gemini:    `{"functionResponse":{"id":"id1","name":"s__t","response":{"error":"Error: the tool failed without saying why"}}}`,
@@ -181,6 +189,9 @@ func TestResults(t *testing.T) {
 			OpenAIResponses: `{"type":"function_call_output","call_id":"id1","output":[{"type":"input_text","text":"Error:"},{"type":"input_image","image_url":"data:image/png;base64,` + png + `","detail":"auto"}]}`,
 			Anthropic:       `{"type":"tool_result","tool_use_id":"id1","content":[{"type":"text","text":"[image image/png, 9 bytes: cannot be shown here]"}],"is_error":true}`,
 			Bedrock:         `{"toolResult":{"toolUseId":"id1","content":[{"text":"[image image/png, 9 bytes: cannot be shown here]"}],"status":"error"}}`,
+		}},
+		"failed with a text and an image": {`{"isError":true,"content":[{"type":"text","text":"ERROR 7"},{"type":"image","data":"` + png + `","mimeType":"image/png"}]}`, map[string]string{
+			OpenAIResponses: `{"type":"function_call_output","call_id":"id1","output":[{"type":"input_text","text":"Error: ERROR 7"},{"type":"input_image","image_url":"data:image/png;base64,` + png + `","detail":"auto"}]}`,
 		}},
 		"an image under the wrong type": {`{"content":[{"type":"image","data":"` + png + `","mimeType":"image/jpg"}]}`, map[string]string{
 			Anthropic: `{"type":"tool_result","tool_use_id":"id1","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"` + png + `"}}]}`,

@@ -3,7 +3,6 @@ package provider
 import (
 	"cmp"
 	"slices"
-	"strings"
 )
 
 // responses is OpenAI's responses API.
@@ -36,8 +35,8 @@ func responsesResult(c Call, content Content) *object {
 	}
 	if first := &ordered[0]; content.IsError && !isText(*first) {
 		ordered = slices.Insert(ordered, 0, Part{Kind: Text, Text: "Error:"})
-	} else if content.IsError && !strings.HasPrefix(strings.ToLower(first.Text), "error") {
-		first.Text = "Error: " + first.Text
+	} else if content.IsError {
+		first.Text = markError(first.Text)
 	}
 	var parts []any
 	for _, p := range ordered {

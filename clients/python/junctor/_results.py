@@ -52,7 +52,12 @@ class Result(Dict[str, Any]):
 
     @property
     def is_error(self) -> bool:
-        """Whether the tool failed. Forms without a mark for it say so in the text."""
+        """Whether the tool failed.
+
+        The forms of OpenAI, xAI and Ollama have no mark for it: the text of a
+        failed tool begins with ``Error:``, and a tool that succeeded with such
+        a text cannot be told apart from it.
+        """
         if self.provider == "gemini":
             return "error" in self
         if self.provider == "bedrock":
@@ -60,7 +65,9 @@ class Result(Dict[str, Any]):
         if self.provider == "anthropic":
             return bool(self.get("is_error", False))
         text = self.get("content", self.get("output", ""))
-        return isinstance(text, str) and text.lower().startswith("error")
+        if isinstance(text, list):
+            text = next((part.get("text", "") for part in text if part.get("type") == "input_text"), "")
+        return isinstance(text, str) and text.startswith("Error:")
 
 
 def _decode_media(message: Json) -> None:

@@ -218,7 +218,11 @@ class Objects(unittest.TestCase):
         self.assertEqual(b"\x00\x01", blocks[2]["document"]["source"]["bytes"])
         self.assertTrue(Result("gemini", {"functionResponse": {"response": {"error": "no"}}}).is_error)
         self.assertTrue(Result("openai", {"content": "Error: no"}).is_error)
+        self.assertFalse(Result("openai", {"content": "Error rate: 0 %"}).is_error)
         self.assertFalse(Result("openai-responses", {"output": [{"type": "input_image"}]}).is_error)
+        failed = [{"type": "input_text", "text": "Error:"}, {"type": "input_image"}]
+        self.assertTrue(Result("openai-responses", {"output": failed}).is_error)
+        self.assertFalse(Result("openai-responses", {"output": [{"type": "input_text", "text": "a plan"}, *failed]}).is_error)
 
 
 if __name__ == "__main__":
