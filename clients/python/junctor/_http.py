@@ -10,7 +10,7 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from typing import Any, Iterator, Mapping, Optional, Tuple
+from typing import Any, Callable, Iterator, Mapping, Optional, Tuple
 
 from ._errors import GatewayConnectionError, GatewayError, GatewayTimeout, error_for
 
@@ -31,11 +31,14 @@ class Transport:
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler(proxies))
 
     def json(self, method: str, path: str, query: Optional[Mapping[str, Any]] = None, body: Any = None) -> Any:
-        with self.open(method, path, query, body, "application/json") as response:
-            try:
-                data = response.read()
-            except (OSError, http.client.HTTPException) as e:
-                raise _unreachable(self.url, e) from e
+        def attempt() -> bytes:
+            with self._once(method, path, query, body, "application/json", None) as response:
+                try:
+                    return bytes(response.read())
+                except (OSError, http.client.HTTPException) as e:
+                    raise _unreachable(self.url, e) from e
+
+        data = self._retried(method, attempt)
         try:
             return json.loads(data)
         except ValueError as e:
@@ -50,20 +53,21 @@ class Transport:
         accept: str,
         timeout: Optional[float] = None,
     ) -> Any:
-        """Returns the open response of a request that succeeded.
+        """Returns the open response of a request that succeeded."""
+        return self._retried(method, lambda: self._once(method, path, query, body, accept, timeout))
 
-        What only reads is tried again after any failure that may pass. What
-        runs a tool is tried again only when the tool has certainly not run.
-        """
-        attempt = 0
+    def _retried(self, method: str, attempt: Callable[[], Any]) -> Any:
+        """What only reads is tried again after any transient failure. What
+        runs a tool is tried again only when the tool has certainly not run."""
+        tries = 0
         while True:
             try:
-                return self._once(method, path, query, body, accept, timeout)
+                return attempt()
             except GatewayError as e:
-                attempt += 1
-                if attempt > self.retries or not _passes(e, safe=method == "GET"):
+                tries += 1
+                if tries > self.retries or not _passes(e, safe=method == "GET"):
                     raise
-                time.sleep(_wait(e, attempt))
+                time.sleep(_wait(e, tries))
 
     def _once(
         self,

@@ -38,10 +38,11 @@ class Stub:
                     self.connection.close()
                     return
                 data = body if isinstance(body, bytes) else json.dumps(body).encode()
-                self.send_response(status)
+                missing = 1 if status == "cut" else 0  # of the body, when the connection is closed
+                self.send_response(200 if missing else status)
                 for k, v in headers.items():
                     self.send_header(k, v)
-                self.send_header("Content-Length", str(len(data)))
+                self.send_header("Content-Length", str(len(data) + missing))
                 self.end_headers()
                 self.wfile.write(data)
 
@@ -103,6 +104,13 @@ class Http(unittest.TestCase):
         with Stub(error(504, "TIMEOUT")) as stub, self.assertRaises(UpstreamError):
             GatewayClient(stub.url, retries=2).health()
         self.assertEqual(3, len(stub.requests))
+        cut = ("cut", {}, b'{"ok":')
+        with Stub(cut, OK) as stub:
+            self.assertTrue(GatewayClient(stub.url, retries=1).health()["ok"])
+            self.assertEqual(2, len(stub.requests))
+        with Stub(cut) as stub, self.assertRaisesRegex(GatewayConnectionError, "cannot reach the gateway"):
+            GatewayClient(stub.url, retries=1).health()
+        self.assertEqual(2, len(stub.requests))
 
     def test_calls_are_retried_only_if_they_have_not_run(self) -> None:
         done = (200, {}, {"result": {"content": []}})
@@ -111,7 +119,7 @@ class Http(unittest.TestCase):
                 GatewayClient(stub.url).call_tool("s", "t")
                 self.assertEqual(tries, len(stub.requests))
         self.assertEqual([mock.call(3.0), mock.call(2.0)], self.sleep.call_args_list)
-        for answer in (error(502, "UPSTREAM_ERROR"), error(504, "TIMEOUT"), ("drop", {}, None), error(429, "RATE_LIMITED", {"Retry-After": "999"})):
+        for answer in (error(502, "UPSTREAM_ERROR"), error(504, "TIMEOUT"), ("drop", {}, None), ("cut", {}, b'{"res'), error(429, "RATE_LIMITED", {"Retry-After": "999"})):
             with Stub(answer, done) as stub, self.assertRaises(GatewayError):
                 GatewayClient(stub.url).call_tool("s", "t")
             self.assertEqual(1, len(stub.requests))

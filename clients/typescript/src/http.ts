@@ -57,7 +57,7 @@ export class Transport {
   }
 
   /**
-   * What only reads is tried again after any failure that may pass. What runs
+   * What only reads is tried again after any transient failure. What runs
    * a tool is tried again only when the tool has certainly not run.
    */
   private async retried<T>(method: string, signal: AbortSignal | undefined, attempt: () => Promise<T>): Promise<T> {
