@@ -6,6 +6,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -117,6 +118,13 @@ Start it with "junctor serve" and open http://127.0.0.1:8787, or put
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          noCommand,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			// cobra itself checks these later, and without the function for errors of flags.
+			if err := cmp.Or(cmd.ValidateRequiredFlags(), cmd.ValidateFlagGroups()); err != nil {
+				return cmd.FlagErrorFunc()(cmd, err)
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return cmd.Help()
 		},

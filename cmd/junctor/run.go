@@ -17,7 +17,7 @@ func (c *cli) runCommand() *cobra.Command {
 	var code string
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "run [FILE]", Short: "Run a script that calls tools", Args: cobra.MaximumNArgs(1),
+		Use: "run [FILE]", Short: "Run a script that calls tools", Args: maxArgs(1),
 		Long: `Run a JavaScript or TypeScript file, or stdin with -, as the body of an async
 function. It calls tools with tools.SERVER.TOOL(args) or
 tools.call("server:tool", args), and what it returns is printed.`,

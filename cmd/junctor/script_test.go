@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -60,7 +61,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		RequireExplicitExec: true,
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"store-value": storeValue},
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"store-value": storeValue, "usage-error": usageErrorOf},
 	})
 }
 
@@ -71,6 +72,15 @@ func storeValue(ts *testscript.TestScript, _ bool, args []string) {
 	defer s.Close()
 	_, err = s.PutValue(context.Background(), store.Value{Space: args[0], Name: args[1], Data: []byte(args[2])}, 0)
 	ts.Check(err)
+}
+
+// usageErrorOf runs a command, which must end with the code of a usage error:
+// usage-error PROGRAM ARGUMENT…
+func usageErrorOf(ts *testscript.TestScript, _ bool, args []string) {
+	err := ts.Exec(args[0], args[1:]...)
+	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != exitUsage {
+		ts.Fatalf("ended with %v, want exit status %d", err, exitUsage)
+	}
 }
 
 // build builds junctor and returns its folder.
