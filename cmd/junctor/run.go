@@ -28,21 +28,25 @@ tools.call("server:tool", args), and what it returns is printed.`,
 			if err != nil {
 				return err
 			}
+			var answer json.RawMessage // printed as it is with --json
+			err = c.withGateway(cmd.Context(), func(g *launch.Gateway) error {
+				return g.Post(cmd.Context(), "/run", map[string]string{"code": source}, &answer)
+			})
 			var out struct {
 				codemode.Outcome
 				Error *struct {
-					Message string
-					Details codemode.Details
-				}
+					Message string           `json:"message"`
+					Details codemode.Details `json:"details"`
+				} `json:"error"`
 			}
-			err = c.withGateway(cmd.Context(), func(g *launch.Gateway) error {
-				return g.Post(cmd.Context(), "/run", map[string]string{"code": source}, &out)
-			})
+			if err == nil {
+				err = json.Unmarshal(answer, &out)
+			}
 			switch {
 			case err != nil:
 				return err
 			case asJSON:
-				err = c.PrintJSON(out)
+				err = c.PrintJSON(answer)
 			default:
 				c.printScript(out.Outcome)
 			}
