@@ -122,7 +122,7 @@ func (c *cli) decide(cmd *cobra.Command, id string, answer map[string]any, done 
 	if err := g.Post(cmd.Context(), "/api/approvals/"+url.PathEscape(id), answer, &r); err != nil {
 		return err
 	}
-	c.Note("%s: %s for %s.", done, r.Tool, r.CallerName)
+	c.Note("%s: %s for %s.", done, terminal.OneLine(r.Tool), terminal.OneLine(r.CallerName))
 	return nil
 }
 

@@ -94,7 +94,7 @@ func (c *cli) approve(name string, arguments json.RawMessage) (bool, error) {
 	if !c.IsInput {
 		return false, nil // the gateway says how to allow it
 	}
-	yes, err := c.Confirm(fmt.Sprintf("Run %s with %s? [y/N] ", name, terminal.OneLine(string(arguments))))
+	yes, err := c.Confirm(fmt.Sprintf("Run %s with %s? [y/N] ", terminal.OneLine(name), terminal.OneLine(string(arguments))))
 	if err == nil && !yes {
 		err = fmt.Errorf("not approved; %s was not called", name)
 	}

@@ -73,7 +73,7 @@ func (c *cli) serversApprove() *cobra.Command {
 				if err := g.Post(ctx, "/api/servers/"+url.PathEscape(server)+"/approve", map[string]any{"tools": seen}, &done); err != nil {
 					return err
 				}
-				c.Note("Approved: %s", strings.Join(done.Approved, ", "))
+				c.Note("Approved: %s", terminal.OneLine(strings.Join(done.Approved, ", ")))
 				return nil
 			})
 		},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"io"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 
 	"junctor/internal/launch"
 	"junctor/internal/terminal"
+	"junctor/internal/upstream/upstreamtest"
 )
 
 // typist types commands at a terminal, with a home of their own.
@@ -144,6 +146,38 @@ func TestDoctorShowsColorAndProgressOnTerminal(t *testing.T) {
 	for _, want := range []string{"\x1b[32m✓\x1b[0m", "\r\x1b[Kstore …", "has 1 server of its own", "No problems found"} {
 		if code != exitDone || !strings.Contains(shown, want) {
 			t.Errorf("exit code %d, %q is not shown:\n%s", code, want, shown)
+		}
+	}
+}
+
+// Names and texts of tools come from servers: none of them may reach a terminal
+// with its control sequences.
+func TestToolTextCannotControlTerminal(t *testing.T) {
+	const name = "paint\x1b]0;owned\a"
+	definition, err := json.Marshal(map[string]any{
+		"name": name, "description": "Paints " + name,
+		"inputSchema": map[string]any{"type": "object", "properties": map[string]any{name: map[string]any{}}, "required": []string{name}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := upstreamtest.Listen(t, upstreamtest.Script{Tools: []json.RawMessage{definition}})
+	p := newTypist(t, map[string]string{"config/junctor/junctor.json": `{"mcpServers":{"test":{"url":"` + server.URL + `"}},
+		"toolRules":[{"pattern":["test:*"],"approval":"ask"}],"profiles":{"all":{"servers":["test"]}}}`})
+	for _, tt := range []struct {
+		want string
+		args []string
+	}{
+		{"test:paint", []string{"tools", "list"}},
+		{"test:paint", []string{"tools", "show", "test:" + name}},
+		{"score", []string{"tools", "search", "--explain", "paint"}},
+		{"Run test:paint", []string{"tools", "call", "test:" + name, name + "=1"}},
+		{"test:paint", []string{"profiles", "show", "all"}},
+		{"paint", []string{"run", "-e", `console.log("paint\u001b]0;owned\u0007"); return "paint\u001b]0;owned\u0007"`}},
+		{"paint", []string{"run", "-e", `return {paint: "\u001b]0;owned\u0007"}`}},
+	} {
+		if _, shown := p.types("n\n", tt.args...); !strings.Contains(shown, tt.want) || strings.Contains(shown, "\x1b]") || strings.Contains(shown, "\a") {
+			t.Errorf("%q shows %q", tt.args, shown)
 		}
 	}
 }

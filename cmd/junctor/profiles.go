@@ -73,7 +73,7 @@ func (c *cli) profilesShow() *cobra.Command {
 			}
 			fmt.Fprintf(c.Out, "Tools (%d):\n", p.ToolCount)
 			for _, name := range p.Tools {
-				fmt.Fprintf(c.Out, "  %s\n", name)
+				fmt.Fprintf(c.Out, "  %s\n", terminal.OneLine(name))
 			}
 			return nil
 		},

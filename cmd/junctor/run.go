@@ -85,13 +85,13 @@ func (c *cli) scriptSource(code string, args []string) (string, error) {
 // printScript prints what a script logged, and its value as a person reads it.
 func (c *cli) printScript(out codemode.Outcome) {
 	for _, line := range out.Log {
-		c.Note("%s", line)
+		c.Note("%s", c.Text(c.Err, line))
 	}
 	var text string
 	switch {
 	case string(out.Value) == "null" || len(out.Value) == 0:
 	case json.Unmarshal(out.Value, &text) == nil:
-		fmt.Fprintln(c.Out, text)
+		fmt.Fprintln(c.Out, c.Text(c.Out, text))
 	default:
 		fmt.Fprintln(c.Out, indentJSON(out.Value))
 	}

@@ -158,7 +158,7 @@ func (c *cli) explain(tools []control.Tool) {
 		if e == nil {
 			continue
 		}
-		fmt.Fprintf(c.Out, "\n%s  score %.3f", c.Paint(c.Out, terminal.Bold, t.Name), e.Score)
+		fmt.Fprintf(c.Out, "\n%s  score %.3f", c.Paint(c.Out, terminal.Bold, terminal.OneLine(t.Name)), e.Score)
 		if e.Named {
 			fmt.Fprint(c.Out, "  (exact name match)")
 		}
@@ -227,7 +227,7 @@ func (c *cli) openAt(ctx context.Context, name string) (*launch.Gateway, control
 }
 
 func (c *cli) printTool(d control.ToolDetails) {
-	fmt.Fprintln(c.Out, c.Paint(c.Out, terminal.Bold, d.Name))
+	fmt.Fprintln(c.Out, c.Paint(c.Out, terminal.Bold, terminal.OneLine(d.Name)))
 	if d.Title != "" {
 		fmt.Fprintln(c.Out, terminal.OneLine(d.Title))
 	}
@@ -235,7 +235,7 @@ func (c *cli) printTool(d control.ToolDetails) {
 		fmt.Fprintf(c.Out, "\n%s\n", terminal.Printable(strings.TrimSpace(d.Description)))
 	}
 	if !d.Enabled {
-		fmt.Fprintf(c.Out, "\n%s %s\n", c.Paint(c.Out, terminal.Red, "disabled:"), d.Reason)
+		fmt.Fprintf(c.Out, "\n%s %s\n", c.Paint(c.Out, terminal.Red, "disabled:"), terminal.OneLine(d.Reason))
 	}
 	if d.Approval != "" {
 		fmt.Fprintf(c.Out, "\napproval: %s\n", d.Approval)
@@ -254,7 +254,7 @@ func (c *cli) printTool(d control.ToolDetails) {
 		fmt.Fprintf(c.Out, "\n%s\n%s\n", c.Paint(c.Out, terminal.Bold, "As its server defines it (toolRules override it)"), indentJSON(d.Original))
 	}
 	example := strings.TrimSpace("junctor tools call " + d.Name + " " + exampleArguments(d.InputSchema))
-	fmt.Fprintf(c.Out, "\n%s\n  %s\n", c.Paint(c.Out, terminal.Bold, "Call it"), example)
+	fmt.Fprintf(c.Out, "\n%s\n  %s\n", c.Paint(c.Out, terminal.Bold, "Call it"), terminal.OneLine(example))
 }
 
 // exampleArguments shows how the required parameters are typed.
