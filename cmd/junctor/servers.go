@@ -127,7 +127,10 @@ func (c *cli) serversAdd() *cobra.Command {
 				}
 			} else if len(args) < 2 {
 				return usageError{errors.New("give a URL, --openapi DOCUMENT or -- COMMAND (see junctor servers add --help)")}
-			} else if u, err := url.Parse(args[1]); err == nil && len(args) == 2 && (u.Scheme == "http" || u.Scheme == "https") {
+			} else if u, err := url.Parse(args[1]); err == nil && (u.Scheme == "http" || u.Scheme == "https") {
+				if len(args) > 2 {
+					return wrongUsage(cmd, "unexpected argument %q after the URL", args[2])
+				}
 				entry["url"] = args[1]
 			} else if strings.Contains(args[1], "://") {
 				return usageError{fmt.Errorf("invalid server URL %q; it must start with http:// or https://", args[1])}

@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"strings"
 
 	"junctor/internal/httperr"
@@ -122,7 +123,11 @@ func misfit(err *json.UnmarshalTypeError) string {
 	if err.Field == "" {
 		return fmt.Sprintf("the body must be a JSON object; it is JSON of the type %s", err.Value)
 	}
-	return fmt.Sprintf("%s must be a string; it is JSON of the type %s", err.Field, err.Value)
+	wanted := "a string"
+	if err.Type.Kind() == reflect.Bool {
+		wanted = "true or false"
+	}
+	return fmt.Sprintf("%s must be %s; it is JSON of the type %s", err.Field, wanted, err.Value)
 }
 
 // plain removes the package name from the messages of encoding/json.

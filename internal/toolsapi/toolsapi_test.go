@@ -130,6 +130,7 @@ func TestInvalidRequests(t *testing.T) {
 		"call_tool, not UTF-8":      {"POST", "/call_tool", "{\"tool\":\"echo\",\"arguments\":{\"a\":\"\xff\"}}", "", 400, "PARSE_ERROR", "UTF-8"},
 		"broken body":               {"POST", "/execute", "{", "", 400, "PARSE_ERROR", "not JSON"},
 		"body of another kind":      {"POST", "/execute", `{"provider":5}`, "", 400, "INVALID_REQUEST", "provider must be a string; it is JSON of the type number"},
+		"wait as text":              {"POST", "/execute", `{"call":{},"wait":"false"}`, "", 400, "INVALID_REQUEST", "wait must be true or false; it is JSON of the type string"},
 		"body that is a list":       {"POST", "/execute", `[]`, "", 400, "INVALID_REQUEST", "must be a JSON object; it is JSON of the type array"},
 		"no call":                   {"POST", "/execute", `{"provider":"openai"}`, "", 400, "INVALID_REQUEST", "call is missing"},
 		"null call":                 {"POST", "/execute", `{"call":null}`, "", 400, "INVALID_REQUEST", "call is missing"},

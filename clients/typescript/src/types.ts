@@ -9,7 +9,7 @@ export type Provider = "gemini" | "openai" | "openai-responses" | "xai" | "anthr
 
 /** What a provider could not be told. */
 export interface Warning {
-  code: "lowered" | "left_out" | "limit" | "pending" | "ignored" | "none";
+  code: "lowered" | "left_out" | "limit" | "pending" | "down" | "ignored" | "none";
   message: string;
   tool?: string;
   paths?: string[];
