@@ -15,8 +15,8 @@ import (
 )
 
 // keyApart says what a backup does not have.
-const keyApart = `Tokens of servers are in the backup as they are in the store: sealed. The key
-that opens them is not in it. Keep it apart from the backup and as safe: it is
+const keyApart = `Tokens of servers are in the backup as they are in the store: encrypted. The key
+that decrypts them is not in it. Keep it apart from the backup and as safe: it is
 in JUNCTOR_SECRET_KEY, in the keyring, or in secret.key in the data folder.`
 
 func (c *cli) storeBackup() *cobra.Command {
@@ -24,7 +24,7 @@ func (c *cli) storeBackup() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "backup FILE", Short: "Write a backup of the store; Junctor may be running", Args: oneArg,
 		Long: `Write everything that the store has into one file: the call log, chats, API keys,
-sealed tokens, catalogues and fingerprints. It works for SQLite and PostgreSQL
+encrypted tokens, catalogues and fingerprints. It works for SQLite and PostgreSQL
 and while Junctor is running: the backup has everything that was stored before it
 began. The file is readable by you alone, and it appears only when it is complete.
 
@@ -38,7 +38,7 @@ began. The file is readable by you alone, and it appears only when it is complet
 				if err != nil {
 					return err
 				}
-				return c.noteKey(cmd.Context(), from, "Keep the key that opens them apart from the backup")
+				return c.noteKey(cmd.Context(), from, "Keep the key that decrypts them apart from the backup")
 			})
 		},
 	}
@@ -81,18 +81,18 @@ those servers ask for a sign-in again.`,
 					if err := c.copyStore(cmd.Context(), "Restored", from, to); err != nil {
 						return fmt.Errorf("the store is incomplete now; empty it before you try again: %w", err)
 					}
-					return c.noteKey(cmd.Context(), to, "They open only with the key of the gateway that was backed up")
+					return c.noteKey(cmd.Context(), to, "They can be decrypted only with the key of the gateway that was backed up")
 				})
 			})
 		},
 	}
 }
 
-// noteKey reminds of the key when the store has sealed tokens.
+// noteKey reminds of the key when the store has encrypted tokens.
 func (c *cli) noteKey(ctx context.Context, s store.Store, what string) error {
-	sealed, err := s.Values(ctx, store.SpaceSecrets)
-	if err == nil && len(sealed) > 0 {
-		c.Note("Logins to servers are sealed. %s: JUNCTOR_SECRET_KEY, or %s.", what, filepath.Join(c.DataDir, "secret.key"))
+	secrets, err := s.Values(ctx, store.SpaceSecrets)
+	if err == nil && len(secrets) > 0 {
+		c.Note("Logins to servers are encrypted. %s: JUNCTOR_SECRET_KEY, or %s.", what, filepath.Join(c.DataDir, "secret.key"))
 	}
 	return err
 }

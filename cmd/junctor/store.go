@@ -24,12 +24,12 @@ func (c *cli) storeCopy() *cobra.Command {
 	var to string
 	cmd := &cobra.Command{
 		Use: "copy --to postgres://…", Short: "Copy everything into another store, for example from SQLite to PostgreSQL", Args: noArgs,
-		Long: `Copies the call log, chats, API keys, sealed tokens, catalogues and fingerprints
-of the configured store into a new PostgreSQL database (or SQLite file). Stop
-Junctor first: what is written meanwhile is not copied. A copy that broke off
-can be repeated.
+		Long: `Copies the call log, chats, API keys, encrypted tokens, catalogues and
+fingerprints of the configured store into a new PostgreSQL database (or SQLite
+file). Stop Junctor first: what is written meanwhile is not copied. A copy that
+broke off can be repeated.
 
-Sealed tokens are copied as they are. They open with the same key alone: set
+Encrypted tokens are copied as they are. Only the same key decrypts them: set
 JUNCTOR_SECRET_KEY on the nodes to the key of this machine.`,
 		Example: "  junctor store copy --to postgres://junctor:secret@db.example/junctor",
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -113,7 +113,7 @@ func (c *cli) copyStore(ctx context.Context, done string, from, to store.Store) 
 
 // afterCopy says what is left to do before the new store can be used.
 func (c *cli) afterCopy(ctx context.Context, from store.Store, target store.Config) error {
-	sealed, err := from.Values(ctx, store.SpaceSecrets)
+	secrets, err := from.Values(ctx, store.SpaceSecrets)
 	if err != nil {
 		return err
 	}
@@ -122,8 +122,8 @@ func (c *cli) afterCopy(ctx context.Context, from store.Store, target store.Conf
 		setting = "store.url"
 	}
 	c.Note("Set %s in the configuration to the new store.", setting)
-	if len(sealed) > 0 && target.URL != "" {
-		c.Note("Logins to servers are sealed: set JUNCTOR_SECRET_KEY on every node to this machine's key,")
+	if len(secrets) > 0 && target.URL != "" {
+		c.Note("Logins to servers are encrypted: set JUNCTOR_SECRET_KEY on every node to this machine's key,")
 		c.Note("which is in that variable, in %s, or where that file says.", filepath.Join(c.DataDir, "secret.key"))
 	}
 	return nil

@@ -60,7 +60,7 @@ func (l *lowering) schema(n *node, path string, depth int) *object {
 		l.lose(path, "the schema is too large; the rest of it is left out")
 	}
 	if f.missing != "" {
-		l.lose(path, "%s leads nowhere; anything is declared in its place", f.missing)
+		l.lose(path, "%s cannot be resolved; anything is declared in its place", f.missing)
 	}
 	w := &writing{lowering: l, n: f, path: path, depth: depth, out: newObject()}
 	w.write()

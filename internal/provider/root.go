@@ -72,7 +72,7 @@ func (l *lowering) foldRoot() (*node, []string, error) {
 		l.lose("", "the schema is too large; the rest of it is left out")
 	}
 	if flat.missing != "" {
-		l.lose("", "%s leads nowhere; its parameters are not declared", flat.missing)
+		l.lose("", "%s cannot be resolved; its parameters are not declared", flat.missing)
 	}
 	root, notes := l.fold(flat, 0)
 	if root.hasEnum {
