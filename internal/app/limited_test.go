@@ -91,7 +91,7 @@ func limitedOverEveryAPI(t *testing.T, rights, query string) {
 		return []json.RawMessage{upstreamtest.Tool("echo", "says it again"), upstreamtest.Tool("whoami", secret)}
 	}
 	mine := watch(t, upstreamtest.Script{Tools: tools("guarded one"), Guidance: "guarded guidance", Instructions: "of mine"})
-	theirs := watch(t, upstreamtest.Script{Tools: tools("guarded two"), Guidance: "guarded guidance", Instructions: "guarded instructions"})
+	theirs := watch(t, upstreamtest.Script{Tools: append(tools("guarded two"), upstreamtest.Tool("only_here", "guarded two")), Guidance: "guarded guidance", Instructions: "guarded instructions"})
 	forced := []llmtest.Call{
 		{Tool: "theirs:echo", Args: json.RawMessage(`{}`)}, {Tool: "theirs__echo", Args: json.RawMessage(`{}`)}, {Tool: "mine__whoami", Args: json.RawMessage(`{}`)},
 		{Tool: "execute_tool", Args: json.RawMessage(`{"server":"theirs","tool":"echo","arguments":{}}`)},
@@ -193,6 +193,8 @@ func limitedOverEveryAPI(t *testing.T, rights, query string) {
 		"execute, other tool":  post("/execute", `{"provider":"gemini","call":{"name":"mine__whoami","args":{}}}`),
 		"execute, several":     post("/execute", `{"provider":"openai","call":[{"id":"1","type":"function","function":{"name":"theirs__echo","arguments":"{}"}},{"id":"2","type":"function","function":{"name":"mine__whoami","arguments":"{}"}}]}`),
 		"execute, with server": post("/execute", `{"provider":"gemini","server":"theirs","call":{"name":"echo","args":{}}}`),
+		"execute, bare name":   post("/execute", `{"provider":"gemini","call":{"name":"only_here","args":{}}}`),
+		"execute, left":        post("/execute", `{"provider":"gemini","call":{"name":"only_here","args":{}},"wait":false}`),
 		"logs":                 get("/logs?limit=100"), "logs of a server": get("/logs?server=theirs"), "health": get("/health"), "metrics": get("/metrics"),
 		// The proxy.
 		"proxy":                 proxy(`{"method":"tools/call","params":{"name":"whoami","arguments":{}}}`),

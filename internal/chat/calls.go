@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -105,10 +106,13 @@ func malformed(c *llm.ToolCall, o requestTools) *llm.ToolResult {
 	return llm.TextResult(c, text, true)
 }
 
-// unknown returns an error result for a tool that does not exist.
+// unknown returns an error result for a tool that is not one of the request's.
 func (s *Session) unknown(t *turn, c *llm.ToolCall, o requestTools) *llm.ToolResult {
 	text := fmt.Sprintf("TOOL_NOT_FOUND: there is no tool %q.", c.Name)
-	near := s.host.Tools.Snapshot().Nearest(&t.caller, strings.Replace(c.Name, "__", ":", 1), 5)
+	near := slices.DeleteFunc(s.host.Tools.Snapshot().Nearest(&t.caller, strings.Replace(c.Name, "__", ":", 1), 5), func(name string) bool {
+		n, err := tool.ParseName(name)
+		return err != nil || !o.prefs.Uses(n.Server)
+	})
 	switch {
 	case o.meta && len(near) > 0:
 		text += fmt.Sprintf(" Tools are run with %s, for example with \"tool\": %q.", o.tools.Declared(metaExecute), near[0])

@@ -208,3 +208,29 @@ func TestConversationChoosesProfile(t *testing.T) {
 		t.Errorf("without the profile: %s", e.Raw)
 	}
 }
+
+// TestModelCallsOnlyToolsOfRequest: a model that calls a tool of a server that
+// the conversation does not use, by whichever name, is told that there is none.
+// The tool does not run, and nobody is told whose it is.
+func TestModelCallsOnlyToolsOfRequest(t *testing.T) {
+	each(t, llmtest.Script{Rules: []llmtest.Rule{
+		{When: llmtest.When{User: "call", Results: llmtest.N(0)}, Reply: llmtest.Reply{Calls: []llmtest.Call{{Tool: "add", Args: json.RawMessage(`{"a":1,"b":2}`)}}}},
+		{When: llmtest.When{User: "call", Results: llmtest.N(1)}, Reply: llmtest.Reply{Calls: []llmtest.Call{{Tool: "calc__add", Args: json.RawMessage(`{"a":1,"b":2}`)}}}},
+		{When: llmtest.When{User: "call", Results: llmtest.N(2)}, Reply: llmtest.Reply{Text: "{{results}}"}},
+	}}, func(t *testing.T, r *fixture) {
+		c := r.connect("")
+		c.send("preferences", map[string]any{"servers": []string{"odd"}})
+		c.kind(wire.TypeSession)
+		from := len(c.all)
+		c.say("call")
+		text, _ := c.reply()
+		if strings.Count(text, "TOOL_NOT_FOUND") != 2 || strings.Contains(text, "Did you mean calc__") {
+			t.Errorf("the model is told %s", text)
+		}
+		for _, m := range c.all[from:] {
+			if strings.Contains(string(m.Raw), "calc:") {
+				t.Errorf("the person is told %s", m.Raw)
+			}
+		}
+	})
+}

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"junctor/internal/provider"
 	"junctor/internal/telemetry"
 	"junctor/internal/tool"
 )
@@ -362,6 +363,35 @@ func TestArguments(t *testing.T) {
 	}
 	if none.Declared(tool.Name{Server: "a", Tool: "b"}) != "a__b" || none.qualified("x") != "x" || none.Tokens() != 0 {
 		t.Error("an empty toolset must work")
+	}
+}
+
+// TestCallNamesOnlyToolsOfSet: the tools of other callers, which the translation
+// has too, are not found by any name, and take no name from those of the set.
+func TestCallNamesOnlyToolsOfSet(t *testing.T) {
+	var defs []tool.Definition
+	for _, n := range []string{"mine:echo", "mine:both", "more:both", "theirs:echo", "theirs:only_here"} {
+		server, name, _ := strings.Cut(n, ":")
+		d, err := tool.ParseDefinition(server, json.RawMessage(`{"name":"`+name+`","inputSchema":{"type":"object","properties":{"n":{"type":"integer"}}}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defs = append(defs, d)
+	}
+	set := NewToolset(provider.NewTools(defs, nil), []tool.Name{defs[2].Name, defs[1].Name, defs[0].Name})
+	for called, want := range map[string]struct{ tool, name string }{
+		"echo":              {"mine:echo", "mine__echo"},
+		"mine:echo":         {"mine:echo", "mine__echo"},
+		"mine__echo":        {"mine:echo", "mine__echo"},
+		"both":              {":", "both"},
+		"only_here":         {":", "only_here"},
+		"theirs:only_here":  {":", "theirs_only_here"},
+		"theirs__only_here": {":", "theirs__only_here"},
+	} {
+		c, _ := set.Call("1", called, []byte(`{"n":"7"}`))
+		if c.Tool.String() != want.tool || c.Name != want.name || (string(c.Arguments) == `{"n":7}`) != (want.tool != ":") {
+			t.Errorf("%s: tool %s, name %s, arguments %s; want %s, %s", called, c.Tool, c.Name, c.Arguments, want.tool, want.name)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"junctor/internal/provider"
@@ -95,10 +96,10 @@ func (t *Toolset) qualified(declared string) string {
 	return declared
 }
 
-// Call parses a call of a model: it resolves the name to a tool and repairs the
-// arguments. It reports false if the result differs from what the model wrote
-// (an invalid name, arguments that are not an object), so that the turn's
-// native form must not be sent again.
+// Call parses a call of a model: it resolves the name to a tool of the set and
+// repairs the arguments. It reports false if the result differs from what the
+// model wrote (an invalid name, arguments that are not an object), so that the
+// turn's native form must not be sent again.
 func (t *Toolset) Call(id, name string, arguments []byte) (*ToolCall, bool) {
 	c := &ToolCall{ID: id, Name: legalise(name)}
 	faithful := c.Name == name
@@ -111,18 +112,33 @@ func (t *Toolset) Call(id, name string, arguments []byte) (*ToolCall, bool) {
 	if t == nil {
 		return c, faithful
 	}
-	if n, ok := t.tools.Resolve("", name); ok {
+	if n, ok := t.resolve(name); ok {
 		c.Tool = n
 		declared := t.Declared(n)
 		faithful = faithful && declared == name
 		c.Name = declared
 		if c.Malformed == "" {
-			if _, repaired, err := t.tools.Restore(name, args); err == nil {
+			if _, repaired, err := t.tools.Restore(declared, args); err == nil {
 				c.Arguments = repaired
 			}
 		}
 	}
 	return c, faithful
+}
+
+// resolve returns the tool of the set that a model called. The translation has
+// the tools of all callers: those outside the set are unknown here, and do not
+// make an unqualified name ambiguous.
+func (t *Toolset) resolve(called string) (tool.Name, bool) {
+	if n, ok := t.tools.Resolve("", called); ok && slices.Contains(t.names, n) {
+		return n, true
+	}
+	is := func(n tool.Name) bool { return n.Tool == called }
+	i := slices.IndexFunc(t.names, is)
+	if i < 0 || slices.ContainsFunc(t.names[i+1:], is) {
+		return tool.Name{}, false
+	}
+	return t.names[i], true
 }
 
 // maxMalformed bounds the part of malformed arguments that is kept.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 
 	"junctor/internal/httperr"
@@ -170,28 +171,48 @@ func idOf(raw json.RawMessage) string {
 
 // run executes one call.
 func (a *API) run(ctx context.Context, server string, call provider.Call, id string, ex tool.Exchange) (tool.Result, error) {
-	c := tool.Call{RequestID: id, Face: face, Caller: tool.CallerFrom(ctx), Server: server, Tool: call.Name, Exchange: ex}
-	_, tools := a.Tools.Translation()
-	name, ok := tools.Resolve(server, call.Name)
-	if !ok {
+	c := tool.Call{RequestID: id, Face: face, Caller: tool.CallerFrom(ctx), Exchange: ex}
+	name, def := a.resolve(&c.Caller, server, call.Name)
+	if def == nil {
 		var which []string
 		if server != "" {
 			which = []string{server}
 		}
 		a.Tools.Await(ctx, &c.Caller, which...)
-		_, tools = a.Tools.Translation()
-		name, ok = tools.Resolve(server, call.Name)
+		name, def = a.resolve(&c.Caller, server, call.Name)
 	}
-	def := tool.Definition{InputSchema: json.RawMessage("{}")}
-	if ok { // otherwise the executor reports the unknown name
-		c.Server, c.Tool = name.Server, name.Tool
-		def, _ = tools.Definition(name)
+	if def == nil { // the executor reports the unknown name
+		def = &tool.Definition{InputSchema: json.RawMessage("{}")}
 	}
+	c.Server, c.Tool = name.Server, name.Tool
 	var err error
-	if c.Arguments, err = provider.Repair(def, call.Arguments); err != nil {
+	if c.Arguments, err = provider.Repair(*def, call.Arguments); err != nil {
 		return tool.Result{}, err
 	}
 	return a.Executor.Call(ctx, c)
+}
+
+// resolve returns the tool that a model called, with its definition. If the
+// caller may use no such tool, it returns the server and the tool that called
+// itself names, and nil: whether others have the tool makes no difference.
+func (a *API) resolve(caller *tool.Caller, server, called string) (tool.Name, *tool.Definition) {
+	snap, tools := a.Tools.Translation()
+	if n, ok := tools.Resolve(server, called); ok {
+		if e := snap.Lookup(n); e.UsableBy(caller) {
+			return n, &e.Definition
+		}
+	}
+	e, err := snap.Resolve(caller, server, called)
+	if err == nil {
+		return e.Name, &e.Definition
+	}
+	if server == "" && tool.KindOf(err) == tool.ToolNotFound {
+		prefix, rest, _ := strings.Cut(strings.Replace(called, "__", ":", 1), ":")
+		if prefix != "" && rest != "" && (snap.Server(prefix) == nil || !caller.MaySee(prefix)) {
+			return tool.Name{Server: prefix, Tool: rest}, nil
+		}
+	}
+	return tool.Name{Server: server, Tool: called}, nil
 }
 
 type callToolBody struct {

@@ -22,12 +22,11 @@ func (a *API) leave(w http.ResponseWriter, r *http.Request, server string, call 
 		return &tool.Error{Kind: tool.Unavailable, Msg: `calls cannot be left here; send "wait": true`}
 	}
 	ctx := r.Context()
-	shown := call.Name
-	_, tools := a.Tools.Translation()
-	if name, ok := tools.Resolve(server, call.Name); ok {
+	caller, shown := tool.CallerFrom(ctx), call.Name
+	if name, known := a.resolve(&caller, server, call.Name); known != nil {
 		shown = name.String()
 	}
-	record, err := a.Waiting.Start(ctx, waiting.New{Caller: tool.CallerFrom(ctx), Face: face, Tool: shown})
+	record, err := a.Waiting.Start(ctx, waiting.New{Caller: caller, Face: face, Tool: shown})
 	if err != nil {
 		return err
 	}

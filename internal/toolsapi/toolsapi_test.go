@@ -166,6 +166,47 @@ func TestInvalidRequests(t *testing.T) {
 	}
 }
 
+// TestHiddenToolsAreUnknown: a tool that the caller may not use is answered, and
+// recorded, as one that does not exist, by whichever of its names it is called.
+func TestHiddenToolsAreUnknown(t *testing.T) {
+	ts := standard(t)
+	for _, tt := range []struct{ hidden, unknown, code string }{
+		{"fail", "fial", "TOOL_NOT_FOUND"},
+		{"files:fail", "files:fial", "SERVER_NOT_FOUND"},
+		{"files__fail", "files__fial", "SERVER_NOT_FOUND"},
+		{"files__fail", "filez__fail", "SERVER_NOT_FOUND"},
+		{"__fail", "__fial", "TOOL_NOT_FOUND"},
+	} {
+		var answers [2]struct{ Code, Message string }
+		for i, name := range []string{tt.hidden, tt.unknown} {
+			res := post(t, ts.URL+"/execute", `{"provider":"gemini","call":{"name":"`+name+`","args":{}}}`, "X-Caller", "limited")
+			if err := json.Unmarshal(res.body, &answers[i]); err != nil || res.status != 404 {
+				t.Errorf("%s: %d %s", name, res.status, res.body)
+			}
+			answers[i].Message = strings.NewReplacer("fial", "fail", "filez", "files").Replace(answers[i].Message)
+		}
+		if answers[0] != answers[1] || answers[0].Code != tt.code {
+			t.Errorf("%s: %+v\n%s: %+v\nwant %s for both", tt.hidden, answers[0], tt.unknown, answers[1], tt.code)
+		}
+	}
+	var logged []struct{ Server, Tool string }
+	res := get(t, ts.URL+"/logs", "X-Caller", "limited")
+	if err := json.Unmarshal(res.body, &logged); err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, l := range logged {
+		if l.Tool == "fail" && l.Server == "" {
+			found++
+		}
+	}
+	if found != 1 {
+		t.Errorf("%d records of the call by the bare name without a server, want 1: %s", found, res.body)
+	}
+	// What both have is the caller's own.
+	post(t, ts.URL+"/execute", `{"provider":"gemini","call":{"name":"list","args":{}}}`, "X-Caller", "limited").has(t, `"functionResponse"`)
+}
+
 func TestContext(t *testing.T) {
 	ts := standard(t)
 	res := get(t, ts.URL+"/tools/openai/context?server=files&detail=concise")
