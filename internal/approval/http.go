@@ -46,6 +46,7 @@ func (i *Inbox) list(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	standing = slices.DeleteFunc(standing, func(a Info) bool { return !i.Standing.shows(&caller, a.Tool) })
 	list, err := i.Waiting(r.Context(), caller)
 	return map[string]any{"approvals": standing, "waiting": list}, err
 }
@@ -158,9 +159,13 @@ func (i *Inbox) Decide(ctx context.Context, id string, by tool.Caller, d Decisio
 }
 
 func (i *Inbox) revoke(r *http.Request) (any, error) {
-	err := i.Standing.Revoke(r.Context(), tool.CallerFrom(r.Context()).ID, r.PathValue("tool"))
+	caller, name := tool.CallerFrom(r.Context()), r.PathValue("tool")
+	if !i.Standing.shows(&caller, name) {
+		return nil, notApproved(name)
+	}
+	err := i.Standing.Revoke(r.Context(), caller.ID, name)
 	if err == nil {
-		i.Audit(r.Context(), "approval.revoke", r.PathValue("tool"), nil)
+		i.Audit(r.Context(), "approval.revoke", name, nil)
 	}
 	return nil, err
 }

@@ -164,6 +164,24 @@ func (s *Standing) List(ctx context.Context, caller string) ([]Info, error) {
 	return out, nil
 }
 
+// shows reports whether the caller may see its approvals of a subject. With a
+// profile, or a token with fewer rights, it sees those of the tools that it may
+// use.
+func (s *Standing) shows(caller *tool.Caller, subject string) bool {
+	if !caller.Limited() {
+		return true
+	}
+	name, _, _ := strings.Cut(subject, " ")
+	n, err := tool.ParseName(name)
+	if err != nil {
+		return false
+	}
+	if e := s.Tools.Snapshot().Lookup(n); e != nil {
+		n = e.Original.Name // which the rights are for
+	}
+	return caller.MayUse(n)
+}
+
 // Revoke removes a caller's permanent approvals of a tool.
 func (s *Standing) Revoke(ctx context.Context, caller, name string) error {
 	found := false
@@ -178,9 +196,13 @@ func (s *Standing) Revoke(ctx context.Context, caller, name string) error {
 		return unavailable(err)
 	}
 	if !found {
-		return &tool.Error{Kind: tool.MethodNotFound, Msg: fmt.Sprintf("%s is not approved for always", tool.Shorten(name, 200))}
+		return notApproved(name)
 	}
 	return nil
+}
+
+func notApproved(name string) error {
+	return &tool.Error{Kind: tool.MethodNotFound, Msg: fmt.Sprintf("%s is not approved for always", tool.Shorten(name, 200))}
 }
 
 func unavailable(err error) error {
