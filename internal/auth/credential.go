@@ -15,15 +15,16 @@ import (
 // credential is one that requests, sessions or replies are using now. All of
 // them end with it.
 type credential struct {
-	all     *credentials
-	name    string
-	caller  tool.Caller
-	expires *time.Timer                             // nil when it never does
-	renew   func(context.Context) (identity, error) // checks it again
+	all    *credentials
+	name   string
+	caller tool.Caller
+	renew  func(context.Context) (identity, error) // checks it again
 
-	mu    sync.Mutex
-	ended bool
-	users []*credentialUser
+	mu      sync.Mutex
+	ended   bool
+	users   []*credentialUser
+	expires time.Time   // zero: never
+	expiry  *time.Timer // ends it then
 }
 
 // credentialUser is something that ends with its credential: a request, which
@@ -98,8 +99,22 @@ func (c *credential) drop() {
 	if c.all.known[c.name] == c {
 		delete(c.all.known, c.name)
 	}
-	if c.expires != nil {
-		c.expires.Stop()
+	if c.expiry != nil {
+		c.expiry.Stop()
+	}
+}
+
+// expireAt sets when the credential ends, which a refresh may have put off.
+// c.mu is held.
+func (c *credential) expireAt(t time.Time) {
+	if t.Equal(c.expires) || len(c.users) == 0 {
+		return
+	}
+	if c.expiry != nil {
+		c.expiry.Stop()
+	}
+	if c.expires = t; !t.IsZero() {
+		c.expiry = time.AfterFunc(time.Until(t), c.end)
 	}
 }
 
@@ -133,9 +148,6 @@ func (a *credentials) use(u *credentialUser) *credential {
 	defer a.mu.Unlock()
 	if c == nil {
 		c = &credential{all: a, name: name, caller: id.caller, renew: id.renew}
-		if !id.expires.IsZero() {
-			c.expires = time.AfterFunc(time.Until(id.expires), c.end)
-		}
 		if a.known == nil {
 			a.known = map[string]*credential{}
 		}
@@ -144,6 +156,7 @@ func (a *credentials) use(u *credentialUser) *credential {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.add(u)
+	c.expireAt(id.expires)
 	return c
 }
 
@@ -170,6 +183,9 @@ func (a *credentials) recheck(ctx context.Context) {
 		id, err := c.renew(ctx)
 		switch {
 		case err == nil && sameRights(id.caller, c.caller):
+			c.mu.Lock()
+			c.expireAt(id.expires)
+			c.mu.Unlock()
 		case err != nil && tool.KindOf(err) != tool.Unauthenticated && tool.KindOf(err) != tool.Denied:
 		default:
 			c.end()

@@ -4,11 +4,13 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"junctor/internal/store"
+	"junctor/internal/telemetry"
 	"junctor/internal/tool"
 )
 
@@ -97,6 +99,98 @@ func TestRequestsEndWithTheirCredential(t *testing.T) {
 				if n := len(g.inUse.known); n != 0 {
 					t.Errorf("%d credentials are kept without a user", n)
 				}
+			})
+		})
+	}
+}
+
+// grantTokens is an authorization server with one grant.
+type grantTokens struct {
+	mu    sync.Mutex
+	grant TokenGrant
+}
+
+func (g *grantTokens) Check(ctx context.Context, _ string) (TokenGrant, bool, error) {
+	grant, err := g.Grant(ctx, "")
+	return grant, err == nil, nil
+}
+
+func (g *grantTokens) Grant(context.Context, string) (TokenGrant, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if e := g.grant.Expires; !e.IsZero() && !time.Now().Before(e) {
+		return TokenGrant{}, ErrNoGrant
+	}
+	return g.grant, nil
+}
+
+func (*grantTokens) Distrust() {}
+
+// grantChanges announces changes of grants and nothing else.
+type grantChanges chan struct{}
+
+func (grantChanges) Announce(string) {}
+func (c grantChanges) Watch(_ context.Context, topic string) <-chan struct{} {
+	if topic == store.TopicValues(SpaceGrants) {
+		return c
+	}
+	return nil
+}
+
+// TestRequestsOfGrantEndOnTime: what a client does for a person ends when the
+// key of the person or the grant expires, and not before a grant that was
+// prolonged. Nothing announces an expiry.
+func TestRequestsOfGrantEndOnTime(t *testing.T) {
+	for name, tt := range map[string]struct {
+		key, grant, prolonged, want time.Duration
+	}{
+		"key":              {key: time.Minute, grant: time.Hour, want: time.Minute},
+		"grant":            {key: time.Hour, grant: time.Minute, want: time.Minute},
+		"grant alone":      {grant: time.Minute, want: time.Minute},
+		"prolonged":        {grant: time.Minute, prolonged: time.Hour, want: time.Hour},
+		"no longer than k": {key: time.Minute, grant: time.Second, prolonged: time.Hour, want: time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				begun := time.Now().Add(time.Millisecond) // no expiry is at a recheck
+				after := func(d time.Duration) time.Time {
+					if d == 0 {
+						return time.Time{}
+					}
+					return begun.Add(d)
+				}
+				keys, changes := &memory{}, make(grantChanges)
+				key := keys.add(t, "k", func(k *store.Key) { k.Expires = after(tt.key) })
+				tokens := &grantTokens{grant: TokenGrant{ID: "g", Client: "c", Path: "/mcp", Expires: after(tt.grant)}}
+				g := gate(keys, func(o *Options) { o.Tokens, o.Changes = tokens, changes })
+				person, _, err := g.PersonByKey(t.Context(), telemetry.Secret(key))
+				if err != nil {
+					t.Fatal(err)
+				}
+				tokens.grant.Person = person
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				go g.Run(ctx)
+				r := httptest.NewRequestWithContext(ctx, "GET", "http://127.0.0.1:8787/mcp", nil)
+				r.Header.Set("Authorization", "Bearer a.b.c")
+				over := make(chan error, 1)
+				go g.Wrap(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+					<-r.Context().Done()
+					over <- context.Cause(r.Context())
+				})).ServeHTTP(httptest.NewRecorder(), r)
+				synctest.Wait()
+				if tt.prolonged > 0 {
+					tokens.mu.Lock()
+					tokens.grant.Expires = after(tt.prolonged)
+					tokens.mu.Unlock()
+					changes <- struct{}{}
+				}
+				err = <-over // the clock of the test stops when all wait
+				if took := time.Since(begun); err != tool.ErrCredentialEnded || took != tt.want {
+					t.Errorf("the request ended after %v: %v; want %v", took, err, tt.want)
+				}
+				cancel()
+				synctest.Wait()
 			})
 		})
 	}

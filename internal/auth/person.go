@@ -34,9 +34,10 @@ func newPerson(p pageSession) (Person, error) {
 type TokenGrant struct {
 	ID      string
 	Person  Person
-	Client  string // the client's name
-	Profile string // the profile that the person chose; empty for none
-	Path    string // of the resource: the token is good for it and what is below it
+	Client  string    // the client's name
+	Profile string    // the profile that the person chose; empty for none
+	Path    string    // of the resource: the token is good for it and what is below it
+	Expires time.Time // if it is not refreshed
 }
 
 // ErrNoGrant means that a grant is unknown, has expired or was revoked.
@@ -129,6 +130,9 @@ func (g *Gate) byGrant(ctx context.Context, grant TokenGrant) (identity, error) 
 	id.caller.Name += " via " + grant.Client
 	id.caller = bind(g.opts.Profiles, id.caller, grant.Profile)
 	id.credential = grantPrefix + grant.ID
+	if ends := grant.Expires; !ends.IsZero() && (id.expires.IsZero() || ends.Before(id.expires)) {
+		id.expires = ends
+	}
 	id.renew = func(ctx context.Context) (identity, error) {
 		again, err := g.opts.Tokens.Grant(ctx, grant.ID)
 		if errors.Is(err, ErrNoGrant) {
@@ -153,6 +157,7 @@ func (g *Gate) byPerson(ctx context.Context, p Person) (identity, error) {
 		}
 		return identity{caller: tool.Local}, nil
 	}
-	id, _, err := g.byCredential(ctx, rec.Session)
+	id, ends, err := g.byCredential(ctx, rec.Session)
+	id.expires = ends
 	return id, err
 }

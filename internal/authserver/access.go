@@ -99,7 +99,7 @@ func (s *Server) Grant(ctx context.Context, id string) (auth.TokenGrant, error) 
 	if e != nil {
 		return auth.TokenGrant{}, auth.ErrNoGrant // the public URL has changed
 	}
-	return auth.TokenGrant{ID: rec.ID, Person: rec.Person, Client: rec.ClientName, Profile: rec.Profile, Path: path}, nil
+	return auth.TokenGrant{ID: rec.ID, Person: rec.Person, Client: rec.ClientName, Profile: rec.Profile, Path: path, Expires: rec.Expires}, nil
 }
 
 // Distrust has grants that are in memory looked up again.
