@@ -8,8 +8,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"junctor/internal/store"
-	"junctor/internal/store/sqlstore"
 )
 
 const (
@@ -58,12 +59,14 @@ func (s *Store) Lost() int64 { return s.backlog.lost.Load() }
 // commit writes a batch and sets the outcome of each record.
 func (s *Store) commit(batch []*pendingRecord) {
 	var err error
+	perhaps := false // an attempt that failed may have written the batch
 	for {
 		if err = s.away.reason(); err == nil {
 			begun := time.Now()
-			if err = s.insert(s.ctx, batch); err == nil || !down(err) {
+			if err = s.insert(s.ctx, batch, perhaps); err == nil || !down(err) {
 				break
 			}
+			perhaps = true
 			s.lose(err, begun)
 		}
 		if s.open && s.postpone(batch) {
@@ -75,7 +78,7 @@ func (s *Store) commit(batch []*pendingRecord) {
 	}
 	for _, e := range batch {
 		if e.err = err; err != nil && !down(err) && len(batch) > 1 {
-			e.err = s.insert(s.ctx, []*pendingRecord{e}) // one bad record must not cost the others theirs
+			e.err = s.insert(s.ctx, []*pendingRecord{e}, perhaps) // one bad record must not cost the others theirs
 		}
 	}
 }
@@ -101,49 +104,61 @@ func down(err error) bool {
 	return undone(err) || lost(err) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, store.ErrUnavailable) || sqlstate(err) == "53300"
 }
 
-func (s *Store) insert(ctx context.Context, batch []*pendingRecord) error {
+func (s *Store) insert(ctx context.Context, batch []*pendingRecord, perhaps bool) error {
 	calls := make([]*store.Call, len(batch))
 	for i, e := range batch {
 		calls[i] = &e.call
 	}
-	return s.insertCalls(ctx, calls)
+	return s.insertCalls(ctx, calls, perhaps)
 }
 
-// insertCalls writes records, all or none, and never twice: when a connection
-// broke in mid-commit it looks before it tries again.
-func (s *Store) insertCalls(ctx context.Context, calls []*store.Call) error {
+// insertCalls writes records, all or none. With perhaps, and after a connection
+// broke in mid-commit, an earlier attempt may have written some of them: then it
+// writes those that are missing.
+func (s *Store) insertCalls(ctx context.Context, calls []*store.Call, perhaps bool) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	args := columns(calls)
 	for attempt := 1; ; attempt++ {
-		_, err := s.pool.Exec(ctx, insertCalls, args...)
+		var err error
+		if perhaps {
+			err = s.insertMissing(ctx, args)
+		} else {
+			_, err = s.pool.Exec(ctx, insertCalls, args...)
+		}
 		if err == nil || attempt == maxConns+2 || ctx.Err() != nil || !undone(err) && !lost(err) || refused(err) {
 			return err
 		}
-		if lost(err) {
-			done, lookErr := s.written(ctx, calls[0])
-			if lookErr != nil {
-				return err
-			}
-			if done {
-				return nil
-			}
-		}
+		perhaps = perhaps || lost(err)
 	}
 }
 
-// written reports whether a record is in the log. One record represents its
-// batch.
-func (s *Store) written(ctx context.Context, c *store.Call) (there bool, err error) {
-	for range maxConns + 2 { // each dead connection is met once
-		err = s.pool.QueryRow(ctx, "SELECT EXISTS (SELECT FROM calls WHERE id = $1 AND time IS NOT DISTINCT FROM $2 AND node = $3 AND duration = $4)",
-			sqlstore.Clean(c.ID), stamp(c.Time), sqlstore.Clean(c.Node), c.Duration.Microseconds()).Scan(&there)
-		if err == nil || !undone(err) && !lost(err) || refused(err) {
-			break
+// insertMissing writes the records that are not in the log. The counter is
+// locked first: an attempt that the database is still committing holds it, and
+// its records are seen when it is done. An attempt that the network delivers
+// only afterwards is not noticed.
+func (s *Store) insertMissing(ctx context.Context, args []any) error {
+	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "SELECT n FROM call_counter FOR UPDATE"); err != nil {
+			return err
 		}
-	}
-	return there, err
+		_, err := tx.Exec(ctx, insertMissing, args...)
+		return err
+	})
 }
+
+// insertMissing is insertCalls without the records that are in the log. As in
+// callFilter, partitions from before a call need not be looked at.
+var insertMissing = `WITH old AS MATERIALIZED (SELECT id, time, node, duration FROM calls WHERE id = ANY ($1::text[])
+	AND logged >= (SELECT min(coalesce(x, '-infinity')) - interval '1 day' FROM unnest($2::timestamptz[]) AS x)
+), missing AS (
+	SELECT * FROM unnest(` + fieldList("$%[1]d::%[3]s[]") + `) WITH ORDINALITY AS c (` + fieldList("%[2]s") + `, ord)
+	WHERE NOT EXISTS (SELECT FROM old
+		WHERE old.id = c.id AND old.time IS NOT DISTINCT FROM c.time AND old.node = c.node AND old.duration = c.duration)
+), counter AS (UPDATE call_counter SET n = n + (SELECT count(*) FROM missing) RETURNING n - (SELECT count(*) FROM missing) AS base)
+INSERT INTO calls (logged, ` + callColumns + `)
+SELECT clock_timestamp(), counter.base + row_number() OVER (ORDER BY c.ord), ` + fieldList("c.%[2]s") + `
+FROM counter, missing AS c`
 
 // backlog holds the records of calls that were answered while the database
 // was away.
@@ -173,9 +188,10 @@ func (b *backlog) size() int {
 	return len(b.calls)
 }
 
-// drain writes the backlog in order. Only one goroutine does it at a time;
-// calls go on meanwhile. done, which may be nil, is called when all is written
-// and before any other record is added.
+// drain writes the backlog in order. Its records may have been written by the
+// attempt after which they were kept, or by a drain that failed. Only one
+// goroutine does it at a time; calls go on meanwhile. done, which may be nil, is
+// called when all is written and before any other record is added.
 func (s *Store) drain(ctx context.Context, done func()) error {
 	b := &s.backlog
 	for {
@@ -191,7 +207,7 @@ func (s *Store) drain(ctx context.Context, done func()) error {
 		}
 		batch := b.calls[:n:n]
 		b.mu.Unlock()
-		if err := s.insertCalls(ctx, batch); err != nil {
+		if err := s.insertCalls(ctx, batch, true); err != nil {
 			return err
 		}
 		b.mu.Lock()

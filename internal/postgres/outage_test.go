@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"junctor/internal/postgres/pgtest"
+	"junctor/internal/setting"
 	"junctor/internal/store"
 	"junctor/internal/store/storetest"
 )
@@ -268,19 +269,64 @@ func TestReadWaitsForShortOutage(t *testing.T) {
 	}
 }
 
-// TestUnknownCommitIsChecked: after a commit with an unknown outcome the log is
-// checked.
+// TestUnknownCommitIsChecked: after a commit with an unknown outcome only the
+// records that the log lacks are written, also by an attempt that the database
+// was still committing.
 func TestUnknownCommitIsChecked(t *testing.T) {
-	s := openAt(t, config(shared.Database(t)))
-	ctx := context.Background()
-	a, b := storetest.Call(1), storetest.Call(2)
-	if err := s.Append(ctx, a); err != nil {
+	cfg := config(shared.Database(t))
+	cfg.TimeoutMs = setting.Millis(soon.Milliseconds())
+	s := openAt(t, cfg)
+	ctx := t.Context()
+	calls := make([]*store.Call, 5)
+	for i := range calls {
+		c := storetest.Call(i)
+		c.ID = fmt.Sprint("call-", i)
+		if i == 1 {
+			c.Time = time.Time{}
+		}
+		calls[i] = &c
+	}
+	if err := s.insertCalls(ctx, calls[1:2], false); err != nil {
 		t.Fatal(err)
 	}
-	for c, want := range map[*store.Call]bool{&a: true, &b: false} {
-		if got, err := s.written(ctx, c); got != want || err != nil {
-			t.Errorf("written(%s) = %v, %v; want %v", c.ID, got, err, want)
+	first, err := s.pool.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Rollback(ctx)
+	if _, err := first.Exec(ctx, insertCalls, columns(calls[3:4])...); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- s.insertCalls(ctx, calls, true) }()
+	wait(t, "it to wait for the first", func() (waits bool) {
+		if err := s.pool.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_locks AS l JOIN pg_stat_activity AS a USING (pid) WHERE NOT l.granted AND a.datname = current_database())").Scan(&waits); err != nil {
+			t.Fatal(err)
 		}
+		return waits
+	})
+	if err := first.Commit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.Calls(ctx, store.CallQuery{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for i, c := range got {
+		if c.Seq != int64(i)+1 {
+			t.Errorf("number %d after %d", c.Seq, i)
+		}
+		ids = append(ids, c.ID)
+	}
+	if ids := strings.Join(ids, " "); ids != "call-1 call-3 call-0 call-2 call-4" {
+		t.Errorf("the log has %s", ids)
+	}
+	if last, err := s.LastSeq(ctx); err != nil || last != 5 {
+		t.Errorf("LastSeq = %d, %v; want 5", last, err)
 	}
 }
 
