@@ -165,10 +165,19 @@ func (c *cli) serversAdd() *cobra.Command {
 			before, _, err := config.Load(o)
 			if err != nil {
 				before = nil // Apply says what is wrong, where it matters
-			} else if _, taken := before.Server(name); taken && !replace {
-				return fmt.Errorf("a server named %q already exists; use --replace to replace it", name)
 			}
-			path, err := config.Apply(o, config.Set(name, raw))
+			write, exists := config.Add, fmt.Errorf("a server named %q already exists; use --replace to replace it", name)
+			if replace {
+				write = config.Set
+			} else if before != nil {
+				if _, taken := before.Server(name); taken {
+					return exists
+				}
+			}
+			path, err := config.Apply(o, write(name, raw))
+			if errors.Is(err, config.ErrServerExists) {
+				return exists
+			}
 			if err != nil {
 				return err
 			}

@@ -102,6 +102,7 @@ type App struct {
 	node  string
 
 	config   atomic.Pointer[config.Config]
+	editing  sync.Mutex    // held while the configuration file is edited for an administrator
 	applying sync.Mutex    // held while a configuration is put into force
 	reloaded chan struct{} // receives after config has changed
 

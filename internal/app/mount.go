@@ -81,7 +81,7 @@ func unlimited(next http.Handler) http.Handler {
 func (a *App) control() *control.Control {
 	return control.New(control.Options{
 		Tools: a.tools, Calls: a.executor, Servers: a.upstreams,
-		Settings: settings{a}, Keys: a.store, Reviews: reviews{a}, Profiles: a.profiles, Log: a.store, Importer: clients.Importer{Reload: a.opts.Reload, Apply: settings{a}.reload}, Status: a.status,
+		Settings: settings{a}, Keys: a.store, Reviews: reviews{a}, Profiles: a.profiles, Log: a.store, Importer: clients.Importer{Reload: a.opts.Reload, Apply: settings{a}.applyFile}, Status: a.status,
 		Waiting: a.waiting, Questions: a.chat, Chats: a.chat, Audit: a.audit.Audit,
 	})
 }

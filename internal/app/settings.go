@@ -19,7 +19,9 @@ import (
 )
 
 // settings lets administrators see and change the configuration file. What
-// they change takes effect when the file is read again.
+// they change takes effect when the file is read again. They make one change at
+// a time: what a change depends on stays as it is until the change is in force
+// and other nodes have it.
 type settings struct{ app *App }
 
 // Show returns what holds and where it is from, the file, and the settings
@@ -47,6 +49,8 @@ func (s settings) Schema() json.RawMessage { return docs.ConfigSchema }
 // SetValues changes settings by their keys; null removes one from the file.
 // Secrets in plain text go into the .env beside the file.
 func (s settings) SetValues(values map[string]json.RawMessage) error {
+	s.app.editing.Lock()
+	defer s.app.editing.Unlock()
 	_, old, err := config.ReadFile(s.app.opts.Reload)
 	if err != nil {
 		return err
@@ -87,24 +91,30 @@ func (s settings) AddServers(raw json.RawMessage, replace bool) ([]string, error
 		return nil, &tool.Error{Kind: tool.InvalidArguments, Msg: `there is no server in it; send {"mcpServers": {"name": {"command": "npx", "args": ["…"]}}}`}
 	}
 	names := slices.Sorted(maps.Keys(entries))
+	s.app.editing.Lock()
+	defer s.app.editing.Unlock()
 	for _, name := range names {
 		if _, taken := s.app.config.Load().Server(name); taken && !replace {
 			return nil, &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("there is a server named %q already", name)}
 		}
 	}
-	return names, s.setServers(entries)
+	write := config.Add
+	if replace {
+		write = config.Set
+	}
+	return names, s.setServers(entries, write)
 }
 
 // setServers writes servers into the file, their secrets into the .env beside
 // it. Other nodes, which have another .env, get them as they are, encrypted.
-func (s settings) setServers(entries map[string]json.RawMessage) error {
+func (s settings) setServers(entries map[string]json.RawMessage, write func(string, json.RawMessage) config.Edit) error {
 	kept, err := clients.KeepSecrets(s.app.opts.Reload, entries)
 	if err != nil {
 		return err
 	}
 	var edits, shared []config.Edit
 	for _, name := range slices.Sorted(maps.Keys(entries)) {
-		edits, shared = append(edits, config.Set(name, kept[name])), append(shared, config.Set(name, entries[name]))
+		edits, shared = append(edits, write(name, kept[name])), append(shared, config.Set(name, entries[name]))
 	}
 	return s.editShared(edits, shared)
 }
@@ -122,11 +132,13 @@ func (s settings) Server(name string) (json.RawMessage, error) {
 // SetServer makes a server what entry says. Marks that Server wrote stand for
 // the secrets that the server has.
 func (s settings) SetServer(name string, entry json.RawMessage) error {
+	s.app.editing.Lock()
+	defer s.app.editing.Unlock()
 	old, err := s.entry(name)
 	if err != nil {
 		return err
 	}
-	return s.setServers(map[string]json.RawMessage{name: clients.ShowSecrets(name, entry, old)})
+	return s.setServers(map[string]json.RawMessage{name: clients.ShowSecrets(name, entry, old)}, config.Set)
 }
 
 func (s settings) entry(name string) (json.RawMessage, error) {
@@ -171,12 +183,18 @@ func (s settings) SetTool(name tool.Name, enabled *bool, approval *catalog.Appro
 // RemoveServer takes a server out of the file.
 func (s settings) RemoveServer(name string) error { return s.edit(config.Remove(name)) }
 
-func (s settings) edit(edits ...config.Edit) error { return s.editShared(edits, edits) }
+func (s settings) edit(edits ...config.Edit) error {
+	s.app.editing.Lock()
+	defer s.app.editing.Unlock()
+	return s.editShared(edits, edits)
+}
 
 // editShared makes edits here, and others of the same servers on other nodes.
 func (s settings) editShared(edits, shared []config.Edit) error {
 	_, err := config.Apply(s.app.opts.Reload, edits...)
 	switch {
+	case errors.Is(err, config.ErrServerExists): // added by another program, a moment ago
+		return &tool.Error{Kind: tool.InvalidArguments, Msg: err.Error(), Err: err}
 	case errors.Is(err, config.ErrNoServer):
 		return &tool.Error{Kind: tool.ServerNotFound, Msg: "the server is not in the configuration file", Err: err}
 	case err != nil:
@@ -186,6 +204,13 @@ func (s settings) editShared(edits, shared []config.Edit) error {
 		return err
 	}
 	return s.app.edits.Publish(shared)
+}
+
+// applyFile is reload for edits that were made elsewhere.
+func (s settings) applyFile() error {
+	s.app.editing.Lock()
+	defer s.app.editing.Unlock()
+	return s.reload()
 }
 
 // reload puts the file into force at once, without waiting for its watcher.

@@ -78,11 +78,8 @@ func KeepSettingSecrets(o config.Options, key string, value json.RawMessage) (js
 	if len(s.Secrets) == 0 {
 		return value, nil
 	}
-	changed, vars, err := UseVariables([]Server{s}, Variables(o))
+	changed, err := keepSecrets(o, []Server{s})
 	if err != nil {
-		return nil, err
-	}
-	if err := keep(o, vars); err != nil {
 		return nil, err
 	}
 	return changed[0].unwrapSetting(), nil

@@ -1,7 +1,6 @@
 package clients
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -47,33 +46,35 @@ type TakenOver struct {
 // no value here, as those that a client asks for, get a line there to be
 // filled in. A server that cannot be taken keeps no other from it.
 func TakeOver(o config.Options, take []Candidate, asTheyAre bool) (TakenOver, error) {
-	lookup := Variables(o)
-	vars := map[string]telemetry.Secret{}
 	var done TakenOver
-	if !asTheyAre {
-		var err error
-		if take, vars, err = setVariables(lookup, take); err != nil {
-			return done, err
+	err := keep(o, func(lookup func(string) (string, bool)) (vars map[string]telemetry.Secret, err error) {
+		if asTheyAre {
+			vars = map[string]telemetry.Secret{}
+		} else if take, vars, err = setVariables(lookup, take); err != nil {
+			return nil, err
 		}
-	}
-	done.Secrets = len(vars)
-	for _, c := range take {
-		for _, name := range variablesIn(c.JSON) {
-			_, ours := vars[name]
-			if _, set := lookup(name); !set && !ours {
-				vars[name] = ""
-				done.Unset = append(done.Unset, name)
+		done.Secrets = len(vars)
+		for _, c := range take {
+			for _, name := range variablesIn(c.JSON) {
+				_, ours := vars[name]
+				if _, set := lookup(name); !set && !ours {
+					vars[name] = ""
+					done.Unset = append(done.Unset, name)
+				}
 			}
 		}
-	}
-	if len(vars) > 0 {
-		if err := keep(o, vars); err != nil {
-			return done, err
-		}
+		return vars, nil
+	})
+	if err != nil {
+		return done, err
 	}
 	for _, c := range take {
-		path, err := config.Apply(o, config.Set(c.As, c.JSON))
-		if _, bad := errors.AsType[*config.Error](err); bad {
+		write := config.Set
+		if c.State == New { // and no other of the name was added meanwhile
+			write = config.Add
+		}
+		path, err := config.Apply(o, write(c.As, c.JSON))
+		if _, bad := errors.AsType[*config.Error](err); bad || errors.Is(err, config.ErrServerExists) {
 			done.Refused = append(done.Refused, fmt.Errorf("%s: %w", c.As, withoutLines(err)))
 			continue
 		}
@@ -85,15 +86,28 @@ func TakeOver(o config.Options, take []Candidate, asTheyAre bool) (TakenOver, er
 	return done, nil
 }
 
-// Variables returns the lookup of the variables that the configuration uses.
+// Variables returns the lookup of the variables that the configuration uses, or
+// would use if it were valid.
 func Variables(o config.Options) func(string) (string, bool) {
 	if cfg, _, err := config.Load(o); err == nil {
 		return cfg.Lookup
 	}
-	if o.LookupEnv != nil {
-		return o.LookupEnv
+	var beside map[string]string
+	if path := config.Locate(o).Path; path != "" {
+		path = filepath.Join(filepath.Dir(path), ".env")
+		if text, err := readFile(path); err == nil {
+			beside, _ = config.ParseDotenv(path, text) // whoever edits it reports what is wrong
+		}
 	}
-	return func(string) (string, bool) { return "", false }
+	return func(name string) (string, bool) {
+		if o.LookupEnv != nil {
+			if v, ok := o.LookupEnv(name); ok {
+				return v, true
+			}
+		}
+		v, ok := beside[name]
+		return v, ok
+	}
 }
 
 // variablesIn lists the variables that a server cannot do without.
@@ -127,25 +141,31 @@ func setVariables(lookup func(string) (string, bool), take []Candidate) ([]Candi
 	return take, vars, nil
 }
 
-// keep adds variables to the .env beside the configuration.
-func keep(o config.Options, vars map[string]telemetry.Secret) error {
-	place := config.Locate(o)
-	path := filepath.Join(filepath.Dir(cmp.Or(place.Path, place.New)), ".env")
-	old, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("read %s: %w", path, err)
+// keep adds the variables that choose returns to the .env beside the
+// configuration. Nothing else edits it meanwhile: a name that is free by lookup
+// is not given to another value.
+func keep(o config.Options, choose func(lookup func(string) (string, bool)) (map[string]telemetry.Secret, error)) error {
+	return config.EditDotenv(o, func(text []byte) ([]byte, error) {
+		o.Trust = nil // nobody is asked while others wait; the file is trusted
+		vars, err := choose(Variables(o))
+		if err != nil || len(vars) == 0 {
+			return text, err
+		}
+		return AddDotenv(text, vars)
+	})
+}
+
+// keepSecrets moves the secrets of servers into the .env beside the
+// configuration, and returns the servers with variables in their place.
+func keepSecrets(o config.Options, servers []Server) (changed []Server, err error) {
+	if !slices.ContainsFunc(servers, func(s Server) bool { return len(s.Secrets) > 0 }) {
+		return servers, nil
 	}
-	text, err := AddDotenv(old, vars)
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	if err := config.WriteSecrets(path, text); err != nil {
-		return fmt.Errorf("write the secrets: %w", err)
-	}
-	return nil
+	err = keep(o, func(lookup func(string) (string, bool)) (vars map[string]telemetry.Secret, err error) {
+		changed, vars, err = UseVariables(servers, lookup)
+		return vars, err
+	})
+	return changed, err
 }
 
 // Starts is what the server runs, with its arguments, or the address that it

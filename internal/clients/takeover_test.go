@@ -125,3 +125,26 @@ func TestTakeOverKeepsAccountsApart(t *testing.T) {
 		}
 	}
 }
+
+// A server that was added after the clients were looked at is not replaced.
+func TestTakeOverKeepsServersAddedMeanwhile(t *testing.T) {
+	dir := t.TempDir()
+	m := machine(dir)
+	write(t, m.home(".cursor", "mcp.json"), `{"mcpServers": {"a": {"command": "theirs"}, "b": {"command": "theirs"}}}`)
+	o := config.Options{UserDir: filepath.Join(dir, "own")}
+	found := Compare(Discover(m), nil, Variables(o))
+	if _, err := config.Apply(o, config.Set("a", []byte(`{"command":"mine"}`))); err != nil {
+		t.Fatal(err)
+	}
+	done, err := TakeOver(o, found, false)
+	if err != nil || !slices.Equal(done.Names, []string{"b"}) || len(done.Refused) != 1 {
+		t.Errorf("took %q, refused %q, %v", done.Names, done.Refused, err)
+	}
+	cfg, _, err := config.Load(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, _ := cfg.Server("a"); s.Command != "mine" {
+		t.Errorf("the server is %q", s.Command)
+	}
+}

@@ -20,14 +20,9 @@ func KeepSecrets(o config.Options, entries map[string]json.RawMessage) (map[stri
 	for _, name := range slices.Sorted(maps.Keys(entries)) {
 		servers = append(servers, Server{Name: name, JSON: entries[name], Secrets: findSecrets(name, entries[name])})
 	}
-	changed, vars, err := UseVariables(servers, Variables(o))
+	changed, err := keepSecrets(o, servers)
 	if err != nil {
 		return nil, err
-	}
-	if len(vars) > 0 {
-		if err := keep(o, vars); err != nil {
-			return nil, err
-		}
 	}
 	out := make(map[string]json.RawMessage, len(changed))
 	for _, s := range changed {

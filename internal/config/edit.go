@@ -31,11 +31,15 @@ const (
 	remove
 	rule
 	setValue
+	add // last: it is not sent to other processes, which may have the server
 )
 
 // Set adds a server, or makes the one of that name what server says. server
 // is an entry as it stands in mcpServers; variables in it stay variables.
 func Set(name string, server json.RawMessage) Edit { return Edit{set, name, server} }
+
+// Add is Set for a server that must not be in the file yet.
+func Add(name string, server json.RawMessage) Edit { return Edit{add, name, server} }
 
 // Merge changes the keys of a server that patch has; null takes one away.
 func Merge(name string, patch json.RawMessage) Edit { return Edit{merge, name, patch} }
@@ -81,6 +85,11 @@ func (e *Edit) UnmarshalJSON(data []byte) error {
 // ErrNoServer is wrapped when a server to be changed is not in the file.
 var ErrNoServer = errors.New("there is no such server in the file")
 
+// ErrServerExists is wrapped when a server to be added is in the file.
+var ErrServerExists = errors.New("there is a server of that name in the file already")
+
+var errNoPlace = errors.New("there is no configuration file and no folder to make one in; name one with --config")
+
 // editPlace returns the file that Load would read, or a new one in the user's
 // folder when there is none; without a path where there is no folder either.
 func (o Options) editPlace() Place {
@@ -96,20 +105,27 @@ func (o Options) editPlace() Place {
 // that would bring new problems are refused as an *Error and nothing is
 // written; problems that the file had before do not matter. A file that
 // was found and not named must be trusted, and stays so with its new content.
+// Edits that are made at the same time, also by other processes, are all made.
 func Apply(o Options, edits ...Edit) (string, error) {
 	place := o.editPlace()
 	if place.Path == "" {
-		return "", errors.New("there is no configuration file and no folder to make one in; name one with --config")
+		return "", errNoPlace
 	}
-	if !place.Named {
-		if _, _, err := Load(o); err != nil {
-			if _, untrusted := errors.AsType[*UntrustedError](err); untrusted {
-				return "", err
-			}
+	if _, err := os.Stat(filepath.Dir(place.Path)); errors.Is(err, fs.ErrNotExist) {
+		if err := Check(o, edits...); err != nil {
+			return "", err
+		}
+		if err := os.MkdirAll(filepath.Dir(place.Path), 0o700); err != nil {
+			return "", fmt.Errorf("edit %s: %w", place.Path, err)
 		}
 	}
-	// Another program may write the file at the same time; then try again on
-	// what it wrote.
+	unlock, err := o.lock(place)
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	// An editor, which knows of no lock, may write the file at the same time;
+	// then try again on what it wrote.
 	for range 5 {
 		old, err := os.ReadFile(place.Path)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -129,14 +145,13 @@ func Apply(o Options, edits ...Edit) (string, error) {
 		if now, err := os.ReadFile(place.Path); err == nil && !bytes.Equal(now, old) {
 			continue
 		}
-		if err := os.MkdirAll(filepath.Dir(place.Path), 0o700); err != nil {
-			return "", fmt.Errorf("edit %s: %w", place.Path, err)
+		if !place.Named { // before it is written, so that nobody finds it untrusted
+			if err := o.retrust(place, changed, place.readDotenv); err != nil {
+				return "", err
+			}
 		}
 		if err := WriteFile(place.Path, changed); err != nil {
 			return "", fmt.Errorf("edit %s: %w", place.Path, err)
-		}
-		if !place.Named {
-			return place.Path, o.retrust(place, changed)
 		}
 		return place.Path, nil
 	}
@@ -158,10 +173,17 @@ func Check(o Options, edits ...Edit) error {
 	return o.newProblems(place, old, changed)
 }
 
-// check runs the loader over a content that the file may get.
-func (o Options) check(place Place, content []byte) (*loader, error) {
+// dotenv is the .env beside the file.
+func (p Place) dotenv() string { return filepath.Join(filepath.Dir(p.Path), ".env") }
+
+// readDotenv lets a loader read the .env beside the file.
+func (p Place) readDotenv(l *loader) { l.readDotenv(p.dotenv()) }
+
+// check runs the loader over a content that the file may get, after prepare has
+// given it the variables of other files.
+func (o Options) check(place Place, content []byte, prepare func(*loader)) (*loader, error) {
 	l := o.loader(place, &source{file: place.Path, data: bytes.TrimPrefix(content, bom)})
-	l.readDotenv(filepath.Join(filepath.Dir(place.Path), ".env"))
+	prepare(l)
 	_, _, err := l.run()
 	return l, err
 }
@@ -169,13 +191,13 @@ func (o Options) check(place Place, content []byte) (*loader, error) {
 // newProblems returns the problems of the new content that the old one did
 // not have.
 func (o Options) newProblems(place Place, old, changed []byte) error {
-	_, err := o.check(place, changed)
+	_, err := o.check(place, changed, place.readDotenv)
 	bad, ok := errors.AsType[*Error](err)
 	if !ok {
 		return err
 	}
 	known := map[string]bool{}
-	if _, err := o.check(place, old); err != nil {
+	if _, err := o.check(place, old, place.readDotenv); err != nil {
 		if e, ok := errors.AsType[*Error](err); ok {
 			for _, p := range e.Problems {
 				known[p.Key+"\x00"+p.Msg] = true
@@ -192,10 +214,23 @@ func (o Options) newProblems(place Place, old, changed []byte) error {
 	return &Error{fresh}
 }
 
-// retrust remembers the new content of a file that was trusted before.
-func (o Options) retrust(place Place, content []byte) error {
-	l, _ := o.check(place, content)
-	return NewTrustStore(o.UserDir).Add(TrustRequest{Path: place.Path, Digest: l.state()})
+// retrust remembers the new content of a file that was trusted before, and is
+// locked with the store: with the variables of the working folder, which a
+// person may refuse, and without.
+func (o Options) retrust(place Place, content []byte, dotenv func(*loader)) error {
+	without, _ := o.check(place, content, dotenv)
+	states := []string{without.state()}
+	path := o.folderDotenv(place, o.WorkDir)
+	if vars, part := readFolderDotenv(path); len(vars) > 0 {
+		with, _ := o.check(place, content, func(l *loader) { dotenv(l); l.addFolder(path, vars, part) })
+		states = append(states, with.state())
+	}
+	for _, state := range states {
+		if err := NewTrustStore(o.UserDir).add(TrustRequest{Path: place.Path, Digest: state}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // EditBytes makes the edits in a text, in whatever shape it has, and keeps
@@ -231,12 +266,15 @@ func (e Edit) apply(text []byte) ([]byte, error) {
 		return nil, err
 	}
 	if spot.path == nil {
-		if e.kind != set {
+		if e.kind != set && e.kind != add {
 			return nil, fmt.Errorf("%s: %w", e.name, ErrNoServer)
 		}
 		return spot.add(text, e.name, e.server)
 	}
-	if e.kind == remove {
+	switch e.kind {
+	case add:
+		return nil, fmt.Errorf("%s: %w", e.name, ErrServerExists)
+	case remove:
 		return jsonedit.Remove(text, spot.path...)
 	}
 	return rewrite(text, spot, e.server, e.kind == set)

@@ -113,7 +113,7 @@ func TestEncodedEditHasSameEffect(t *testing.T) {
 			t.Errorf("%s: of %s, whole %v", name, back.Server(), back.Whole())
 		}
 	}
-	for _, bad := range []string{`7`, `{"kind":9,"name":"a"}`} {
+	for _, bad := range []string{`7`, `{"kind":9,"name":"a"}`, `{"kind":5,"name":"a","server":{}}`} {
 		if err := json.Unmarshal([]byte(bad), new(Edit)); err == nil {
 			t.Errorf("%s is no edit", bad)
 		}
@@ -130,6 +130,7 @@ func TestEditBytesErrors(t *testing.T) {
 		"not object":   {"{}", Set("a", json.RawMessage(`[]`)), "not a JSON object"},
 		"null":         {"{}", Set("a", json.RawMessage(`null`)), "not a JSON object"},
 		"not there":    {"{}", Remove("a"), ErrNoServer.Error()},
+		"there":        {`{"servers":{"a":{"url":"u"}}}`, Add("a", json.RawMessage(`{}`)), ErrServerExists.Error()},
 		"merge absent": {"{}", Merge("a", json.RawMessage(`{}`)), ErrNoServer.Error()},
 		"broken":       {"{", Remove("a"), "not JSON"},
 		"a string":     {`"x"`, Remove("a"), "no place for servers"},
@@ -251,6 +252,24 @@ func TestApply(t *testing.T) {
 		o.Trust = nil
 		if _, _, err := Load(o); err != nil || asked != 1 {
 			t.Errorf("after our own edit: %v, asked %d times", err, asked)
+		}
+	})
+
+	t.Run("a file that .env names stays trusted with its variables", func(t *testing.T) {
+		work, user := t.TempDir(), t.TempDir()
+		write(t, filepath.Join(work, ".env"), "MCP_JSON_PATH=servers/mcp.json\nURL=http://localhost/mcp\n", 0o600)
+		write(t, filepath.Join(work, "servers", "mcp.json"), `{"mcpServers":{"a":{"url":"${URL}"}}}`, 0o600)
+		o := Options{WorkDir: work, UserDir: user, Trust: func(TrustRequest) (bool, error) { return true, nil }}
+		if _, _, err := Load(o); err != nil {
+			t.Fatal(err)
+		}
+		o.Trust = nil
+		if _, err := Apply(o, Set("b", json.RawMessage(`{"command":"x"}`))); err != nil {
+			t.Fatal(err)
+		}
+		cfg, notes, err := Load(o)
+		if err != nil || len(cfg.Servers) != 2 || cfg.Servers[0].URL != "http://localhost/mcp" {
+			t.Errorf("after our own edit: %v, %v", notes, err)
 		}
 	})
 }

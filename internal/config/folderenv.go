@@ -39,10 +39,7 @@ func (o Options) loadWithFolder(place Place, load func(prepare func(*loader)) (*
 		cfg, notes, err := load(func(*loader) {})
 		return cfg, append(notes, o.ignoredDotenv(place)...), err
 	}
-	cfg, notes, err := load(func(l *loader) {
-		l.files, l.parts = append(l.files, path), append(l.parts, part...)
-		l.env.folder, l.env.ofFolder = vars, map[string]bool{}
-	})
+	cfg, notes, err := load(func(l *loader) { l.addFolder(path, vars, part) })
 	if err != nil { // perhaps because of what the folder says
 		if without, notes, err := load(func(*loader) {}); err == nil {
 			return without, append(notes, Note{File: path, Msg: "is not used: with it the configuration is invalid"}), nil
@@ -62,6 +59,12 @@ func (o Options) loadWithFolder(place Place, load func(prepare func(*loader)) (*
 	cfg, notes, err = load(func(*loader) {})
 	note := Note{File: path, Msg: fmt.Sprintf("sets %s, which is not used: the file was found in the current folder and not agreed to; run junctor in a terminal to be asked, or export the variables", strings.Join(used, ", "))}
 	return cfg, append(notes, note), err
+}
+
+// addFolder adds the variables of the working folder.
+func (l *loader) addFolder(path string, vars map[string]string, part [][]byte) {
+	l.files, l.parts = append(l.files, path), append(l.parts, part...)
+	l.env.folder, l.env.ofFolder = vars, map[string]bool{}
 }
 
 // trustVariables asks once per content whether variables may be used.

@@ -61,7 +61,7 @@ func Load(o Options) (*Config, []Note, error) {
 	return o.loadWithFolder(place, func(prepare func(*loader)) (*Config, []Note, error) {
 		l := o.loader(place, src)
 		if place.Path != "" {
-			l.readDotenv(filepath.Join(filepath.Dir(place.Path), ".env"))
+			place.readDotenv(l)
 		}
 		prepare(l)
 		cfg, notes, err := l.run()
@@ -158,7 +158,13 @@ func (o Options) loader(place Place, src *source) *loader {
 
 // readDotenv reads the .env beside the file; that there is none is fine.
 func (l *loader) readDotenv(path string) {
-	src, err := l.open(path)
+	src, err := readSource(path)
+	l.useDotenv(path, src, err)
+}
+
+// useDotenv takes the variables of a .env that was read, or would be written.
+func (l *loader) useDotenv(path string, src *source, err error) {
+	l.addFile(path, src, err)
 	if err != nil {
 		if _, serr := os.Stat(path); serr == nil {
 			l.addErrors(err)

@@ -60,6 +60,22 @@ func (s TrustStore) Add(r TrustRequest) error {
 	if s.path == "" {
 		return nil
 	}
+	if err := os.MkdirAll(filepath.Dir(s.path), 0o700); err != nil {
+		return fmt.Errorf("remember trust: %w", err)
+	}
+	unlock, err := Lock(s.path)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return s.add(r)
+}
+
+// add is Add for a store that is locked.
+func (s TrustStore) add(r TrustRequest) error {
+	if s.path == "" {
+		return nil
+	}
 	t, err := s.read()
 	if err != nil {
 		return err
@@ -69,9 +85,6 @@ func (s TrustStore) Add(r TrustRequest) error {
 	t.Files[r.Path] = digests[max(0, len(digests)-maxTrusted):]
 	data, err := json.MarshalIndent(t, "", "  ")
 	if err != nil {
-		return fmt.Errorf("remember trust: %w", err)
-	}
-	if err := os.MkdirAll(filepath.Dir(s.path), 0o700); err != nil {
 		return fmt.Errorf("remember trust: %w", err)
 	}
 	if err := WriteFile(s.path, append(data, '\n')); err != nil {

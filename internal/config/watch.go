@@ -140,7 +140,7 @@ func (w *watcher) candidates() []string {
 	place := Locate(w.o)
 	files := []string{place.Path, place.New}
 	if place.Path != "" {
-		files = append(files, filepath.Join(filepath.Dir(place.Path), ".env"))
+		files = append(files, place.dotenv())
 	}
 	if place.Path == "" && w.o.WorkDir != "" {
 		for _, name := range fileNames {

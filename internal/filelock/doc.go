@@ -1,4 +1,4 @@
-// Package filelock marks a file as in use for as long as its process lives,
+// Package filelock marks a file or a folder as in use for as long as its process lives,
 // however that ends: the system takes the mark away.
 package filelock
 

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 )
 
 // TestLockIsExclusive: one handle at a time, until it is closed.
@@ -31,5 +32,30 @@ func TestLockIsExclusive(t *testing.T) {
 	}
 	if err := Hold(first); err == nil || errors.Is(err, ErrHeld) {
 		t.Errorf("a closed file: %v", err)
+	}
+}
+
+// TestFolderIsHeldByOne: a folder is waited for until it is free, and not
+// forever.
+func TestFolderIsHeldByOne(t *testing.T) {
+	dir := t.TempDir()
+	first, err := HoldFolder(dir, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := HoldFolder(dir, 0); !errors.Is(err, ErrHeld) {
+		t.Errorf("two hold it: %v", err)
+	}
+	done := make(chan error)
+	go func() {
+		f, err := HoldFolder(dir, time.Minute)
+		done <- errors.Join(err, f.Close())
+	}()
+	first.Close()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left in the folder: %v, %v", left, err)
 	}
 }

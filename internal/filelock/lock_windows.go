@@ -1,8 +1,12 @@
 package filelock
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/windows"
 )
@@ -17,4 +21,11 @@ func Hold(f *os.File) error {
 		return ErrHeld
 	}
 	return err
+}
+
+// openFolder opens what stands for a folder, which cannot be marked itself: a
+// file in the user's folder for temporary files, named by it.
+func openFolder(path string) (*os.File, error) {
+	sum := sha256.Sum256([]byte(strings.ToLower(path)))
+	return os.OpenFile(filepath.Join(os.TempDir(), "junctor-"+hex.EncodeToString(sum[:8])+".lock"), os.O_CREATE|os.O_RDWR, 0o600)
 }
