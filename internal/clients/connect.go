@@ -97,11 +97,19 @@ func (ch Change) Changes() bool { return !bytes.Equal(ch.Before, ch.After) }
 // connection is not overwritten: the oldest is what the user had.
 func (ch Change) Apply() error {
 	path := ch.File.Path
-	if now, err := readFile(path); err == nil && ch.Before != nil && !bytes.Equal(now, ch.Before) {
-		return fmt.Errorf("%s changed in the meantime; try again", path)
-	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
+	}
+	unlock, err := config.Lock(path)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	switch now, err := readFile(path); {
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("read %s: %w", path, err)
+	case (err == nil) != (ch.Before != nil) || !bytes.Equal(now, ch.Before):
+		return fmt.Errorf("%s changed in the meantime; try again", path)
 	}
 	if ch.Backup != "" {
 		mode := fs.FileMode(0o600)
