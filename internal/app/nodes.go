@@ -33,7 +33,7 @@ func (a *App) joinNodes() error {
 	if err != nil {
 		return err
 	}
-	a.edits = configshare.New(configshare.Options{Store: a.store, Vault: store.NewVault(a.store, sealer), Config: a.opts.Reload, Log: a.log})
+	a.edits = configshare.New(configshare.Options{Store: a.store, Vault: store.NewVault(a.store, sealer), Config: a.opts.Reload, Editing: &a.editing, Log: a.log})
 	return nil
 }
 

@@ -56,32 +56,6 @@ func (e Edit) Server() string {
 	return e.name
 }
 
-// Whole reports whether what the server was before does not matter.
-func (e Edit) Whole() bool { return e.kind != merge }
-
-// editText is an Edit on its way between processes.
-type editText struct {
-	Kind   editKind        `json:"kind"`
-	Name   string          `json:"name"`
-	Server json.RawMessage `json:"server,omitempty"`
-}
-
-// MarshalJSON lets an edit be made elsewhere too.
-func (e Edit) MarshalJSON() ([]byte, error) { return json.Marshal(editText{e.kind, e.name, e.server}) }
-
-// UnmarshalJSON reads what MarshalJSON wrote.
-func (e *Edit) UnmarshalJSON(data []byte) error {
-	var t editText
-	if err := json.Unmarshal(data, &t); err != nil {
-		return err
-	}
-	if t.Kind < set || t.Kind > setValue {
-		return fmt.Errorf("edit of %s: of a kind that this version does not know", t.Name)
-	}
-	*e = Edit{t.Kind, t.Name, t.Server}
-	return nil
-}
-
 // ErrNoServer is wrapped when a server to be changed is not in the file.
 var ErrNoServer = errors.New("there is no such server in the file")
 

@@ -15,6 +15,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"junctor/internal/config"
@@ -32,6 +33,15 @@ const publishTimeout = 10 * time.Second
 type change struct {
 	At   time.Time   `json:"at"`
 	Edit config.Edit `json:"edit"`
+
+	// Earlier are the changes of other keys of the same server or rule, the
+	// oldest first: a node may not have made them yet.
+	Earlier []change `json:"earlier,omitempty"`
+}
+
+// parts returns all changes, the oldest first.
+func (c change) parts() []change {
+	return append(slices.Clone(c.Earlier), change{At: c.At, Edit: c.Edit})
 }
 
 // Options are what a Sharer is made of.
@@ -39,22 +49,36 @@ type Options struct {
 	Store  store.Changes
 	Vault  *store.Vault   // with a key that all nodes have
 	Config config.Options // of this node's file
-	Log    *slog.Logger
+	// Editing is held by Run while it applies changes, and by callers of Publish
+	// from before they make a change on this node, so that changes are made here
+	// in the order in which they are stored. Default: a new one.
+	Editing sync.Locker
+	Log     *slog.Logger
 }
 
 // Sharer shares the changes of one node with the others. A nil Sharer is that
 // of a gateway that shares nothing.
 type Sharer struct {
 	opts Options
-	seen map[string]seenChange // of Run
+	seen map[string]seenChange // guarded by Options.Editing
 }
 
-// seenChange distinguishes a change from one that was only re-encrypted with
-// another key.
-type seenChange struct{ written, made time.Time }
+// seenChange distinguishes changes from those that were only stored again: with
+// another key, or beside a later one.
+type seenChange struct {
+	written time.Time
+	made    []time.Time // the moments of all parts
+}
+
+func (c seenChange) has(at time.Time) bool { return slices.ContainsFunc(c.made, at.Equal) }
 
 // New returns a Sharer; it starts nothing.
-func New(o Options) *Sharer { return &Sharer{opts: o, seen: map[string]seenChange{}} }
+func New(o Options) *Sharer {
+	if o.Editing == nil {
+		o.Editing = &sync.Mutex{}
+	}
+	return &Sharer{opts: o, seen: map[string]seenChange{}}
+}
 
 // Publish stores changes that were made on this node for the others.
 func (s *Sharer) Publish(edits []config.Edit) error {
@@ -64,25 +88,58 @@ func (s *Sharer) Publish(edits []config.Edit) error {
 	ctx, cancel := context.WithTimeout(context.Background(), publishTimeout)
 	defer cancel()
 	for _, e := range edits {
-		data, err := json.Marshal(change{time.Now(), e})
-		if err != nil {
-			return err
-		}
 		// A change of a whole entry replaces the earlier changes of its parts.
 		name, part := prefix+e.Server(), prefix+e.Server()+"/part"
+		var err error
 		if !e.Whole() {
 			name = part
 		} else {
 			err = s.opts.Vault.Delete(ctx, part)
 		}
 		if err == nil {
-			_, err = s.opts.Vault.Put(ctx, name, data, store.AnyVersion)
+			err = s.put(ctx, name, e)
 		}
 		if err != nil {
 			return fmt.Errorf("the change was applied on this node only; repeat it when the database is available: %w", err)
 		}
 	}
 	return nil
+}
+
+// put stores a change with what remains of those that are stored there.
+func (s *Sharer) put(ctx context.Context, name string, e config.Edit) error {
+	for {
+		plain, version, err := s.opts.Vault.Get(ctx, name)
+		var old change
+		switch {
+		case errors.Is(err, store.ErrNotFound):
+			version = 0
+		case err == nil:
+			err = json.Unmarshal(plain, &old)
+		case !errors.Is(err, store.ErrSealed):
+			return err
+		}
+		c := change{At: time.Now(), Edit: e}
+		if err == nil { // what cannot be read is replaced: nobody could have applied it
+			for _, p := range old.parts() {
+				if rest, some := p.Edit.Without(e); some {
+					c.Earlier = append(c.Earlier, change{At: p.At, Edit: rest})
+				}
+			}
+		}
+		if plain, err = json.Marshal(c); err != nil {
+			return err
+		}
+		if _, err = s.opts.Vault.Put(ctx, name, plain, version); errors.Is(err, store.ErrConflict) {
+			continue // another node was faster
+		}
+		if err == nil { // it was made here before
+			seen := s.seen[name]
+			seen.made = append(slices.Clone(seen.made), c.At)
+			s.seen[name] = seen
+		}
+		return err
+	}
 }
 
 // Run applies the changes of other nodes to the file at path until ctx is done.
@@ -113,29 +170,43 @@ func (s *Sharer) Run(ctx context.Context, path string) {
 }
 
 // applyNew applies the changes that it has not seen and that were made after a
-// moment, in the order in which they were stored.
+// moment, in the order in which they were stored. It reads all of them first: a
+// node that stopped between two would have a file that is newer than the second.
 func (s *Sharer) applyNew(ctx context.Context, after time.Time) error {
+	s.opts.Editing.Lock()
+	defer s.opts.Editing.Unlock()
 	all, err := s.opts.Vault.List(ctx)
 	if err != nil {
 		return err
 	}
 	slices.SortFunc(all, func(x, y store.SecretInfo) int { return x.Updated.Compare(y.Updated) })
-	for _, info := range all {
-		before := s.seen[info.Name]
-		if !strings.HasPrefix(info.Name, prefix) || before.written.Equal(info.Updated) {
-			continue
-		}
+	all = slices.DeleteFunc(all, func(info store.SecretInfo) bool {
+		return !strings.HasPrefix(info.Name, prefix) || s.seen[info.Name].written.Equal(info.Updated)
+	})
+	changes, errs := make([]change, len(all)), make([]error, len(all))
+	for i, info := range all {
 		plain, _, err := s.opts.Vault.Get(ctx, info.Name)
-		if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrUnavailable) {
+		if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrUnavailable) || ctx.Err() != nil {
 			return err // the next call sees it, or that it is gone
 		}
-		var c change
 		if err == nil {
-			err = json.Unmarshal(plain, &c)
+			err = json.Unmarshal(plain, &changes[i])
 		}
-		s.seen[info.Name] = seenChange{info.Updated, c.At}
-		if err == nil && c.At.After(after) && !c.At.Equal(before.made) {
-			_, err = config.Apply(s.opts.Config, c.Edit) // the watcher of the file applies it
+		errs[i] = err
+	}
+	for i, info := range all {
+		now := seenChange{written: info.Updated}
+		var edits []config.Edit
+		for _, p := range changes[i].parts() {
+			now.made = append(now.made, p.At)
+			if p.At.After(after) && !s.seen[info.Name].has(p.At) {
+				edits = append(edits, p.Edit)
+			}
+		}
+		s.seen[info.Name] = now
+		err := errs[i]
+		if err == nil && len(edits) > 0 {
+			_, err = config.Apply(s.opts.Config, edits...) // the watcher of the file applies it
 		}
 		if err != nil && !errors.Is(err, config.ErrNoServer) { // which is gone here already
 			s.opts.Log.WarnContext(ctx, "cannot apply a configuration change of another node", "change", info.Name, "err", err)

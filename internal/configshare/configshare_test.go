@@ -133,6 +133,11 @@ func TestConfigurationEditsReachOtherNodes(t *testing.T) {
 		return f == file && strings.Count(other.log.String(), "cannot apply a configuration change") >= 4
 	})
 
+	// What one change of a rule or of a server says stays when a second says more.
+	share(config.Rule("a:t", json.RawMessage(`{"enabled":false,"timeoutMs":5}`)))
+	share(config.Rule("a:t", json.RawMessage(`{"approval":"ask","timeoutMs":null}`)))
+	share(config.Merge("b", json.RawMessage(`{"description":"of b"}`)))
+
 	late, newer := newNode(t, db, 1, file), newNode(t, db, 1, file)
 	past, future := time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
 	if err := os.Chtimes(late.file, past, past); err != nil {
@@ -144,7 +149,8 @@ func TestConfigurationEditsReachOtherNodes(t *testing.T) {
 	late.run()
 	newer.run()
 	late.until("all that it missed", func(f string) bool {
-		return strings.Contains(f, "b.example") && strings.Contains(f, `"enabled"`) && !strings.Contains(f, `"a"`)
+		return strings.Contains(f, "b.example") && strings.Count(f, `"enabled"`) == 2 && !strings.Contains(f, `"a"`) &&
+			strings.Contains(f, "of b") && strings.Contains(f, `"approval"`) && !strings.Contains(f, "timeoutMs")
 	})
 	newer.until("its first look, which meets the forged one", func(string) bool { return strings.Contains(newer.log.String(), "cannot apply a configuration change") })
 	share(config.Set("c", json.RawMessage(`{"url":"https://c.example"}`)))

@@ -1,0 +1,161 @@
+package configshare
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"junctor/internal/config"
+	"junctor/internal/sqlite"
+	"junctor/internal/store"
+)
+
+func openStore(t *testing.T) store.Store {
+	t.Helper()
+	db, err := sqlite.Open(context.Background(), store.Config{Path: filepath.Join(t.TempDir(), "junctor.db")}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// old dates the file back, so that all changes are newer.
+func (n *node) old() {
+	n.t.Helper()
+	past := time.Now().Add(-time.Hour)
+	if err := os.Chtimes(n.file, past, past); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// TestPatchesPublishedAtOnce: changes of different keys that several nodes
+// publish at the same time all reach a node that starts later.
+func TestPatchesPublishedAtOnce(t *testing.T) {
+	db := openStore(t)
+	var wg sync.WaitGroup
+	for i := range 8 {
+		n := newNode(t, db, 1, `{}`)
+		wg.Go(func() {
+			if err := n.Publish([]config.Edit{config.Merge("a", json.RawMessage(fmt.Sprintf(`{"env":null,"x%d":%d}`, i, i)))}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	late := newNode(t, db, 1, `{}`)
+	plain, _, err := late.opts.Vault.Get(context.Background(), prefix+"a/part")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c change
+	if err := json.Unmarshal(plain, &c); err != nil {
+		t.Fatal(err)
+	}
+	text := `{"mcpServers":{"a":{"command":"x","env":{}}}}`
+	for _, p := range c.parts() {
+		b, err := config.EditBytes([]byte(text), p.Edit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = string(b)
+	}
+	for i := range 8 {
+		if !strings.Contains(text, fmt.Sprintf(`"x%d"`, i)) {
+			t.Errorf("change %d is lost: %s", i, text)
+		}
+	}
+}
+
+// TestChangeOfOneKeyLeavesTheOthers: a key that was changed by hand on a node
+// after it had got a change stays when another key is changed on another node.
+func TestChangeOfOneKeyLeavesTheOthers(t *testing.T) {
+	db := openStore(t)
+	one, two := newNode(t, db, 1, `{}`), newNode(t, db, 1, `{}`)
+	two.run()
+	publish := func(patch string) {
+		t.Helper()
+		if err := one.Publish([]config.Edit{config.Rule("a:t", json.RawMessage(patch))}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	publish(`{"enabled":false}`)
+	two.until("it is off", func(f string) bool { return strings.Contains(f, "false") })
+	if _, err := config.Apply(two.opts.Config, config.Rule("a:t", json.RawMessage(`{"enabled":true}`))); err != nil {
+		t.Fatal(err)
+	}
+	publish(`{"approval":"ask"}`)
+	two.until("it asks", func(f string) bool { return strings.Contains(f, "ask") })
+	two.until("and is still on", func(f string) bool { return strings.Contains(f, "true") && !strings.Contains(f, "false") })
+}
+
+// failingValues is a store that is unavailable after some reads.
+type failingValues struct {
+	store.Store
+	reads atomic.Int32
+}
+
+func (v *failingValues) Value(ctx context.Context, space, name string) (store.Value, error) {
+	if v.reads.Add(-1) < 0 {
+		return store.Value{}, store.ErrUnavailable
+	}
+	return v.Store.Value(ctx, space, name)
+}
+
+// TestNodeThatStopsWhileItCatchesUp: a node that loses the database between two
+// changes that it missed, and is started again, makes both.
+func TestNodeThatStopsWhileItCatchesUp(t *testing.T) {
+	db := openStore(t)
+	one, late := newNode(t, db, 1, `{}`), newNode(t, db, 1, `{}`)
+	for _, name := range []string{"a", "b"} {
+		if err := one.Publish([]config.Edit{config.Set(name, json.RawMessage(`{"command":"x"}`))}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	late.old()
+	sealer, err := store.NewSealer([]byte(strings.Repeat("\x01", store.KeySize)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := &failingValues{Store: db}
+	values.reads.Store(1)
+	stopped := late.opts
+	stopped.Vault = store.NewVault(values, sealer)
+	info, err := os.Stat(late.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := New(stopped).applyNew(context.Background(), info.ModTime()); err == nil {
+		t.Fatal("the database was there all the time")
+	}
+	late.run()
+	late.until("both changes", func(f string) bool { return strings.Contains(f, `"a"`) && strings.Contains(f, `"b"`) })
+}
+
+// TestOwnChangesAreNotMadeAgain: a node does not make a change again that it has
+// published, over what was edited on it since.
+func TestOwnChangesAreNotMadeAgain(t *testing.T) {
+	db := openStore(t)
+	one, two := newNode(t, db, 1, `{"mcpServers":{"a":{"command":"by hand"}}}`), newNode(t, db, 1, `{}`)
+	if err := one.Publish([]config.Edit{config.Set("a", json.RawMessage(`{"command":"published"}`))}); err != nil {
+		t.Fatal(err)
+	}
+	if err := two.Publish([]config.Edit{config.Set("b", json.RawMessage(`{"command":"x"}`))}); err != nil {
+		t.Fatal(err)
+	}
+	one.run()
+	one.until("the change of another", func(f string) bool { return strings.Contains(f, `"b"`) })
+	one.until("its own edit stays", func(f string) bool { return strings.Contains(f, "by hand") })
+	if err := two.Publish([]config.Edit{config.Set("a", json.RawMessage(`{"command":"of another"}`))}); err != nil {
+		t.Fatal(err)
+	}
+	one.until("a change of the same server on another", func(f string) bool { return strings.Contains(f, "of another") })
+}
