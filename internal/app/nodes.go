@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"junctor/internal/clients"
 	"junctor/internal/configshare"
 	"junctor/internal/executor"
 	"junctor/internal/mcpserver"
@@ -33,7 +34,7 @@ func (a *App) joinNodes() error {
 	if err != nil {
 		return err
 	}
-	a.edits = configshare.New(configshare.Options{Store: a.store, Vault: store.NewVault(a.store, sealer), Config: a.opts.Reload, Editing: &a.editing, Log: a.log})
+	a.edits = configshare.New(configshare.Options{Store: a.store, Vault: store.NewVault(a.store, sealer), Config: a.opts.Reload, Editing: &a.editing, KeepSecrets: clients.KeepEdits, Log: a.log})
 	return nil
 }
 

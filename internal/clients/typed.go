@@ -31,6 +31,25 @@ func KeepSecrets(o config.Options, entries map[string]json.RawMessage) (map[stri
 	return out, nil
 }
 
+// KeepEdits does what KeepSecrets and KeepSettingSecrets do with the servers and
+// settings of edits.
+func KeepEdits(o config.Options, edits []config.Edit) ([]config.Edit, error) {
+	kept := make([]config.Edit, len(edits))
+	for i, e := range edits {
+		var err error
+		kept[i], err = e.Map(func(name string, server json.RawMessage) (json.RawMessage, error) {
+			out, err := KeepSecrets(o, map[string]json.RawMessage{name: server})
+			return out[name], err
+		}, func(key string, value json.RawMessage) (json.RawMessage, error) {
+			return KeepSettingSecrets(o, key, value)
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return kept, nil
+}
+
 // hidden is what stands for the n-th secret of a server that is shown for
 // editing.
 func hidden(n int) string { return fmt.Sprintf("[hidden %d]", n+1) }

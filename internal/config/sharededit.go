@@ -28,6 +28,19 @@ func (e Edit) Without(later Edit) (rest Edit, some bool) {
 	return e, len(keys) > 0
 }
 
+// Map returns the edit with what server makes of the server that it sets, or
+// setting of the value of a setting, in its place. Other edits stay as they are.
+func (e Edit) Map(server, setting func(name string, content json.RawMessage) (json.RawMessage, error)) (Edit, error) {
+	var err error
+	switch e.kind {
+	case set, add:
+		e.server, err = server(e.name, e.server)
+	case setValue:
+		e.server, err = setting(e.name, e.server)
+	}
+	return e, err
+}
+
 // editText is an Edit on its way between processes.
 type editText struct {
 	Kind   editKind        `json:"kind"`

@@ -53,7 +53,10 @@ type Options struct {
 	// from before they make a change on this node, so that changes are made here
 	// in the order in which they are stored. Default: a new one.
 	Editing sync.Locker
-	Log     *slog.Logger
+	// KeepSecrets stores the secrets of edits where this node has its secrets,
+	// and returns the edits with variables in their place. Nil leaves them in.
+	KeepSecrets func(config.Options, []config.Edit) ([]config.Edit, error)
+	Log         *slog.Logger
 }
 
 // Sharer shares the changes of one node with the others. A nil Sharer is that
@@ -206,11 +209,26 @@ func (s *Sharer) applyNew(ctx context.Context, after time.Time) error {
 		s.seen[info.Name] = now
 		err := errs[i]
 		if err == nil && len(edits) > 0 {
-			_, err = config.Apply(s.opts.Config, edits...) // the watcher of the file applies it
+			err = s.apply(edits)
 		}
 		if err != nil && !errors.Is(err, config.ErrNoServer) { // which is gone here already
 			s.opts.Log.WarnContext(ctx, "cannot apply a configuration change of another node", "change", info.Name, "err", err)
 		}
 	}
 	return nil
+}
+
+// apply makes edits in the file, whose watcher puts them into force.
+func (s *Sharer) apply(edits []config.Edit) error {
+	if s.opts.KeepSecrets != nil {
+		err := config.Check(s.opts.Config, edits...) // before a secret is written
+		if err == nil {
+			edits, err = s.opts.KeepSecrets(s.opts.Config, edits)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	_, err := config.Apply(s.opts.Config, edits...)
+	return err
 }

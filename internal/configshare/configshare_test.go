@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"junctor/internal/clients"
 	"junctor/internal/config"
 	"junctor/internal/sqlite"
 	"junctor/internal/store"
@@ -54,7 +55,7 @@ func newNode(t *testing.T, s store.Store, key byte, content string) *node {
 	}
 	n.Sharer = New(Options{
 		Store: s, Vault: store.NewVault(s, sealer), Config: config.Options{File: n.file},
-		Log: slog.New(slog.NewTextHandler(n.log, nil)),
+		KeepSecrets: clients.KeepEdits, Log: slog.New(slog.NewTextHandler(n.log, nil)),
 	})
 	return n
 }

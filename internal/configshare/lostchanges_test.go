@@ -159,3 +159,37 @@ func TestOwnChangesAreNotMadeAgain(t *testing.T) {
 	}
 	one.until("a change of the same server on another", func(f string) bool { return strings.Contains(f, "of another") })
 }
+
+// TestSecretsOfChanges: a node keeps the secrets of a change as the one on which
+// it was made does, under the same variable, so that a later change that names
+// the variable applies on both.
+func TestSecretsOfChanges(t *testing.T) {
+	db := openStore(t)
+	one, two := newNode(t, db, 1, `{}`), newNode(t, db, 1, `{}`)
+	two.run()
+	const secret = "ghp_0123456789abcdefghij0123456789abcdef"
+	publish := func(edits ...config.Edit) {
+		t.Helper()
+		if err := one.Publish(edits); err != nil {
+			t.Fatal(err)
+		}
+	}
+	publish(config.Set("bad", json.RawMessage(`{"url":"ftp://x","headers":{"Authorization":"Bearer `+secret+`"}}`)))
+	publish(config.Set("hub", json.RawMessage(`{"command":"x","env":{"HUB_TOKEN":"`+secret+`"}}`)),
+		config.SetValue("llm", json.RawMessage(`[{"provider":"openai","model":"m","apiKey":"sk-0123456789"}]`)))
+	two.until("variables", func(f string) bool {
+		return strings.Contains(f, "${HUB_TOKEN}") && strings.Contains(f, "${OPENAI_API_KEY}") && !strings.Contains(f, secret)
+	})
+	publish(config.Set("hub", json.RawMessage(`{"command":"y","env":{"HUB_TOKEN":"${HUB_TOKEN}"}}`)))
+	two.until("the later change", func(f string) bool { return strings.Contains(f, `"y"`) })
+	cfg, _, err := config.Load(two.opts.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, _ := cfg.Server("hub"); s.Env["HUB_TOKEN"].Reveal() != secret || cfg.LLM[0].APIKey.Reveal() != "sk-0123456789" {
+		t.Error("a secret is lost")
+	}
+	if text, err := os.ReadFile(filepath.Join(filepath.Dir(two.file), ".env")); err != nil || strings.Contains(string(text), "BAD_TOKEN") {
+		t.Errorf("a refused change wrote its secret: %v", err)
+	}
+}
