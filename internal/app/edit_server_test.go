@@ -57,3 +57,20 @@ func TestTypedSecrets(t *testing.T) {
 		t.Errorf("edit of no server: %d", code)
 	}
 }
+
+// TestRefusedServerWritesNoSecret: a server that is refused leaves nothing in
+// .env.
+func TestRefusedServerWritesNoSecret(t *testing.T) {
+	r := start(t, `{"mcpServers":{"have":{"command":"true","enabled":false}}}`, t.TempDir())
+	for _, bad := range []string{
+		`{"servers":{"hub":{"url":"ftp://x","headers":{"Authorization":"Bearer ghp_0123456789abcdefghij0123456789abcdef"}}}}`,
+		`{"servers":{"hub":{"command":"true","enabled":false,"env":{"HUB_TOKEN":"ghp_0123456789abcdefghij0123456789abcdef"}},"have":{"command":"true"}}}`,
+	} {
+		if code, body := r.ask("POST", "/api/servers", bad); code != 400 {
+			t.Errorf("%d %s", code, body)
+		}
+	}
+	if text, err := os.ReadFile(filepath.Join(filepath.Dir(r.config.Load().Place().Path), ".env")); err == nil {
+		t.Errorf("a refused server wrote %s", text)
+	}
+}

@@ -106,15 +106,23 @@ func (s settings) AddServers(raw json.RawMessage, replace bool) ([]string, error
 }
 
 // setServers writes servers into the file, their secrets into the .env beside
-// it. Other nodes, which have another .env, get them as they are, encrypted.
+// it. Other nodes, which have another .env, get them as they are, encrypted, and
+// write the secrets into theirs.
 func (s settings) setServers(entries map[string]json.RawMessage, write func(string, json.RawMessage) config.Edit) error {
+	names := slices.Sorted(maps.Keys(entries))
+	var wanted, edits, shared []config.Edit
+	for _, name := range names {
+		wanted, shared = append(wanted, write(name, entries[name])), append(shared, config.Set(name, entries[name]))
+	}
+	if err := config.Check(s.app.opts.Reload, wanted...); err != nil {
+		return refusal(err) // before a secret is written
+	}
 	kept, err := clients.KeepSecrets(s.app.opts.Reload, entries)
 	if err != nil {
 		return err
 	}
-	var edits, shared []config.Edit
-	for _, name := range slices.Sorted(maps.Keys(entries)) {
-		edits, shared = append(edits, write(name, kept[name])), append(shared, config.Set(name, entries[name]))
+	for _, name := range names {
+		edits = append(edits, write(name, kept[name]))
 	}
 	return s.editShared(edits, shared)
 }
@@ -191,19 +199,24 @@ func (s settings) edit(edits ...config.Edit) error {
 
 // editShared makes edits here, and others of the same servers on other nodes.
 func (s settings) editShared(edits, shared []config.Edit) error {
-	_, err := config.Apply(s.app.opts.Reload, edits...)
-	switch {
-	case errors.Is(err, config.ErrServerExists): // added by another program, a moment ago
-		return &tool.Error{Kind: tool.InvalidArguments, Msg: err.Error(), Err: err}
-	case errors.Is(err, config.ErrNoServer):
-		return &tool.Error{Kind: tool.ServerNotFound, Msg: "the server is not in the configuration file", Err: err}
-	case err != nil:
-		return err
+	if _, err := config.Apply(s.app.opts.Reload, edits...); err != nil {
+		return refusal(err)
 	}
 	if err := s.reload(); err != nil {
 		return err
 	}
 	return s.app.edits.Publish(shared)
+}
+
+// refusal is the answer to an edit that cannot be made.
+func refusal(err error) error {
+	switch {
+	case errors.Is(err, config.ErrServerExists): // added by another program, a moment ago
+		return &tool.Error{Kind: tool.InvalidArguments, Msg: err.Error(), Err: err}
+	case errors.Is(err, config.ErrNoServer):
+		return &tool.Error{Kind: tool.ServerNotFound, Msg: "the server is not in the configuration file", Err: err}
+	}
+	return err
 }
 
 // applyFile is reload for edits that were made elsewhere.
