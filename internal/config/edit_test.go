@@ -94,6 +94,7 @@ func TestEncodedEditHasSameEffect(t *testing.T) {
 		"set":    Set("b", json.RawMessage(`{"url":"https://b.example"}`)),
 		"merge":  Merge("a", json.RawMessage(`{"enabled":false,"args":null}`)),
 		"remove": Remove("a"),
+		"rule":   Rule("a:t", json.RawMessage(`{"enabled":false}`)),
 	} {
 		data, err := json.Marshal(e)
 		if err != nil {
@@ -109,7 +110,7 @@ func TestEncodedEditHasSameEffect(t *testing.T) {
 		if err1 != nil || err2 != nil || string(got) != string(want) || string(got) == file {
 			t.Errorf("%s: %s, %v; want %s, %v", name, got, err2, want, err1)
 		}
-		if back.Server() != e.Server() || back.Whole() == (name == "merge") {
+		if back.Server() != e.Server() || back.Whole() == (name == "merge" || name == "rule") {
 			t.Errorf("%s: of %s, whole %v", name, back.Server(), back.Whole())
 		}
 	}

@@ -7,8 +7,9 @@ import (
 	"junctor/internal/rawjson"
 )
 
-// Whole reports whether what the server was before does not matter.
-func (e Edit) Whole() bool { return e.kind != merge }
+// Whole reports whether what the server or the setting was before does not
+// matter.
+func (e Edit) Whole() bool { return e.kind != merge && e.kind != rule }
 
 // Without returns what remains of an edit when a later one of the same server or
 // rule has been made, and whether anything does: of a patch, the keys that the

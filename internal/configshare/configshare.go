@@ -25,9 +25,9 @@ import (
 // prefix begins the names under which changes are stored.
 const prefix = "config-edit/"
 
-// publishTimeout bounds how long an administrator waits until a change is
-// published.
-const publishTimeout = 10 * time.Second
+// storeTimeout bounds how long an administrator waits until a change is
+// published, or until those of other nodes have been read.
+const storeTimeout = 10 * time.Second
 
 // change is a change that an administrator made on some node.
 type change struct {
@@ -88,16 +88,15 @@ func (s *Sharer) Publish(edits []config.Edit) error {
 	if s == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), publishTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 	defer cancel()
 	for _, e := range edits {
-		// A change of a whole entry replaces the earlier changes of its parts.
-		name, part := prefix+e.Server(), prefix+e.Server()+"/part"
+		name := prefix + e.Server()
 		var err error
-		if !e.Whole() {
-			name = part
+		if e.Whole() {
+			err = s.deleteParts(ctx, name)
 		} else {
-			err = s.opts.Vault.Delete(ctx, part)
+			name += "/part"
 		}
 		if err == nil {
 			err = s.put(ctx, name, e)
@@ -107,6 +106,18 @@ func (s *Sharer) Publish(edits []config.Edit) error {
 		}
 	}
 	return nil
+}
+
+// deleteParts deletes the changes of parts of a server or a setting, before one
+// of the whole replaces them.
+func (s *Sharer) deleteParts(ctx context.Context, name string) error {
+	all, err := s.opts.Vault.List(ctx)
+	for _, info := range all {
+		if err == nil && (info.Name == name+"/part" || strings.HasPrefix(info.Name, name+".")) {
+			err = s.opts.Vault.Delete(ctx, info.Name)
+		}
+	}
+	return err
 }
 
 // put stores a change with what remains of those that are stored there.
@@ -178,6 +189,8 @@ func (s *Sharer) Run(ctx context.Context, path string) {
 func (s *Sharer) applyNew(ctx context.Context, after time.Time) error {
 	s.opts.Editing.Lock()
 	defer s.opts.Editing.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
 	all, err := s.opts.Vault.List(ctx)
 	if err != nil {
 		return err
@@ -189,7 +202,7 @@ func (s *Sharer) applyNew(ctx context.Context, after time.Time) error {
 	changes, errs := make([]change, len(all)), make([]error, len(all))
 	for i, info := range all {
 		plain, _, err := s.opts.Vault.Get(ctx, info.Name)
-		if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrUnavailable) || ctx.Err() != nil {
+		if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrUnavailable) || err != nil && ctx.Err() != nil {
 			return err // the next call sees it, or that it is gone
 		}
 		if err == nil {

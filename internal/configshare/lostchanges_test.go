@@ -75,6 +75,21 @@ func TestPatchesPublishedAtOnce(t *testing.T) {
 	}
 }
 
+// TestRulesOfSimilarNames: a change of a tool's rule leaves those of tools whose
+// names begin with its name.
+func TestRulesOfSimilarNames(t *testing.T) {
+	db := openStore(t)
+	one, late := newNode(t, db, 1, `{}`), newNode(t, db, 1, `{}`)
+	late.old()
+	for _, pattern := range []string{"a:t/part", "a:t.x", "a:t"} {
+		if err := one.Publish([]config.Edit{config.Rule(pattern, json.RawMessage(`{"enabled":false}`))}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	late.run()
+	late.until("all three", func(f string) bool { return strings.Count(f, "false") == 3 })
+}
+
 // TestChangeOfOneKeyLeavesTheOthers: a key that was changed by hand on a node
 // after it had got a change stays when another key is changed on another node.
 func TestChangeOfOneKeyLeavesTheOthers(t *testing.T) {
@@ -192,4 +207,31 @@ func TestSecretsOfChanges(t *testing.T) {
 	if text, err := os.ReadFile(filepath.Join(filepath.Dir(two.file), ".env")); err != nil || strings.Contains(string(text), "BAD_TOKEN") {
 		t.Errorf("a refused change wrote its secret: %v", err)
 	}
+}
+
+// TestLaterSettingWins: a setting that was changed as a part of another one
+// later is not changed back, also after the changes were stored again.
+func TestLaterSettingWins(t *testing.T) {
+	db := openStore(t)
+	one, late := newNode(t, db, 1, `{}`), newNode(t, db, 1, `{}`)
+	late.old()
+	for _, edit := range []config.Edit{
+		config.SetValue("limits.maxSessions", json.RawMessage("5")),
+		config.SetValue("limits", json.RawMessage(`{"maxSessions":9}`)),
+	} {
+		if err := one.Publish([]config.Edit{edit}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	oldKey, newKey := strings.Repeat("\x01", store.KeySize), strings.Repeat("\x02", store.KeySize)
+	sealer, err := store.NewSealer([]byte(newKey), []byte(oldKey))
+	if err != nil {
+		t.Fatal(err)
+	}
+	late.opts.Vault = store.NewVault(db, sealer)
+	if n, err := late.opts.Vault.Reseal(context.Background()); err != nil || n == 0 {
+		t.Fatal(n, err)
+	}
+	late.run()
+	late.until("the later one", func(f string) bool { return strings.Contains(f, "9") && !strings.Contains(f, "5") })
 }
