@@ -2,10 +2,14 @@ package app
 
 import (
 	"fmt"
+	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 
+	"junctor/internal/configshare"
+	"junctor/internal/store"
 	"junctor/internal/upstream/upstreamtest"
 )
 
@@ -48,5 +52,30 @@ func TestEditsAtOnceAreAllInForce(t *testing.T) {
 	}
 	if n := added.Load(); n != 1 {
 		t.Errorf("%d requests have added a server of the same name", n)
+	}
+}
+
+// TestEditOfInvalidFile: an edit of a file that somebody has made invalid is
+// written, shared, and reported as not in force.
+func TestEditOfInvalidFile(t *testing.T) {
+	r := start(t, `{"mcpServers":{"a":{"command":"true","enabled":false}}}`, t.TempDir())
+	sealer, err := store.NewSealer(make([]byte, store.KeySize))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.editing.Lock()
+	vault := store.NewVault(r.store, sealer)
+	r.edits = configshare.New(configshare.Options{Store: r.store, Vault: vault, Config: r.opts.Reload, Editing: &r.editing, Log: r.App.log})
+	r.editing.Unlock()
+	r.write(`{"mcpServers":{"a":{"command":"true","enabled":false},"typo":{"comand":"x"}}}`)
+	code, body := r.ask("DELETE", "/api/servers/a", "")
+	if code == 200 || !strings.Contains(body, "not in force") || !strings.Contains(body, "typo") {
+		t.Errorf("%d %s", code, body)
+	}
+	if text, err := os.ReadFile(r.config.Load().Place().Path); err != nil || strings.Contains(string(text), `"a"`) {
+		t.Errorf("the file: %s, %v", text, err)
+	}
+	if kept, err := vault.List(t.Context()); err != nil || len(kept) != 1 {
+		t.Errorf("shared: %v, %v", kept, err)
 	}
 }

@@ -202,10 +202,14 @@ func (s settings) editShared(edits, shared []config.Edit) error {
 	if _, err := config.Apply(s.app.opts.Reload, edits...); err != nil {
 		return refusal(err)
 	}
-	if err := s.reload(); err != nil {
+	invalid := s.reload() // the file had a problem before
+	if err := s.app.edits.Publish(shared); err != nil {
 		return err
 	}
-	return s.app.edits.Publish(shared)
+	if invalid != nil {
+		return fmt.Errorf("the change was written into the file and is not in force until the file is valid: %w", invalid)
+	}
+	return nil
 }
 
 // refusal is the answer to an edit that cannot be made.

@@ -47,7 +47,17 @@ type TakenOver struct {
 // filled in. A server that cannot be taken keeps no other from it.
 func TakeOver(o config.Options, take []Candidate, asTheyAre bool) (TakenOver, error) {
 	var done TakenOver
+	refused := func(c Candidate, err error) bool {
+		_, bad := errors.AsType[*config.Error](err)
+		if bad = bad || errors.Is(err, config.ErrServerExists); bad {
+			done.Refused = append(done.Refused, fmt.Errorf("%s: %w", c.As, withoutLines(err)))
+		}
+		return bad
+	}
 	err := keep(o, func(lookup func(string) (string, bool)) (vars map[string]telemetry.Secret, err error) {
+		take = slices.DeleteFunc(slices.Clone(take), func(c Candidate) bool { // before its secrets are written
+			return refused(c, config.Check(o, c.edit()))
+		})
 		if asTheyAre {
 			vars = map[string]telemetry.Secret{}
 		} else if take, vars, err = setVariables(lookup, take); err != nil {
@@ -69,13 +79,8 @@ func TakeOver(o config.Options, take []Candidate, asTheyAre bool) (TakenOver, er
 		return done, err
 	}
 	for _, c := range take {
-		write := config.Set
-		if c.State == New { // and no other of the name was added meanwhile
-			write = config.Add
-		}
-		path, err := config.Apply(o, write(c.As, c.JSON))
-		if _, bad := errors.AsType[*config.Error](err); bad || errors.Is(err, config.ErrServerExists) {
-			done.Refused = append(done.Refused, fmt.Errorf("%s: %w", c.As, withoutLines(err)))
+		path, err := config.Apply(o, c.edit())
+		if refused(c, err) {
 			continue
 		}
 		if err != nil {
@@ -84,6 +89,15 @@ func TakeOver(o config.Options, take []Candidate, asTheyAre bool) (TakenOver, er
 		done.Path, done.Names = path, append(done.Names, c.As)
 	}
 	return done, nil
+}
+
+// edit writes the candidate into the file; a new one replaces no server that was
+// added meanwhile.
+func (c Candidate) edit() config.Edit {
+	if c.State == New {
+		return config.Add(c.As, c.JSON)
+	}
+	return config.Set(c.As, c.JSON)
 }
 
 // Variables returns the lookup of the variables that the configuration uses, or

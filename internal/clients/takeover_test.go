@@ -148,3 +148,21 @@ func TestTakeOverKeepsServersAddedMeanwhile(t *testing.T) {
 		t.Errorf("the server is %q", s.Command)
 	}
 }
+
+// A server that is refused leaves no secret behind.
+func TestTakeOverWritesNoSecretOfRefusedServers(t *testing.T) {
+	dir := t.TempDir()
+	m := machine(dir)
+	write(t, m.home(".cursor", "mcp.json"), `{"mcpServers": {
+		"odd": {"command": "${command:pick}", "env": {"ODD_TOKEN": "ghp_0123456789abcdef0123456789abcdef0001", "KEY": "${input:odd-key}"}},
+		"asks": {"command": "x", "env": {"KEY": "${input:my-key}"}}
+	}}`)
+	o := config.Options{UserDir: filepath.Join(dir, "own")}
+	done, err := TakeOver(o, Compare(Discover(m), nil, Variables(o)), false)
+	if err != nil || !slices.Equal(done.Names, []string{"asks"}) || len(done.Refused) != 1 || done.Secrets != 0 {
+		t.Errorf("%+v, %v", done, err)
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, "own", "junctor", ".env")); err != nil || string(text) != "MY_KEY=\"\"\n" {
+		t.Errorf(".env: %s, %v", text, err)
+	}
+}
