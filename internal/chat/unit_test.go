@@ -103,7 +103,8 @@ func TestDropNotificationIsSentOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.onDrop = func() { told++ }
+		onDrop := func() { told++ }
+		w.onDrop.Store(&onDrop)
 		return w
 	}
 	left, slow := watch(), watch()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"junctor/internal/chat/wire"
@@ -24,8 +25,8 @@ type Watcher struct {
 	gone    chan struct{} // closed when the watcher has ended
 	once    sync.Once
 
-	first  [][]byte // sent before the queue
-	onDrop func()   // may be nil; must not block
+	first  [][]byte               // sent before the queue
+	onDrop atomic.Pointer[func()] // may be nil; must not block
 }
 
 func (w *Watcher) push(data []byte) bool {
@@ -42,8 +43,8 @@ func (w *Watcher) push(data []byte) bool {
 func (w *Watcher) drop() {
 	w.once.Do(func() {
 		close(w.gone)
-		if w.onDrop != nil {
-			w.onDrop()
+		if f := w.onDrop.Load(); f != nil {
+			(*f)()
 		}
 	})
 }

@@ -125,7 +125,8 @@ func (c *connection) serve(ctx context.Context, r *http.Request) {
 	}
 	defer c.watcher.Close()
 	// A client that does not read the close frame must not keep its connection.
-	c.watcher.onDrop = func() { time.AfterFunc(closeGrace, func() { c.conn.CloseNow() }) }
+	onDrop := func() { time.AfterFunc(closeGrace, func() { c.conn.CloseNow() }) }
+	c.watcher.onDrop.Store(&onDrop)
 	ctx = telemetry.WithSession(ctx, session.ID())
 	c.host.Log.DebugContext(ctx, "connected", telemetry.KeyAction, "connect", "caller", c.caller.Name, "agent", tool.Shorten(r.UserAgent(), 120))
 	defer c.host.Log.DebugContext(ctx, "disconnected", telemetry.KeyAction, "disconnect")

@@ -63,9 +63,10 @@ func (e *EventReader) Next() (name string, data []byte, err error) {
 			return "", nil, err // what was not ended by a blank line does not count
 		}
 		if line.cut {
-			if size == 0 {
-				head = line.bytes[:min(len(line.bytes), peekBytes)]
-				head, _ = bytes.CutPrefix(head, []byte("data:"))
+			if size == 0 && data != nil {
+				head = data[:min(len(data), peekBytes)]
+			} else if size == 0 {
+				head = bytes.Clone(bytes.TrimPrefix(line.bytes[:min(len(line.bytes), peekBytes)], []byte("data:")))
 			}
 			size += line.size
 			data = nil

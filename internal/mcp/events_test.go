@@ -71,10 +71,17 @@ func TestEventReader(t *testing.T) {
 }
 
 func TestTooLargeEventNamesItsCall(t *testing.T) {
-	e := NewEventReader(strings.NewReader(`data: {"jsonrpc":"2.0","id":5,"result":"`+strings.Repeat("x", 50_000)+"\"}\n\n"), Limits{MaxBytes: 100})
-	_, _, err := e.Next()
-	if d, ok := errors.AsType[*DecodeError](err); !ok || d.ID != "5" {
-		t.Errorf("got %v", err)
+	long := strings.Repeat("x", 50_000)
+	for name, data := range map[string]string{
+		"one line": `data: {"jsonrpc":"2.0","id":5,"result":"` + long + `"}`,
+		// The line that is too long is not the one with the id, but looks like it.
+		"two lines": "data: {\"jsonrpc\":\"2.0\",\"id\":5,\"result\":\ndata: {\"id\":6,\"of\":\"" + long + "\"}}",
+	} {
+		e := NewEventReader(strings.NewReader(data+"\n\n"), Limits{MaxBytes: 100})
+		_, _, err := e.Next()
+		if d, ok := errors.AsType[*DecodeError](err); !ok || d.ID != "5" {
+			t.Errorf("%s: got %v", name, err)
+		}
 	}
 }
 
