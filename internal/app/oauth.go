@@ -165,10 +165,10 @@ func (a *App) reencrypt(ctx context.Context) error {
 	}
 	n, err := store.NewVault(a.store, sealer).Reseal(ctx)
 	if err != nil {
-		a.log.WarnContext(ctx, "not all secrets could be sealed with the new key", "err", err)
+		a.log.WarnContext(ctx, "not all secrets could be encrypted with the new key", "err", err)
 	}
 	if n > 0 {
-		a.log.InfoContext(ctx, "secrets sealed with the new key", "count", n)
+		a.log.InfoContext(ctx, "secrets encrypted with the new key", "count", n)
 	}
 	return nil
 }

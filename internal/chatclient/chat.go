@@ -268,7 +268,7 @@ func (t *terminalChat) showStatus(p wire.StatusPayload) (done bool) {
 func (t *terminalChat) decide(ctx context.Context, p wire.ApprovalPayload) error {
 	t.endLine()
 	if !t.canAsk() {
-		t.Note("%s needs approval, but this is not a terminal; the call is denied.", p.Tool)
+		t.Note("%s needs approval, but this is not a terminal; the call is denied.", terminal.OneLine(p.Tool))
 		return t.line.send(ctx, "deny", map[string]any{"callId": p.CallID, "reason": "not a terminal"})
 	}
 	fmt.Fprintf(t.Err, "Run %s with %s?\n[y]es, for this [s]ession, [a]lways, [N]o: ", terminal.OneLine(p.Tool), terminal.OneLine(string(p.Arguments)))

@@ -34,7 +34,7 @@ const (
 func (s *Service) vault() (*store.Vault, *store.Sealer, error) {
 	sealer, err := s.opts.Sealer()
 	if err != nil {
-		return nil, nil, &tool.Error{Kind: tool.Internal, Msg: "the key that seals tokens cannot be had; the gateway's log has the cause", Err: err}
+		return nil, nil, &tool.Error{Kind: tool.Internal, Msg: "the key that encrypts tokens cannot be read; the gateway's log has the cause", Err: err}
 	}
 	return store.NewVault(s.opts.Store, sealer), sealer, nil
 }
@@ -59,7 +59,7 @@ func (s *Service) load(ctx context.Context, l upstream.Login) (*record, int64, e
 	case errors.Is(err, store.ErrNotFound):
 		return nil, 0, nil
 	case errors.Is(err, store.ErrSealed):
-		return nil, version, &tool.Error{Kind: tool.UpstreamFailed, Err: err, Msg: "its login was sealed with another key; give every gateway on this store the same JUNCTOR_SECRET_KEY, or sign in again: junctor servers login " + l.Server}
+		return nil, version, &tool.Error{Kind: tool.UpstreamFailed, Err: err, Msg: "its login was encrypted with another key; give every gateway on this store the same JUNCTOR_SECRET_KEY, or sign in again: junctor servers login " + l.Server}
 	case err != nil:
 		return nil, 0, fmt.Errorf("read the login of %s: %w", l.Server, err)
 	}

@@ -60,7 +60,7 @@ func sealingKey(dataDir string, useKeyring bool) ([]byte, error) {
 	}
 	key, err := withTimeout(func() ([]byte, error) { return keyringGet(strings.TrimSpace(name)) })
 	if err != nil {
-		return nil, fmt.Errorf("the key that seals tokens is in the keyring of your desktop session, which cannot be reached from here (%w); set JUNCTOR_SECRET_KEY, or remove %s and log in to the servers again", err, path)
+		return nil, fmt.Errorf("the key that encrypts tokens is in the keyring of your desktop session, which cannot be reached from here (%w); set JUNCTOR_SECRET_KEY, or remove %s and log in to the servers again", err, path)
 	}
 	return key, nil
 }

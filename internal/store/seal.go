@@ -19,7 +19,7 @@ import (
 const KeySize = 32
 
 // ErrSealed means that a secret cannot be opened with the keys of this Sealer.
-var ErrSealed = errors.New("the secret was sealed with another key, or was altered")
+var ErrSealed = errors.New("the secret was encrypted with another key, or was altered")
 
 // Sealer encrypts what the store must not see, with AES-256-GCM. A sealed
 // secret is bound to its name: moved to another name it does not open.
