@@ -3,8 +3,9 @@
 // order mark.
 //
 // It promises that what it returns parses, and that reading it gives the old
-// document with the one value changed. It works on text alone, knows no file
-// and no configuration, and imports nothing of the project.
+// document with the one value changed. An edit that would change more is
+// refused. It works on text alone, knows no file and no configuration, and
+// imports nothing of the project.
 package jsonedit
 
 import (
@@ -14,6 +15,7 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -35,7 +37,17 @@ func Set(doc []byte, value json.RawMessage, path ...string) ([]byte, error) {
 	if err := json.Unmarshal(value, &want); err != nil {
 		return nil, fmt.Errorf("the new value is not JSON: %w", err)
 	}
-	return edit(doc, func(d *document) error { return d.set(&d.root, readable(value), want, path) })
+	parsed, err := hujson.Parse(readable(value))
+	if err != nil {
+		return nil, fmt.Errorf("the new value is not JSON: %w", err)
+	}
+	return edit(doc, func(d *document) error { return d.set(&d.root, parsed, want, path) })
+}
+
+// quote returns a name as it is written in a document.
+func quote(name string) hujson.Literal {
+	quoted, _ := json.Marshal(name) // of a string it never fails
+	return readable(quoted)
 }
 
 // escape is an escape sequence in a JSON string.
@@ -68,8 +80,16 @@ func Remove(doc []byte, path ...string) ([]byte, error) {
 		if parent == nil {
 			return nil
 		}
-		if i := index(parent, path[len(path)-1]); i >= 0 {
-			d.remove(newList(parent), i)
+		i := index(parent, path[len(path)-1])
+		if i < 0 {
+			return nil
+		}
+		d.remove(newList(parent), i)
+		switch t := parent.Value.(type) {
+		case *hujson.Object:
+			t.Members = slices.Delete(t.Members, i, i+1)
+		case *hujson.Array:
+			t.Elements = slices.Delete(t.Elements, i, i+1)
 		}
 		return nil
 	})
@@ -85,12 +105,18 @@ func Get(doc []byte, path ...string) (json.RawMessage, bool) {
 	if v == nil {
 		return nil, false
 	}
-	plain := v.Clone()
-	plain.Minimize()
-	return json.RawMessage(bytes.TrimSpace(plain.Pack())), true
+	return plain(*v), true
 }
 
-// document is a parsed text that is being changed.
+// plain returns a value without comments and white space.
+func plain(v hujson.Value) []byte {
+	v = v.Clone()
+	v.Minimize()
+	return v.Pack()
+}
+
+// document is a parsed text that is being changed. Each change is made in the
+// text and in root, independently, so that one checks the other.
 type document struct {
 	text []byte
 	root hujson.Value
@@ -106,6 +132,9 @@ func parse(doc []byte) (*document, error) {
 	d.crlf = bytes.Contains(doc, []byte("\r\n"))
 	if len(bytes.TrimSpace(doc)) == 0 {
 		doc = []byte("{}\n")
+		if d.crlf {
+			doc = []byte("{}\r\n")
+		}
 	}
 	if TooDeep(doc, maxDepth) >= 0 {
 		return nil, fmt.Errorf("the document nests deeper than %d levels", maxDepth)
@@ -126,8 +155,12 @@ func edit(doc []byte, change func(*document) error) ([]byte, error) {
 	if err := change(d); err != nil {
 		return nil, err
 	}
-	if _, err := hujson.Parse(d.text); err != nil {
+	after, err := parse(d.text)
+	if err != nil {
 		return nil, fmt.Errorf("the change would break the document: %w", err)
+	}
+	if !bytes.Equal(plain(after.root), plain(d.root)) {
+		return nil, errors.New("the change would alter other values of the document too; make it by hand")
 	}
 	return append(bytes.Clone(d.mark), d.text...), nil
 }
@@ -166,10 +199,11 @@ func TooDeep(doc []byte, max int) int {
 }
 
 // set finds the place of the value and changes the text there, once.
-func (d *document) set(v *hujson.Value, value json.RawMessage, want any, path []string) error {
+func (d *document) set(v *hujson.Value, value hujson.Value, want any, path []string) error {
 	if len(path) == 0 {
 		if !equal(*v, want) {
 			d.replace(v, value)
+			v.Value = value.Value
 		}
 		return nil
 	}
@@ -178,23 +212,17 @@ func (d *document) set(v *hujson.Value, value json.RawMessage, want any, path []
 	}
 	name := path[0]
 	for i := len(path) - 1; i > 0; i-- {
-		key, err := json.Marshal(path[i])
-		if err != nil {
-			return err
-		}
-		value = fmt.Appendf(nil, "{%s:%s}", readable(key), value)
+		value = hujson.Value{Value: &hujson.Object{Members: []hujson.ObjectMember{member(path[i], value)}}}
 	}
 	switch t := v.Value.(type) {
 	case *hujson.Object:
-		key, err := json.Marshal(name)
-		if err != nil {
-			return err
-		}
-		d.insert(newList(v), readable(key), value)
+		d.insert(newList(v), quote(name), value)
+		t.Members = append(t.Members, member(name, value))
 		return nil
 	case *hujson.Array:
 		if name == "-" || name == strconv.Itoa(len(t.Elements)) {
 			d.insert(newList(v), nil, value)
+			t.Elements = append(t.Elements, value)
 			return nil
 		}
 		return fmt.Errorf("%q is not an index of the array", name)
@@ -202,12 +230,14 @@ func (d *document) set(v *hujson.Value, value json.RawMessage, want any, path []
 	return fmt.Errorf("%q cannot be set: what should hold it is neither an object nor an array", name)
 }
 
+func member(name string, value hujson.Value) hujson.ObjectMember {
+	return hujson.ObjectMember{Name: hujson.Value{Value: quote(name)}, Value: value}
+}
+
 // equal reports whether a value of the document means the same as want.
 func equal(v hujson.Value, want any) bool {
-	plain := v.Clone()
-	plain.Minimize()
 	var have any
-	return json.Unmarshal(plain.Pack(), &have) == nil && reflect.DeepEqual(have, want)
+	return json.Unmarshal(plain(v), &have) == nil && reflect.DeepEqual(have, want)
 }
 
 func find(v *hujson.Value, path []string) *hujson.Value {

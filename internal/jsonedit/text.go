@@ -2,7 +2,6 @@ package jsonedit
 
 import (
 	"bytes"
-	"encoding/json"
 	"strings"
 
 	"github.com/tailscale/hujson"
@@ -48,7 +47,7 @@ func newList(v *hujson.Value) list {
 }
 
 // insert adds an item at the end; key is nil in an array.
-func (d *document) insert(l list, key []byte, value json.RawMessage) {
+func (d *document) insert(l list, key []byte, value hujson.Value) {
 	unit := d.unit()
 	inline := len(l.items) > 0 && !bytes.Contains(d.text[l.start:l.items[0].start], []byte("\n"))
 	indent := d.indent(l.start) + unit
@@ -87,7 +86,7 @@ func (d *document) insert(l list, key []byte, value json.RawMessage) {
 }
 
 // replace puts a new value where an old one stands.
-func (d *document) replace(v *hujson.Value, value json.RawMessage) {
+func (d *document) replace(v *hujson.Value, value hujson.Value) {
 	inline := !bytes.Contains(d.text[v.StartOffset:v.EndOffset], []byte("\n")) &&
 		d.indentEnd(v.StartOffset) != v.StartOffset && d.crowded(v)
 	d.splice(v.StartOffset, v.EndOffset, render(value, d.indent(v.StartOffset), d.unit(), inline))
@@ -102,62 +101,66 @@ func (d *document) crowded(v *hujson.Value) bool {
 
 // remove takes item i out of the list.
 func (d *document) remove(l list, i int) {
-	it := l.items[i]
-	from := l.start + 1
+	it, last := l.items[i], i == len(l.items)-1
+	begin := l.start + 1
 	if i > 0 {
-		from = l.items[i-1].comma + 1
-		from = d.pastComment(from) // it belongs to the item before
-	} else if !d.onLine(l.start+1, it.start) {
-		from = d.pastComment(from) // it belongs to the whole list
+		begin = l.items[i-1].comma + 1
+	}
+	from := begin
+	if i > 0 || !d.onLine(begin, it.start) {
+		from = d.pastComment(begin) // it belongs to the item before or to the whole list
 	}
 	from = d.ownComments(from, it.start)
 	to := it.end
 	if it.comma >= 0 {
 		to = it.comma + 1
 	}
-	if i == len(l.items)-1 || !d.onLine(to, l.items[i+1].start) {
+	if last || !d.onLine(to, l.items[i+1].start) {
 		to = d.pastComment(to)
 	}
-	if i == len(l.items)-1 && i > 0 && it.comma < 0 {
-		// The item before becomes the last; its comma goes.
-		d.splice(from, to, "")
-		d.splice(l.items[i-1].comma, l.items[i-1].comma+1, "")
+	if len(l.items) == 1 && strings.TrimSpace(string(d.text[l.start+1:from])+string(d.text[to:l.end-1])) == "" {
+		d.splice(l.start+1, l.end-1, "")
 		return
 	}
-	if len(l.items) == 1 && strings.TrimSpace(string(d.text[l.start+1:from])+string(d.text[to:l.end-1])) == "" {
-		from, to = l.start+1, l.end-1
+	with := ""
+	if from > begin && d.lineEnds(from) && !d.lineEnds(to) {
+		// What follows on the line of the item must not become part of the
+		// comment before it.
+		to = d.pastSpace(to)
+		with = "\n" + d.indent(it.start)
+		if to == l.end-1 {
+			with = "\n" + d.indent(l.start)
+		}
 	}
-	d.splice(from, to, "")
+	d.splice(from, to, with)
+	if last && i > 0 && it.comma < 0 {
+		// The item before becomes the last; its comma goes.
+		d.splice(l.items[i-1].comma, l.items[i-1].comma+1, "")
+	}
 }
 
-// ownComments returns where an item begins together with the comment lines
-// directly above it. Comments above a blank line stay: they are about more
-// than the item.
+// ownComments returns where an item begins together with the comments directly
+// above it: at the line end of the last blank line before it. Comments above a
+// blank line stay: they are about more than the item.
 func (d *document) ownComments(from, start int) int {
-	extra := string(d.text[from:start])
-	if i := lastBlankLine(extra); i >= 0 {
-		return from + i
-	}
-	return from
-}
-
-// lastBlankLine returns the offset of the line feed that ends the last blank
-// line of s, or -1.
-func lastBlankLine(s string) int {
-	s = strings.TrimRight(s, " \t")
-	for i := len(s) - 1; i > 0; i-- {
-		if s[i] != '\n' {
+	own, blank := from, false
+	for p := from; p < start; p++ {
+		if end := d.commentEnd(p); end > p {
+			p, blank = end-1, false
 			continue
 		}
-		j := i - 1
-		for j >= 0 && (s[j] == ' ' || s[j] == '\t' || s[j] == '\r') {
-			j--
+		if d.text[p] != '\n' {
+			continue
 		}
-		if j >= 0 && s[j] == '\n' {
-			return i
+		if blank {
+			own = p
+			if d.text[p-1] == '\r' {
+				own--
+			}
 		}
+		blank = true
 	}
-	return -1
+	return own
 }
 
 // onLine reports whether no line ends between two offsets.
@@ -165,28 +168,39 @@ func (d *document) onLine(from, to int) bool {
 	return !bytes.Contains(d.text[from:to], []byte("\n"))
 }
 
+// lineEnds reports whether only white space follows on the line.
+func (d *document) lineEnds(p int) bool {
+	return bytes.HasPrefix(bytes.TrimLeft(d.text[p:], " \t\r"), []byte("\n"))
+}
+
+func (d *document) pastSpace(p int) int {
+	for p < len(d.text) && (d.text[p] == ' ' || d.text[p] == '\t') {
+		p++
+	}
+	return p
+}
+
 // pastComment returns the end of the comment that follows on the same line,
 // or p itself.
 func (d *document) pastComment(p int) int {
-	q := p
-	for q < len(d.text) && (d.text[q] == ' ' || d.text[q] == '\t') {
-		q++
+	q := d.pastSpace(p)
+	if end := d.commentEnd(q); end > q && d.onLine(q, end) {
+		return end
 	}
-	rest := d.text[q:]
+	return p
+}
+
+// commentEnd returns the end of the comment that begins at p, before the line
+// end that closes a line comment. Without a comment it returns p itself.
+func (d *document) commentEnd(p int) int {
+	rest := d.text[p:]
 	switch {
 	case bytes.HasPrefix(rest, []byte("//")):
-		end := bytes.IndexByte(rest, '\n')
-		if end < 0 {
-			end = len(rest)
-		}
-		if end > 0 && rest[end-1] == '\r' {
-			end--
-		}
-		return q + end
+		line, _, _ := bytes.Cut(rest, []byte("\n"))
+		return p + len(bytes.TrimSuffix(line, []byte("\r")))
 	case bytes.HasPrefix(rest, []byte("/*")):
-		end := bytes.Index(rest, []byte("*/"))
-		if end >= 0 && !bytes.Contains(rest[:end], []byte("\n")) {
-			return q + end + 2
+		if end := bytes.Index(rest[2:], []byte("*/")); end >= 0 {
+			return p + 2 + end + 2
 		}
 	}
 	return p
@@ -223,13 +237,9 @@ const maxLine = 100
 
 // render writes a value as people do: objects over several lines, arrays of
 // plain values on one.
-func render(value json.RawMessage, indent, unit string, inline bool) string {
-	v, err := hujson.Parse(bytes.Clone(value))
-	if err != nil {
-		return string(value)
-	}
+func render(value hujson.Value, indent, unit string, inline bool) string {
 	var b strings.Builder
-	write(&b, v, indent, unit, inline)
+	write(&b, value, indent, unit, inline)
 	return b.String()
 }
 
