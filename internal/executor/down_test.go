@@ -3,7 +3,10 @@ package executor
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"junctor/internal/tool"
 )
@@ -51,5 +54,31 @@ func TestNeverConnectedServerErrorExplainsWhy(t *testing.T) {
 		if _, err := r.Call(t.Context(), tt.call); tool.KindOf(err) != tt.kind {
 			t.Errorf("%s: %v, want %s", name, err, tt.kind)
 		}
+	}
+}
+
+// TestLookForUnknownToolIsBoundedAsACall: the request that finds out why a
+// server has no such tool ends with the server's timeoutMs, or the call's own.
+func TestLookForUnknownToolIsBoundedAsACall(t *testing.T) {
+	for name, tt := range map[string]struct{ own, want time.Duration }{
+		"the server's":   {0, 30 * time.Second},
+		"the call's own": {time.Second, time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newFixture(t)
+				r.do = func(ctx context.Context, _ string, _ tool.Request) (json.RawMessage, error) {
+					<-ctx.Done()
+					return nil, ctx.Err()
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour) // the caller waits longer
+				defer cancel()
+				begun := time.Now()
+				_, err := r.Call(ctx, tool.Call{Caller: tool.Local, Server: "jira", Tool: "create", Timeout: tt.own})
+				if took := time.Since(begun); took != tt.want || tool.KindOf(err) != tool.Timeout || !strings.Contains(err.Error(), "jira did not answer") {
+					t.Errorf("after %s: %v", took, err)
+				}
+			})
+		})
 	}
 }

@@ -71,11 +71,16 @@ func (x *Executor) down(ctx context.Context, f *callRun) error {
 	if s := x.Catalog.Snapshot().Server(server); s != nil && s.Callers == nil {
 		return nil // otherwise the caller may have to sign in
 	}
-	_, err := x.Upstreams.Do(ctx, server, tool.Request{Method: "ping", Caller: f.call.Caller.ID})
+	unknown := f.name
+	f.name.Server = server // whose timeouts apply
+	_, err := x.dispatch(ctx, f, tool.Request{Method: "ping", Caller: f.call.Caller.ID})
 	if !errors.Is(err, tool.ErrDown) {
+		if tool.KindOf(err) == tool.Timeout {
+			return err // it may have the tool
+		}
+		f.name = unknown
 		return nil
 	}
-	f.name.Server = server
 	e := *tool.AsError(err)
 	if reason, ok := detail(e.Details, "reason"); ok {
 		e.Msg, e.Details, e.RetryAfter = fmt.Sprintf("server %q is down and its tools are not known: %s", server, reason), map[string]any{"server": server, "reason": reason}, 0
