@@ -207,7 +207,7 @@ func (s *Server) begin(res *response, prime string) bool {
 		ctx := res.r.Context()
 		context.AfterFunc(ctx, func() { res.st.stop(leftCause(ctx)) })
 	}
-	if res.session != nil && !res.st.standing {
+	if res.session != nil && !res.st.standing && res.reader == firstReader { // a later one found it in the session
 		res.session.remember(res.st)
 	}
 	startEvents(res.w)
