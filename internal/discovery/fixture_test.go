@@ -37,8 +37,9 @@ type testServer struct {
 	old    bool // speaks the handshake era alone
 	caps   string
 	tools  []string
-	words  string            // instructions
-	lists  map[string]string // results in place of the usual ones, by method
+	words  string                  // instructions
+	lists  map[string]string       // results in place of the usual ones, by method
+	before func(what string) error // called with each method and what it names; nil: not
 
 	mu        sync.Mutex
 	resources []string
@@ -92,6 +93,11 @@ func (d *testServer) has(what string) bool {
 func (d *testServer) Serve(ctx context.Context, r *mcpserver.Request) (json.RawMessage, error) {
 	name := rawjson.FieldString(r.Params, "name") + rawjson.FieldString(r.Params, "uri")
 	d.saw(r.Method + " " + name)
+	if d.before != nil {
+		if err := d.before(r.Method + " " + name); err != nil {
+			return nil, err
+		}
+	}
 	d.mu.Lock()
 	own, ok := d.lists[r.Method]
 	d.mu.Unlock()

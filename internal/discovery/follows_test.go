@@ -1,12 +1,19 @@
 package discovery
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"sync"
 	"testing"
+
+	"junctor/internal/mcp"
+	"junctor/internal/mcpclient"
+	"junctor/internal/mcpserver"
+	"junctor/internal/tool"
 )
 
 // post sends a message to a view over HTTP.
@@ -80,4 +87,99 @@ func TestSubscribeWhileSessionEnds(t *testing.T) {
 		defer f.mu.Unlock()
 		return len(f.sessions) == 0 && len(f.counts) == 0
 	})
+}
+
+// subscriber connects to the view of server a and subscribes to resources.
+func (r *fixture) subscriber(uris ...string) *mcpclient.Client {
+	r.t.Helper()
+	c := r.client(mcp.Version20251125, View{Server: "a"})
+	for _, uri := range uris {
+		do(r.t, c, "resources/subscribe", `{"uri":"`+uri+`"}`)
+	}
+	return c
+}
+
+func TestEndOfSessionKeepsSubscriptionsOfTheNext(t *testing.T) {
+	a := newTestServer(issueTool)
+	a.old = true // the other era has no such requests
+	held, release := make(chan string, 1), make(chan struct{})
+	var once sync.Once
+	a.before = func(what string) error {
+		if uri, ok := strings.CutPrefix(what, "resources/unsubscribe "); ok {
+			once.Do(func() { held <- uri; <-release })
+		}
+		return nil
+	}
+	r := newFixture(t, map[string]*testServer{"a": a})
+	r.subscriber("note:one", "note:two")
+	f := &r.Face.follows
+	var session *mcpserver.Session
+	f.mu.Lock()
+	for s := range f.sessions {
+		session = s
+	}
+	f.mu.Unlock()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		f.end(r.Face, &mcpserver.Request{Caller: tool.Local, Session: session}, session)
+	}()
+	other := map[string]string{"note:one": "note:two", "note:two": "note:one"}[<-held]
+	r.subscriber(other)
+	close(release)
+	<-ended
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	last := ""
+	for _, what := range a.seen {
+		if strings.HasSuffix(what, "subscribe "+other) {
+			last = what
+		}
+	}
+	if last != "resources/subscribe "+other {
+		t.Errorf("the last request about %s: %q, of %q", other, last, a.seen)
+	}
+}
+
+// A subscription that shares the one under way must not succeed before that one
+// has.
+func TestSubscriptionWaitsForTheOneUnderWay(t *testing.T) {
+	a := newTestServer(issueTool)
+	a.old = true // the other era has no such requests
+	held, release := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	a.before = func(what string) (err error) {
+		if what == "resources/subscribe note:one" {
+			once.Do(func() {
+				held <- struct{}{}
+				<-release
+				err = &mcp.Error{Code: mcp.CodeInternalError, Message: "not now"}
+			})
+		}
+		return err
+	}
+	r := newFixture(t, map[string]*testServer{"a": a})
+	subscribe := func(ctx context.Context, uri string) error {
+		_, err := r.Face.follows.change(ctx, r.Face, &mcpserver.Request{Method: "resources/subscribe", Caller: tool.Local}, "a", uri)
+		return err
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- subscribe(ctxFor(t), "note:one") }()
+	<-held
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := subscribe(cancelled, "note:one"); !errors.Is(err, context.Canceled) {
+		t.Errorf("a cancelled request beside the one under way: %v", err)
+	}
+	if err := subscribe(ctxFor(t), "note:two"); err != nil {
+		t.Errorf("another resource: %v", err)
+	}
+	a.forget()
+	close(release)
+	if err := <-failed; err == nil {
+		t.Error("the first one succeeded")
+	}
+	if err := subscribe(ctxFor(t), "note:one"); err != nil || !a.has("resources/subscribe note:one") {
+		t.Errorf("the next one: %v; seen: %q", err, a.seen)
+	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"junctor/internal/mcpserver"
 	"junctor/internal/rawjson"
+	"junctor/internal/upstream"
 )
 
 // subscriptions counts the subscriptions of each caller, because all sessions
@@ -15,6 +16,8 @@ import (
 // caller's first subscription to a resource and unsubscribed with its last.
 // Callers that share a connection are separated by package upstream.
 type subscriptions struct {
+	changing upstream.KeyLocks[subscription] // held while one is counted and the upstream told, in this order
+
 	mu       sync.Mutex
 	counts   map[subscription]int
 	sessions map[*mcpserver.Session]map[subscription]struct{}
@@ -27,6 +30,11 @@ type subscription struct{ caller, server, uri string }
 func (f *subscriptions) change(ctx context.Context, face *Face, r *mcpserver.Request, server, uri string) (json.RawMessage, error) {
 	key := subscription{r.Caller.ID, server, uri}
 	params := rawjson.SetField(r.Params, marshal(uri), "uri")
+	unlock, err := f.changing.Lock(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
 	if r.Method == "resources/unsubscribe" {
 		if !f.remove(r.Session, key) {
 			return json.RawMessage(`{}`), nil
@@ -90,22 +98,43 @@ func (f *subscriptions) release(key subscription) bool {
 
 // end removes all subscriptions of a session. A request in progress may add one
 // afterwards; it then registers the session again, and end is called again.
+// Until a subscription's turn comes it counts, so that another session of the
+// caller can share it. A server that does not answer delays no other.
 func (f *subscriptions) end(face *Face, r *mcpserver.Request, s *mcpserver.Session) {
-	var last []subscription
+	servers := map[string][]subscription{}
 	f.mu.Lock()
 	for key := range f.sessions[s] {
-		if f.release(key) {
-			last = append(last, key)
-		}
+		servers[key.server] = append(servers[key.server], key)
 	}
 	delete(f.sessions, s)
 	f.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	r.Params = nil
-	for _, key := range last {
-		if _, err := face.forward(ctx, r, key.server, "resources/unsubscribe", rawjson.SetField(nil, marshal(key.uri), "uri")); err != nil {
-			face.log.DebugContext(ctx, "unsubscribe", "server", key.server, "err", err)
-		}
+	var wg sync.WaitGroup
+	for _, keys := range servers {
+		wg.Go(func() {
+			for _, key := range keys {
+				f.endOne(ctx, face, r, key)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func (f *subscriptions) endOne(ctx context.Context, face *Face, r *mcpserver.Request, key subscription) {
+	// Without a deadline there is no error. While the subscription counts, only
+	// a request of this session waits for the upstream with the lock, and that
+	// one is cancelled.
+	unlock, _ := f.changing.Lock(context.Background(), key)
+	defer unlock()
+	f.mu.Lock()
+	last := f.release(key)
+	f.mu.Unlock()
+	if !last {
+		return
+	}
+	if _, err := face.forward(ctx, r, key.server, "resources/unsubscribe", rawjson.SetField(nil, marshal(key.uri), "uri")); err != nil {
+		face.log.DebugContext(ctx, "unsubscribe", "server", key.server, "err", err)
 	}
 }

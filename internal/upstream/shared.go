@@ -25,6 +25,7 @@ const (
 type sharing struct {
 	mu          sync.Mutex
 	subscribers map[string]map[string]struct{} // callers by URI
+	changing    KeyLocks[string]               // URIs whose subscription is being changed
 	levels      map[string]string              // the log level of each caller that set one
 	sent        string                         // the level that the server has
 	setting     chan struct{}                  // holds one while a level is being sent
@@ -86,10 +87,17 @@ func (u *upstream) exchange(ctx context.Context, c *conn, r tool.Request) (json.
 	return result, nil
 }
 
+const changingElsewhere = "another subscription to this resource is still being changed"
+
 // subscribe passes every subscription on: the server may have lost the one of
 // another caller.
 func (s *sharing) subscribe(ctx context.Context, client *mcpclient.Client, r tool.Request) (json.RawMessage, error) {
 	uri := rawjson.FieldString(r.Params, "uri")
+	unlock, err := s.changing.Lock(ctx, uri)
+	if err != nil {
+		return nil, waited(ctx, changingElsewhere)
+	}
+	defer unlock()
 	s.mu.Lock()
 	if s.subscribers[uri] == nil {
 		if len(s.subscribers) >= maxSubscribed {
@@ -129,7 +137,14 @@ func (s *sharing) hasSubscribers() bool {
 // unsubscribe unsubscribes from the server when the last caller has
 // unsubscribed.
 func (s *sharing) unsubscribe(ctx context.Context, client *mcpclient.Client, r tool.Request) (json.RawMessage, error) {
-	if s.leave(rawjson.FieldString(r.Params, "uri"), r.Caller) {
+	uri := rawjson.FieldString(r.Params, "uri")
+	unlock, err := s.changing.Lock(ctx, uri)
+	if err != nil {
+		s.leave(uri, r.Caller) // also when the server is not told
+		return nil, waited(ctx, changingElsewhere)
+	}
+	defer unlock()
+	if s.leave(uri, r.Caller) {
 		return emptyResult, nil
 	}
 	return client.Do(ctx, r)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"junctor/internal/mcp"
@@ -28,6 +29,7 @@ type ledger struct {
 	tasks   []string
 	release chan struct{} // calls of the tool hold end when it is closed
 	holding chan struct{} // gets one for each call of hold
+	ending  chan struct{} // resources/unsubscribe ends when it is closed; nil: at once
 }
 
 func newLedger() *ledger {
@@ -77,6 +79,11 @@ func (l *ledger) Serve(_ context.Context, r *mcpserver.Request) (json.RawMessage
 		return json.RawMessage(`{"report":"of ` + rawjson.FieldString(r.Params, "taskId") + `"}`), nil
 	case "resources/subscribe", "resources/unsubscribe":
 		l.seen = append(l.seen, r.Method+" "+rawjson.FieldString(r.Params, "uri"))
+		if ending := l.ending; ending != nil && r.Method == "resources/unsubscribe" {
+			l.mu.Unlock()
+			<-ending
+			l.mu.Lock()
+		}
 		return json.RawMessage(`{}`), nil
 	case "logging/setLevel":
 		l.seen = append(l.seen, r.Method+" "+rawjson.FieldString(r.Params, "level"))
@@ -231,6 +238,41 @@ func TestSubscriptionsOfCallersAreCounted(t *testing.T) {
 	if n := l.count("resources/unsubscribe note:one"); n != 1 {
 		t.Errorf("the server heard of the end %d times", n)
 	}
+}
+
+// TestSubscriptionFollowsTheEndOfAnotherCallers: the server gets the requests
+// about one resource in the order in which the callers were counted, and one that
+// it does not answer delays no other resource.
+func TestSubscriptionFollowsTheEndOfAnotherCallers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, l := runLedger(t, upstream.Shared)
+		const one, two = `{"uri":"note:one"}`, `{"uri":"note:two"}`
+		r.mustAs("a", "resources/subscribe", one)
+		l.ending = make(chan struct{})
+		var wg sync.WaitGroup
+		for _, request := range [][2]string{{"a", "resources/unsubscribe"}, {"b", "resources/subscribe"}} {
+			wg.Go(func() {
+				if _, err := r.as(request[0], request[1], one); err != nil {
+					t.Errorf("%s: %v", request, err)
+				}
+			})
+			synctest.Wait()
+		}
+		if n := l.count("resources/subscribe note:one"); n != 1 {
+			t.Errorf("b was subscribed while a's end was under way: %q", l.seen)
+		}
+		r.mustAs("b", "resources/subscribe", two)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := r.Do(ctx, "ledger", tool.Request{Method: "resources/subscribe", Params: json.RawMessage(one), Caller: "c"}); tool.KindOf(err) != tool.Canceled {
+			t.Errorf("a cancelled request: %v", err)
+		}
+		close(l.ending)
+		wg.Wait()
+		if n := l.count("resources/subscribe note:one"); n != 2 || l.seen[len(l.seen)-1] != "resources/subscribe note:one" {
+			t.Errorf("seen: %q", l.seen)
+		}
+	})
 }
 
 func TestLogLevelsOfCallersAreKeptApart(t *testing.T) {
