@@ -24,6 +24,7 @@ import (
 	"junctor/internal/mcpclient"
 	"junctor/internal/mcpserver"
 	"junctor/internal/rawjson"
+	"junctor/internal/tool"
 )
 
 // Limits of one call.
@@ -178,6 +179,9 @@ func (s *Server) Serve(ctx context.Context, r *mcpserver.Request) (json.RawMessa
 			return nil, &mcp.Error{Code: mcp.CodeInvalidParams, Message: fmt.Sprintf("unknown tool %q", name)}
 		}
 		result, err := s.call(ctx, service, o, r.Arguments())
+		if tool.KindOf(err) == tool.UpstreamAuthRequired {
+			return nil, err // the upstream knows the caller and says how to sign in
+		}
 		if err != nil {
 			return json.Marshal(map[string]any{"content": []any{textBlock(err.Error())}, "isError": true})
 		}

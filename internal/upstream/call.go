@@ -119,7 +119,7 @@ func unprintable(r rune) bool { return r < ' ' || r > '~' }
 // to it that is the caller's own.
 func (u *upstream) withSignIn(ctx context.Context, cfg Config, err error) error {
 	a := u.s.opts.Authorizer
-	if tool.KindOf(err) != tool.UpstreamAuthRequired || a == nil || !cfg.remote() || u.header(cfg).Get("Authorization") != "" {
+	if a == nil || !needsSignIn(cfg, err) || u.header(cfg).Get("Authorization") != "" {
 		return err
 	}
 	e := *tool.AsError(a.SignIn(ctx, u.name))
@@ -128,6 +128,14 @@ func (u *upstream) withSignIn(ctx context.Context, cfg Config, err error) error 
 		e.Err = tool.ErrDown
 	}
 	return &e
+}
+
+// needsSignIn reports whether an error requires a person's consent.
+func needsSignIn(cfg Config, err error) bool {
+	if answered, ok := errors.AsType[*mcp.Error](err); ok && cfg.OpenAPI != "" { // of this process, so that its code is the gateway's own
+		return rawjson.FieldString(answered.Data, "code") == string(tool.UpstreamAuthRequired)
+	}
+	return cfg.remote() && tool.KindOf(err) == tool.UpstreamAuthRequired
 }
 
 // concernsAll reports whether an error of one call makes the connection
