@@ -11,7 +11,10 @@ import (
 	"strings"
 	"testing"
 
+	"junctor/internal/postgres/pgtest"
+	"junctor/internal/telemetry"
 	"junctor/internal/tool"
+	"junctor/internal/waiting"
 )
 
 // refusing is a service that answers 401 to all requests but those for a token.
@@ -105,5 +108,47 @@ func TestSignInToOpenAPIServiceNeedsRights(t *testing.T) {
 	}
 	if address := r.signInAddress("tracker:me", adminKey); address == "" {
 		t.Error("an administrator is not told where to sign in")
+	}
+}
+
+// TestSignInThroughAnotherNodeNeedsRights calls a server that another node
+// runs, and resumes a task of it: the node knows what the caller may do.
+func TestSignInThroughAnotherNodeNeedsRights(t *testing.T) {
+	service := refusing(t)
+	cfg := fmt.Sprintf(`{"store":{"url":%q},"mcpServers":{"one":{"url":%q,"singleton":true,"oauth":{"clientId":"c","authorizationUrl":%q,"tokenUrl":%q}}}}`,
+		pgtest.New(t).Database(t), service+"/mcp", service+"/login", service+"/token")
+	secret := func(o *Options) { o.SecretKey = telemetry.Secret(strings.Repeat("ab", 32)) }
+	owner := start(t, cfg, t.TempDir(), secret)
+	eventually(t, "the refused connection", func() bool {
+		st, _ := owner.upstreams.StatusOf("one")
+		return strings.Contains(st.Reason, "sign-in")
+	})
+	other := start(t, cfg, t.TempDir(), secret)
+	eventually(t, "the node that runs the server", func() bool {
+		st, _ := other.upstreams.StatusOf("one")
+		return st.Node == owner.nodes.ID()
+	})
+	forward := func(caller tool.Caller) string {
+		t.Helper()
+		raw, err := other.executor.Forward(t.Context(), tool.Forward{Caller: caller, Server: "one", Method: "prompts/list", Params: json.RawMessage(`{}`)})
+		return addressOf(t, caller, raw, err)
+	}
+	limited := tool.Caller{ID: "key:limited", Tools: []string{"one:*"}}
+	open := tool.Caller{ID: tool.Local.ID, Servers: []string{"one"}} // of open loopback
+	for _, caller := range []tool.Caller{limited, open} {
+		if address := forward(caller); address != "" || other.flows() > 0 {
+			t.Errorf("%s, which is limited, can make the first login: %s (%d sign-ins)", caller, address, other.flows())
+		}
+	}
+	for _, node := range []*fixture{owner, other} {
+		result, err := node.resumeTask(t.Context(), &waiting.Record{Caller: limited.ID, Tool: "one:me", Task: tool.ServerTask{Server: "one", ID: "7"}}, nil)
+		if address := addressOf(t, limited, result.Raw, err); address != "" || other.flows() > 0 {
+			t.Errorf("a resumed task can make the first login: %s (%d sign-ins)", address, other.flows())
+		}
+	}
+	for _, caller := range []tool.Caller{wholeKey, adminKey} {
+		if address := forward(caller); !strings.HasPrefix(address, service+"/login?") {
+			t.Errorf("%s has to open %q", caller, address)
+		}
 	}
 }

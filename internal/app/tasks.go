@@ -15,9 +15,10 @@ import (
 )
 
 // resumeTask waits for a server's task whose call another process made: its
-// caller was allowed to make it then. It ends when the caller's key does.
+// caller was allowed to make it then. It ends when the caller's key does. What
+// else the caller may do is not recorded, so it is limited to the server.
 func (a *App) resumeTask(ctx context.Context, r *waiting.Record, ask func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error)) (tool.Result, error) {
-	caller := tool.Caller{ID: r.Caller, Name: r.CallerName}
+	caller := tool.Caller{ID: r.Caller, Name: r.CallerName, Servers: []string{r.Task.Server}}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go a.cancelWithKey(ctx, r.Caller, cancel)

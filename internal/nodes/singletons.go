@@ -102,6 +102,7 @@ const (
 type forwardedRequest struct {
 	Server       string          `json:"server"`
 	Caller       string          `json:"caller,omitempty"`
+	Rights       tool.Caller     `json:"rights"` // of the context; older nodes send none, and the caller then has none
 	Capabilities json.RawMessage `json:"capabilities,omitempty"`
 	Notify       bool            `json:"notify,omitempty"` // the caller receives notifications
 	Ask          bool            `json:"ask,omitempty"`    // the caller can be asked
@@ -118,7 +119,7 @@ var messageLimits = mcp.Limits{MaxBytes: maxWaiting, Repair: true}
 // runs the server.
 func (s *Singletons) Do(ctx context.Context, owner, server string, r tool.Request) (json.RawMessage, error) {
 	ex := r.Exchange
-	first, err := json.Marshal(forwardedRequest{server, r.Caller, ex.Capabilities, ex.Notify != nil, ex.Ask != nil, ex.PassInput, ex.Protocol, ex.Transparent})
+	first, err := json.Marshal(forwardedRequest{server, r.Caller, tool.CallerFrom(ctx), ex.Capabilities, ex.Notify != nil, ex.Ask != nil, ex.PassInput, ex.Protocol, ex.Transparent})
 	if err != nil {
 		return nil, err
 	}
@@ -224,7 +225,7 @@ func (s *Singletons) serve(ctx context.Context, first []byte, l *Conn) {
 		return
 	}
 	defer s.end()
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(tool.WithCaller(ctx, f.Rights))
 	defer cancel()
 	notify := func(method string, params json.RawMessage) {
 		_ = l.Send(mcp.AppendMessage(nil, &mcp.Message{Method: method, Params: params})) // ctx ends with the connection

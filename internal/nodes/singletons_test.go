@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"junctor/internal/mcp"
+	"junctor/internal/mcpserver"
 	"junctor/internal/sqlite"
 	"junctor/internal/store"
 	"junctor/internal/tool"
@@ -223,5 +224,44 @@ func TestForwardedRequestOfLostNode(t *testing.T) {
 	l := dial(t, from.node, to.node, forwardKind, "no header")
 	if _, err := receive(t, l); err == nil {
 		t.Error("a request without a header was answered")
+	}
+}
+
+// TestForwardedRequestHasRightsOfItsCaller: the node that executes a request
+// knows what the caller may do. Of a request of an older node, which does not
+// say it, the caller has no rights.
+func TestForwardedRequestHasRightsOfItsCaller(t *testing.T) {
+	var got tool.Caller
+	do, from, to := forwardTo(t, func(ctx context.Context, _ string, _ tool.Request) (json.RawMessage, error) {
+		got = tool.CallerFrom(ctx)
+		return nil, nil
+	})
+	for _, caller := range []tool.Caller{
+		{ID: "ada", Name: "Ada"},
+		{ID: "ada", Tools: []string{"one:*"}},
+		{ID: "ada", Servers: []string{}},
+		{ID: "ada", Grants: []tool.Grant{{Servers: []string{"one"}}}},
+		{ID: "ada", Profiles: tool.Profiles{tool.UnknownProfile("p")}},
+		{ID: tool.Local.ID},
+		tool.Local,
+	} {
+		if _, err := do(tool.WithCaller(limit(t), caller), tool.Request{Method: "ping", Caller: caller.ID}); err != nil {
+			t.Fatal(err)
+		}
+		if got.ID != caller.ID || got.Name != caller.Name || got.Admin != caller.Admin || got.Limited() != caller.Limited() {
+			t.Errorf("executed for %+v, want %+v", got, caller)
+		}
+	}
+	ctx := limit(t)
+	l, err := from.node.Dial(ctx, to.node.ID(), forwardKind, []byte(`{"server":"one","caller":"local"}`+"\n"+`{"jsonrpc":"2.0","id":1,"method":"ping"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if _, err := mcpserver.ReceiveResponse(ctx, l, messageLimits, func(*mcp.Message) {}); err != nil {
+		t.Fatal(err)
+	}
+	if got.ID != "" || got.Admin {
+		t.Errorf("the request of an older node is executed for %+v", got)
 	}
 }

@@ -53,8 +53,8 @@ func (u *upstream) doHere(ctx context.Context, r tool.Request) (json.RawMessage,
 	if !cfg.Enabled {
 		return nil, &tool.Error{Kind: tool.ToolDisabled, Msg: fmt.Sprintf("the server %s is disabled; set enabled to true in its configuration", u.name)}
 	}
-	if tool.CallerFrom(ctx).ID != r.Caller { // the context has only the caller's id
-		ctx = tool.WithCaller(ctx, tool.Caller{ID: r.Caller})
+	if tool.CallerFrom(ctx).ID != r.Caller { // what it may do is not known: it signs in to nothing that others use
+		ctx = tool.WithCaller(ctx, tool.Caller{ID: r.Caller, Tools: []string{}})
 	}
 	release, err := u.slot(ctx, r.Exchange.Queued)
 	if err != nil {
