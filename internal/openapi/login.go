@@ -40,7 +40,8 @@ func (l *Logins) put(cfg upstream.Config, e endpoints) {
 	l.known[loginKey(cfg)] = e
 }
 
-// readTimeout bounds reading a document for its endpoints alone.
+// readTimeout bounds reading a document for its endpoints alone, and reading it
+// again.
 const readTimeout = 20 * time.Second
 
 // Resolve returns the settings of an upstream with the address of its service

@@ -133,7 +133,9 @@ func (s *Server) Watch(ctx context.Context, changed func()) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			different, err := s.reload(ctx)
+			reading, cancel := context.WithTimeout(ctx, readTimeout)
+			different, err := s.reload(reading)
+			cancel()
 			if err != nil && ctx.Err() == nil {
 				s.opts.Log.WarnContext(ctx, "OpenAPI document not read again; the tools stay as they are", "err", err)
 			}

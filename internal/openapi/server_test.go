@@ -1,8 +1,11 @@
 package openapi
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -13,6 +16,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"junctor/internal/mcp"
 	"junctor/internal/mcpclient"
@@ -322,4 +326,39 @@ func testDial(t *testing.T) {
 	if got := tools(); got != "another" {
 		t.Errorf("tools after the change %q", got)
 	}
+}
+
+// roundTripper answers requests without a network.
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// TestWatchSurvivesHangingFetch: a fetch that is never answered ends, and the
+// document is read again at the next time.
+func TestWatchSurvivesHangingFetch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fetches := 0
+		client := &http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+			fetches++
+			if fetches == 2 {
+				<-r.Context().Done()
+			}
+			if err := r.Context().Err(); err != nil {
+				return nil, err
+			}
+			document := fmt.Sprintf(`{"openapi":"3.1.0","info":{"title":"t","version":"1"},"paths":{"/a":{"get":{"operationId":"a%d","responses":{}}}}}`, fetches)
+			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Etag": {document}}, Body: io.NopCloser(strings.NewReader(document)), Request: r}, nil
+		})}
+		log := slog.New(slog.DiscardHandler)
+		s := &Server{opts: Options{Log: log}, loader: &loader{address: "http://x.example/openapi.json", header: http.Header{}, client: client, log: log}}
+		ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
+		defer cancel()
+		if _, err := s.reload(ctx); err != nil {
+			t.Fatal(err)
+		}
+		s.Watch(ctx, cancel)
+		if fetches != 3 || s.service.Load().byName["a3"] == nil {
+			t.Errorf("the document was not read again after a fetch that hung; %d fetches", fetches)
+		}
+	})
 }
