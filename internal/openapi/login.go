@@ -159,7 +159,7 @@ func (s *Server) login(r *http.Request, refused *http.Response) error {
 	if refused != nil {
 		before = &mcpclient.HTTPError{
 			Status: refused.StatusCode, WWWAuthenticate: refused.Header.Values("WWW-Authenticate"),
-			Credential: telemetry.Secret(refused.Request.Header.Get("Authorization")),
+			Credential: telemetry.Secret(refused.Request.Header.Get("Authorization")), Nonce: refused.Header.Get("DPoP-Nonce"),
 		}
 	}
 	return s.opts.Login(r.Context(), r, before)

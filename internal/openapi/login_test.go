@@ -76,6 +76,51 @@ func TestPersonalLogin(t *testing.T) {
 	}
 }
 
+// TestLoginWithNonce calls a service that requires its nonce in the proof of a
+// bound token (DPoP), which it names when it refuses a request.
+func TestLoginWithNonce(t *testing.T) {
+	for name, refusals := range map[string][]string{
+		"at first":                {"n1"},
+		"after a token's refusal": {"", "n1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			requests := 0
+			service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				requests++
+				if r.Header.Get("DPoP") == "proof with n1" {
+					_, _ = fmt.Fprint(w, "welcome")
+					return
+				}
+				if n := min(requests, len(refusals)); refusals[n-1] != "" {
+					w.Header().Set("DPoP-Nonce", refusals[n-1])
+				}
+				w.WriteHeader(http.StatusUnauthorized)
+			}))
+			t.Cleanup(service.Close)
+			path := filepath.Join(t.TempDir(), "openapi.json")
+			document := `{"openapi":"3.1.0","info":{"title":"t","version":"1"},"servers":[{"url":"` + service.URL + `"}],
+				"paths":{"/me":{"get":{"operationId":"me","security":[{"person":[]}],"responses":{}}}},
+				"components":{"securitySchemes":{"person":{"type":"openIdConnect","openIdConnectUrl":"https://login.example"}}}}`
+			if err := os.WriteFile(path, []byte(document), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			d := Dialer{Authorize: func(_ context.Context, _ string, r *http.Request, before *mcpclient.HTTPError) error {
+				if before != nil {
+					r.Header.Set("DPoP", "proof with "+before.Nonce)
+				}
+				return nil
+			}}
+			s, err := NewServer(t.Context(), d.options(upstream.Config{Name: "s", OpenAPI: path, OAuth: &upstream.OAuth{ClientID: "c"}}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := string(call(t, s, "me", `{}`)); !strings.Contains(got, "welcome") || requests != len(refusals)+1 {
+				t.Errorf("%s after %d requests", got, requests)
+			}
+		})
+	}
+}
+
 func TestEndpointsOfForeignDocuments(t *testing.T) {
 	for endpoint, want := range map[string]bool{
 		"https://login.example/token": true, "http://login.example/token": false, "https://10.0.0.1/token": false, "https://169.254.169.254/token": false,

@@ -199,6 +199,7 @@ func (s *Server) Notified(context.Context, *mcpserver.Session, string, json.RawM
 // operation may be repeated.
 func (s *Server) call(ctx context.Context, service *loaded, o *operation, arguments json.RawMessage) (json.RawMessage, error) {
 	var refused *http.Response
+	var triedNonce bool
 	for attempt := 0; ; attempt++ {
 		r, loggedIn, err := s.request(ctx, service, o, arguments, refused)
 		if err != nil {
@@ -212,8 +213,8 @@ func (s *Server) call(ctx context.Context, service *loaded, o *operation, argume
 		if err != nil {
 			return nil, err
 		}
-		if resp.StatusCode == http.StatusUnauthorized && loggedIn && refused == nil {
-			refused = resp
+		if resp.StatusCode == http.StatusUnauthorized && loggedIn && (refused == nil || !triedNonce && resp.Header.Get("DPoP-Nonce") != "") {
+			triedNonce, refused = refused != nil, resp // a new token may need a nonce too
 			continue
 		}
 		if wait, again := retryAfter(resp); again && o.idempotent() && attempt < maxRetries && sleep(ctx, wait) {
