@@ -36,10 +36,13 @@
 // record again under it, and redeems only the newest refresh token. The refresh
 // runs on its own goroutine: a caller that leaves does not interrupt it, and
 // Close waits for it, because a redeemed token must be stored. If the store does
-// not accept the new record it stays in memory and refreshDue retries.
+// not accept the new record it stays in memory and refreshDue retries, under the
+// same lease and never during a refresh. A sign-in or sign-out meanwhile takes
+// precedence over the new record.
 //
 // Locks: Service.mu guards the maps, state.mu one login. Neither is held during
-// a query or a request.
+// a query or a request. state.leased goes with the lease in the store and is
+// locked before them.
 //
 // A flow is in the store: if the process dies during a sign-in, the process that
 // gets the callback completes it. If it dies between redeeming and storing, the

@@ -191,30 +191,34 @@ func (s *Service) Logout(ctx context.Context, l upstream.Login) (bool, error) {
 		return false, fmt.Errorf("forget the login of %s: %w", l.Server, err)
 	}
 	st.mu.Lock()
+	if st.unsaved { // the stored tokens are replaced already
+		rec = st.rec
+	}
 	st.rec, st.version, st.read, st.unsaved, st.pending = nil, 0, time.Now(), false, nil
 	st.mu.Unlock()
 	s.opts.LoggedOut(l)
 	if rec == nil {
 		return false, nil
 	}
-	if cfg, ok := s.opts.Servers(l.Server); ok {
-		rec.Client = rec.client(cfg)
-	}
-	return true, s.revoke(ctx, rec)
+	return true, s.revoke(ctx, l, rec)
 }
 
 // revoke revokes the tokens (RFC 7009). The refresh token comes first, because
 // it revokes the whole grant.
-func (s *Service) revoke(ctx context.Context, rec *record) error {
+func (s *Service) revoke(ctx context.Context, l upstream.Login, rec *record) error {
 	if rec.Revocation == "" {
 		return nil
+	}
+	client := rec.Client
+	if cfg, ok := s.opts.Servers(l.Server); ok {
+		client = rec.client(cfg)
 	}
 	var errs []error
 	for _, t := range []struct{ token, hint string }{{rec.Refresh, "refresh_token"}, {rec.Access, "access_token"}} {
 		if t.token == "" {
 			continue
 		}
-		a, err := s.post(ctx, rec.Reach.reach(), rec.Revocation, rec.Client, url.Values{"token": {t.token}, "token_type_hint": {t.hint}})
+		a, err := s.post(ctx, rec.Reach.reach(), rec.Revocation, client, url.Values{"token": {t.token}, "token_type_hint": {t.hint}})
 		if err == nil && a.status/100 != 2 {
 			err = refusal(a)
 		}

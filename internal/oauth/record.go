@@ -101,6 +101,11 @@ func (r *record) expired(now time.Time) bool {
 // refreshable reports whether a new token can be obtained without a user.
 func (r *record) refreshable() bool { return r.Refresh != "" || r.Own }
 
+// succeeds reports whether the record has the later token of the same login.
+func (r *record) succeeds(old *record) bool {
+	return old != nil && old.Since.Equal(r.Since) && !old.Obtained.After(r.Obtained)
+}
+
 // secrets returns the values that logs must not contain.
 func (r *record) secrets() []telemetry.Secret {
 	return slices.DeleteFunc([]telemetry.Secret{

@@ -106,11 +106,12 @@ func (s *Service) startRefresh(cfg upstream.Config, st *state, old string) *refr
 
 // refreshLocked refreshes a token while holding its lease.
 func (s *Service) refreshLocked(cfg upstream.Config, st *state, old string) (*record, error) {
+	st.leased.Lock()
+	defer st.leased.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), refreshTimeout)
 	defer cancel()
-	lease := "oauth/" + nameOf(st.login)
 	for {
-		l, held, err := s.opts.Store.Acquire(ctx, lease, s.owner, leaseLife)
+		l, held, err := s.opts.Store.Acquire(ctx, leaseOf(st.login), s.owner, leaseLife)
 		if err != nil { // rather late than twice
 			return nil, &tool.Error{Kind: tool.Unavailable, Msg: "its token cannot be refreshed while the store is unavailable", Err: err}
 		}
@@ -125,11 +126,7 @@ func (s *Service) refreshLocked(cfg upstream.Config, st *state, old string) (*re
 			return nil, &tool.Error{Kind: tool.Unavailable, Msg: "another process is refreshing its token, and that takes too long", Err: ctx.Err()}
 		}
 	}
-	defer func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		defer cancel()
-		_ = s.opts.Store.Release(ctx, lease, s.owner) // the lease also expires by itself
-	}()
+	defer s.release(st.login)
 	// Only now is the current token certain: another process may have refreshed
 	// it, and the old refresh token must not be used again.
 	rec, version, err := s.latest(ctx, st)
@@ -158,6 +155,14 @@ func (s *Service) refreshLocked(cfg upstream.Config, st *state, old string) (*re
 	return s.storeRefreshed(st, &next, version)
 }
 
+func leaseOf(l upstream.Login) string { return "oauth/" + nameOf(l) }
+
+func (s *Service) release(l upstream.Login) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	_ = s.opts.Store.Release(ctx, leaseOf(l), s.owner) // the lease also expires by itself
+}
+
 // latest returns the login from the store, or from this process if it could not
 // be stored.
 func (s *Service) latest(ctx context.Context, st *state) (*record, int64, error) {
@@ -175,35 +180,73 @@ func (s *Service) latest(ctx context.Context, st *state) (*record, int64, error)
 	return rec, version, nil
 }
 
-// storeRefreshed stores a refreshed login. It must not be lost, because the
-// previous token is invalid. What the store does not accept stays in memory and
-// is written later.
+// storeRefreshed stores a refreshed login, of which version was stored before.
+// The lease is held. The login must not be lost, because the previous token is
+// invalid. What the store does not accept stays in memory and is written later,
+// unless somebody has signed in or out meanwhile. It returns the login that is
+// in use then.
 func (s *Service) storeRefreshed(st *state, rec *record, version int64) (*record, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), saveTimeout)
 	defer cancel()
+	next, before := rec, version
 	written, err := s.save(ctx, st.login, rec, version)
-	if errors.Is(err, store.ErrConflict) { // a new login or a logout happened meanwhile
-		newer, version, err := s.load(ctx, st.login)
-		if err != nil {
-			return nil, err
+	for errors.Is(err, store.ErrConflict) {
+		stored, found, failed := s.load(ctx, st.login)
+		if failed != nil {
+			err = failed
+			break
 		}
-		st.mu.Lock()
-		st.unsaved = false
-		st.mu.Unlock()
-		if st.put(newer, version) == nil {
-			return nil, fmt.Errorf("%w: it was signed out", errLost)
+		if !rec.succeeds(stored) {
+			next, written, err = stored, found, nil
+			break
 		}
-		return newer, nil
+		version = found
+		written, err = s.save(ctx, st.login, rec, version)
+	}
+	if err != nil {
+		written = version
 	}
 	st.mu.Lock()
-	defer st.mu.Unlock()
-	st.rec, st.read, st.unsaved = rec, time.Now(), err != nil
-	if err == nil {
-		st.version = written
-	} else {
+	if st.version == before { // else this process has a later login, or none
+		st.rec, st.version, st.read, st.unsaved = next, written, time.Now(), err != nil
+	}
+	current := st.rec
+	st.mu.Unlock()
+	switch {
+	case current == nil: // who signed out could not revoke the new token
+		ctx, cancel := context.WithTimeout(context.Background(), 2*requestTimeout)
+		defer cancel()
+		if err := s.revoke(ctx, st.login, rec); err != nil {
+			s.log.Warn("token of an ended login not revoked", "server", st.login.Server, "caller", st.login.Caller, "err", err)
+		}
+		return nil, fmt.Errorf("%w: it was signed out", errLost)
+	case err != nil && current == rec:
 		s.log.Error("cannot store the refreshed token; retrying", "server", st.login.Server, "caller", st.login.Caller, "err", err)
 	}
-	return rec, nil
+	return current, nil
+}
+
+// storeUnsaved stores a refreshed login that the store did not accept before. It
+// leaves that to a refresh in progress, here or in another process.
+func (s *Service) storeUnsaved(ctx context.Context, st *state) {
+	if !st.leased.TryLock() {
+		return
+	}
+	defer st.leased.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, saveTimeout)
+	defer cancel()
+	_, held, err := s.opts.Store.Acquire(ctx, leaseOf(st.login), s.owner, leaseLife)
+	if err != nil || !held {
+		s.log.DebugContext(ctx, "refreshed token not stored yet", "server", st.login.Server, "caller", st.login.Caller, "err", err)
+		return
+	}
+	defer s.release(st.login)
+	st.mu.Lock()
+	rec, version, unsaved := st.rec, st.version, st.unsaved
+	st.mu.Unlock()
+	if unsaved {
+		_, _ = s.storeRefreshed(st, rec, version) // it logs its errors
+	}
 }
 
 // refreshFailed distinguishes an invalid login from a network failure.
@@ -249,10 +292,10 @@ func (s *Service) refreshDue(ctx context.Context) {
 			continue
 		}
 		st.mu.Lock()
-		rec, version, unsaved := st.rec, st.version, st.unsaved
+		rec, unsaved := st.rec, st.unsaved
 		st.mu.Unlock()
 		if unsaved {
-			_, _ = s.storeRefreshed(st, rec, version) // it logs its errors
+			s.storeUnsaved(ctx, st)
 			continue
 		}
 		if rec == nil || !rec.refreshable() || !rec.due(time.Now()) {

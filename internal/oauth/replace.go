@@ -78,8 +78,7 @@ func (s *Service) adoptFlow(ctx context.Context, cfg upstream.Config, st *state,
 		if errors.Is(err, store.ErrConflict) && ctx.Err() == nil {
 			continue // refreshed or replaced meanwhile
 		}
-		rec.Client = rec.client(cfg)
-		if lost := s.revoke(ctx, rec); lost != nil {
+		if lost := s.revoke(ctx, f.login(), rec); lost != nil {
 			s.log.WarnContext(ctx, "tokens of a refused sign-in not revoked", "server", f.Server, "err", lost)
 		}
 		return err

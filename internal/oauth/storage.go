@@ -256,6 +256,8 @@ type state struct {
 	login upstream.Login
 	asked atomic.Int64 // when it was last asked for, in unix nanoseconds
 
+	leased sync.Mutex // held with the lease, which goroutines of one process share
+
 	mu      sync.Mutex
 	rec     *record // nil: no login
 	version int64
