@@ -27,6 +27,15 @@ type Call struct {
 	ended     bool
 	task      tool.ServerTask
 	cancelled chan struct{}
+
+	end *callEnd // until it is stored; guarded by s.mu
+}
+
+// callEnd is how a call ended. It does not change.
+type callEnd struct {
+	result  tool.Result
+	failure error
+	expires time.Time // when the outcome is dropped
 }
 
 // ID returns the id of the record.
@@ -183,22 +192,41 @@ func (c *Call) cancel() {
 }
 
 // Finish ends the call and keeps its result, or its error, for the time to live.
+// What the store does not accept, Run stores later.
 func (c *Call) Finish(ctx context.Context, result tool.Result, failure error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
-	defer c.leave()
 	if c.mayGoOn(failure) {
+		c.leave()
 		return nil
 	}
-	expires := time.Now().Add(c.ttl).UTC()
 	if failure == nil && len(result.Raw) > maxResult {
 		failure = &tool.Error{Kind: tool.TooLarge, Msg: fmt.Sprintf("the result has %d bytes; a result of up to %d is kept for later. Call the tool without leaving the call", len(result.Raw), maxResult)}
 	}
 	if failure != nil {
-		c.s.makeRoom(ctx, c.caller, keptResult{c.id, 0, expires})
-	} else {
-		c.s.makeRoom(ctx, c.caller, keptResult{c.id, len(result.Raw), expires})
-		_, err := c.s.store.PutValue(ctx, store.Value{Space: spaceResults, Name: c.id, Data: result.Raw, Expires: expires}, store.AnyVersion)
+		result = tool.Result{}
+	}
+	end := &callEnd{result, failure, time.Now().Add(c.ttl).UTC()}
+	c.s.mu.Lock()
+	c.end = end
+	c.s.mu.Unlock()
+	c.s.makeRoom(ctx, c.caller, keptResult{c.id, len(result.Raw), end.expires})
+	return c.write(ctx, end)
+}
+
+// write stores how the call ended and ends the ownership of the record. If the
+// store is away the call stays, for writeEnds.
+func (c *Call) write(ctx context.Context, end *callEnd) error {
+	err := c.store(ctx, end)
+	if err == nil || errors.Is(err, ErrNotFound) || c.s.over() || !time.Now().Before(end.expires) {
+		c.leave()
+	}
+	return err
+}
+
+func (c *Call) store(ctx context.Context, end *callEnd) error {
+	if end.failure == nil {
+		_, err := c.s.store.PutValue(ctx, store.Value{Space: spaceResults, Name: c.id, Data: end.result.Raw, Expires: end.expires}, store.AnyVersion)
 		if err != nil {
 			return fmt.Errorf("keep the result of a call: %w", err)
 		}
@@ -207,15 +235,34 @@ func (c *Call) Finish(ctx context.Context, result tool.Result, failure error) er
 		if r.Status.Final() { // cancelled meanwhile
 			return errUnchanged
 		}
-		r.Inputs, r.Expires = nil, expires
-		if failure == nil {
-			r.Status, r.Message, r.IsError = Completed, "", result.IsError
+		r.Inputs, r.Expires = nil, end.expires
+		if end.failure == nil {
+			r.Status, r.Message, r.IsError = Completed, "", end.result.IsError
 			return nil
 		}
-		r.fail(failure)
+		r.fail(end.failure)
 		return nil
 	})
 	return err
+}
+
+// writeEnds stores the ends of calls that the store did not accept before.
+func (s *Service) writeEnds(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	ends := map[*Call]*callEnd{}
+	s.mu.Lock()
+	for _, c := range s.own {
+		if c.end != nil {
+			ends[c] = c.end
+		}
+	}
+	s.mu.Unlock()
+	for c, end := range ends {
+		if err := c.write(ctx, end); err != nil {
+			s.log.DebugContext(ctx, "end of a call not stored yet", "err", err)
+		}
+	}
 }
 
 // fail sets why the call failed.
@@ -245,6 +292,9 @@ func (c *Call) leave() {
 	}
 }
 
+// errNoRoom is the failure of a call whose result had to wait for the store.
+var errNoRoom = &tool.Error{Kind: tool.Unavailable, Msg: "the call has ended, but its result was dropped: the store was not available, and later results of this caller took its place"}
+
 // makeRoom deletes the oldest ended calls of a caller that has too many, or too
 // large results.
 func (s *Service) makeRoom(ctx context.Context, caller string, add keptResult) {
@@ -257,8 +307,13 @@ func (s *Service) makeRoom(ctx context.Context, caller string, add keptResult) {
 	}
 	var gone []string
 	for len(kept) > 0 && (total > maxKept || len(kept) >= s.maxEnded) {
-		total -= kept[0].bytes
-		gone, kept = append(gone, kept[0].id), kept[1:]
+		old := kept[0]
+		total, kept = total-old.bytes, kept[1:]
+		if c := s.own[old.id]; c != nil && c.end != nil {
+			c.end = &callEnd{failure: errNoRoom, expires: old.expires}
+		} else {
+			gone = append(gone, old.id)
+		}
 	}
 	s.kept[caller] = append(kept, add)
 	for other, list := range s.kept { // callers that have not called for long

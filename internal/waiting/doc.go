@@ -7,7 +7,8 @@
 // that continues the call: an answer is data that the owner takes up, never a
 // second execution. When the owner ends without a result, readers get the status
 // failed, unless the call waits for a task that a server keeps: then a process
-// that is still there takes the record over and waits for the task.
+// that is still there takes the record over and waits for the task. When a call
+// ends while the store is away, the owner keeps the record until it is stored.
 //
 // The owner:
 //

@@ -89,7 +89,8 @@ func NewService(s Store, log *slog.Logger) *Service {
 	}
 }
 
-// Run takes up the answers that other nodes write, until ctx is done.
+// Run takes up the answers that other nodes write, and stores the ends of calls
+// that the store did not accept, until ctx is done.
 func (s *Service) Run(ctx context.Context) error {
 	answers := s.store.Watch(ctx, topicAnswers)
 	tick, find := time.NewTicker(renewInterval), time.NewTicker(leaseDuration)
@@ -111,7 +112,9 @@ func (s *Service) Run(ctx context.Context) error {
 			if idle {
 				continue
 			}
-			if err := s.renew(ctx); err != nil && ctx.Err() == nil {
+			if err := s.renew(ctx); err == nil {
+				s.writeEnds(ctx)
+			} else if ctx.Err() == nil {
 				s.log.DebugContext(ctx, "lease of waiting calls not renewed", "err", err)
 			}
 		}

@@ -68,6 +68,13 @@ func (s *Service) stopped() bool {
 	return s.life == nil || s.life.Err() != nil
 }
 
+// over reports whether Run has ended or is about to.
+func (s *Service) over() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.life != nil && s.life.Err() != nil
+}
+
 // takeOver makes this process the owner of a record whose process has ended, and
 // waits for the server's task. Another process may be faster.
 func (s *Service) takeOver(ctx context.Context, r Record) (Record, error) {

@@ -25,6 +25,12 @@ func anyone(*Record, *Input) error { return nil }
 // twoNodes returns two services over one store, both running.
 func twoNodes(t *testing.T) (a, b *Service) {
 	t.Helper()
+	return twoNodesWith(t, func(s Store) Store { return s })
+}
+
+// twoNodesWith is twoNodes, of which the first has the store that wrap returns.
+func twoNodesWith(t *testing.T, wrap func(Store) Store) (a, b *Service) {
+	t.Helper()
 	cfg := store.DefaultConfig()
 	cfg.Path = sqlitetest.Create(t, filepath.Join(t.TempDir(), "junctor.db"))
 	s, err := sqlite.Open(t.Context(), cfg, slog.New(slog.DiscardHandler))
@@ -32,7 +38,7 @@ func twoNodes(t *testing.T) (a, b *Service) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	a, b = NewService(s, slog.New(slog.DiscardHandler)), NewService(s, slog.New(slog.DiscardHandler))
+	a, b = NewService(wrap(s), slog.New(slog.DiscardHandler)), NewService(s, slog.New(slog.DiscardHandler))
 	done := make(chan error, 2)
 	for _, n := range []*Service{a, b} {
 		go func() { done <- n.Run(ctx) }()
