@@ -42,7 +42,7 @@ func (a *API) leave(w http.ResponseWriter, r *http.Request, server string, call 
 		defer cancel()
 		defer forget()
 		result, err := a.run(running, server, call, id, ex)
-		_ = record.Finish(running, result, err) // without a store the record expires by itself
+		_ = record.Finish(running, result, err) // a write that fails is repeated
 	}()
 	state, err := a.Waiting.Get(ctx, record.ID())
 	if err != nil {
