@@ -72,14 +72,17 @@ func (s *Session) read(ctx context.Context) (active bool, err error) {
 
 // refresh reads the session again if another process may have written it.
 func (s *Session) refresh(ctx context.Context) error {
+	if !s.host.Shared {
+		return nil
+	}
+	s.recovering.Lock() // a reply that begins after the check waits for it in claim
+	defer s.recovering.Unlock()
 	s.mu.Lock()
-	stale := s.host.Shared && s.stored && s.turn == nil && !s.outbox.busy
+	stale := s.stored && s.turn == nil && !s.outbox.busy
 	s.mu.Unlock()
 	if !stale {
 		return nil
 	}
-	s.recovering.Lock()
-	defer s.recovering.Unlock()
 	return s.load(ctx)
 }
 

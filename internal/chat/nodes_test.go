@@ -3,6 +3,8 @@ package chat
 import (
 	"context"
 	"net/http"
+	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -198,6 +200,45 @@ func TestReplyThatEndsWhileItIsLoadedIsComplete(t *testing.T) {
 	if got := a.settled(c.id).History().Messages; len(got) != len(h) {
 		t.Errorf("%d messages on the first node, %d on the second", len(got), len(h))
 	}
+}
+
+// TestReplyThatBeginsBeforeRefreshGoesOn: a refresh that had to wait leaves the
+// reply alone that has begun meanwhile in the same process.
+func TestReplyThatBeginsBeforeRefreshGoesOn(t *testing.T) {
+	a, _, _ := twoNodes(t)
+	c := a.connect("")
+	c.say("hello")
+	c.reply()
+	s := a.settled(c.id)
+	before := len(s.History().Messages)
+
+	s.recovering.Lock()
+	done := make(chan error, 1)
+	go func() { done <- s.refresh(t.Context()) }()
+	for stacks := make([]byte, 1<<20); ; runtime.Gosched() { // until it waits for the lock
+		all := string(stacks[:runtime.Stack(stacks, true)])
+		if slices.ContainsFunc(strings.Split(all, "\n\n"), func(stack string) bool {
+			return strings.Contains(stack, "sync.Mutex.Lock") && strings.Contains(stack, "(*Session).refresh(")
+		}) {
+			break
+		}
+	}
+	s.mu.Lock()
+	s.turn = &turn{session: s, done: make(chan struct{}), cancel: func(error) {}}
+	s.mu.Unlock()
+	if err := s.save(t.Context(), func(m *metadata) { m.Turn.Active = true }); err != nil {
+		t.Fatal(err)
+	}
+	s.recovering.Unlock()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if h := s.History().Messages; len(h) != before {
+		t.Errorf("the refresh adds %+v to the history", h[before:])
+	}
+	s.mu.Lock()
+	s.turn = nil
+	s.mu.Unlock()
 }
 
 // TestMessageChoosesModelOnSharedStore: the model of a message answers that
