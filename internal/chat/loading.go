@@ -56,8 +56,12 @@ func (s *Session) read(ctx context.Context) (active bool, err error) {
 		return false, unavailable(err)
 	}
 	s.mu.Lock()
-	s.title, s.model, s.meta = rec.Title, rec.Model, meta
-	s.keepProfiles(meta.Profiles)
+	known := s.meta
+	s.meta = meta
+	if !s.updated.IsZero() { // applyNewer decides
+		s.meta.Preferences, s.meta.Profiles = known.Preferences, known.Profiles
+	}
+	s.applyNewer(&rec, &meta)
 	s.all = nil
 	for _, m := range messages {
 		s.all = append(s.all, decode(m))

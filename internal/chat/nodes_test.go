@@ -22,6 +22,15 @@ type meanwhile struct {
 	Store
 	next  atomic.Pointer[func()]
 	lease atomic.Pointer[func()] // the same before the lease of a session is acquired
+	read  atomic.Pointer[func()] // the same after the record of a session was read
+}
+
+func (m *meanwhile) Session(ctx context.Context, id string) (store.Session, error) {
+	rec, err := m.Store.Session(ctx, id)
+	if do := m.read.Swap(nil); do != nil {
+		(*do)()
+	}
+	return rec, err
 }
 
 func (m *meanwhile) Acquire(ctx context.Context, name, owner string, ttl time.Duration) (store.Lease, bool, error) {
@@ -239,6 +248,50 @@ func TestReplyThatBeginsBeforeRefreshGoesOn(t *testing.T) {
 	s.mu.Lock()
 	s.turn = nil
 	s.mu.Unlock()
+}
+
+// TestOlderRecordChangesNothing: what was read before a change, and arrives after
+// it, does not undo it.
+func TestOlderRecordChangesNothing(t *testing.T) {
+	for name, read := range map[string]func(*Session, context.Context) error{"record": (*Session).readRecord, "session": (*Session).refresh} {
+		t.Run(name, func(t *testing.T) {
+			a, b, stores := twoNodes(t)
+			narrow := tool.Caller{ID: tool.Local.ID, Chat: true, Profiles: tool.Profiles{tool.UnknownProfile("part")}}
+			s, err := a.host.Open(t.Context(), narrow, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Send(t.Context(), narrow, "hello", ""); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.wait(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			change := func() {
+				b.patch(s.ID(), `{"title":"changed"}`)
+				there := b.open(s.ID())
+				err := there.writtenBy(t.Context(), &tool.Local)
+				if err == nil {
+					err = there.Prefer(t.Context(), tool.Local, wire.Preferences{SystemPrompt: "Be brief."})
+				}
+				there.flush()
+				if err == nil {
+					err = s.catchUp(t.Context())
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+			stores[0].read.Store(&change)
+			if err := read(s, t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if s.mu.Lock(); s.title != "changed" || s.meta.Preferences.SystemPrompt != "Be brief." || len(s.meta.Profiles) > 0 {
+				t.Errorf("title %q, %+v, profiles %q", s.title, s.meta.Preferences, s.meta.Profiles)
+			}
+			s.mu.Unlock()
+		})
+	}
 }
 
 // TestMessageChoosesModelOnSharedStore: the model of a message answers that

@@ -21,7 +21,8 @@ type Session struct {
 	created    time.Time
 
 	mu       sync.Mutex
-	stored   bool // there is a record in the store
+	stored   bool      // there is a record in the store
+	updated  time.Time // of the newest record that was read; zero if none was
 	title    string
 	model    string         // chosen by the user; empty means the default
 	all      []historyEntry // every message, in order
@@ -243,9 +244,19 @@ func (s *Session) takeOver(rec *store.Session) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.title, s.model, s.meta.Preferences = rec.Title, rec.Model, meta.Preferences
-	s.keepProfiles(meta.Profiles)
+	s.applyNewer(rec, &meta)
 	return nil
+}
+
+// applyNewer is takeOver with the metadata of the record. A record that was read
+// before a newer one takes only profiles away, which are never given back. Equal
+// times do not tell which is newer: then the last one read is taken. s.mu is
+// held.
+func (s *Session) applyNewer(rec *store.Session, meta *metadata) {
+	if !rec.Updated.Before(s.updated) {
+		s.title, s.model, s.meta.Preferences, s.updated = rec.Title, rec.Model, meta.Preferences, rec.Updated
+	}
+	s.keepProfiles(meta.Profiles)
 }
 
 // announce tells all watchers what the session's title, model and preferences

@@ -271,13 +271,14 @@ func (s *Session) claim(ctx context.Context, text, model string) error {
 		}
 	}
 	if stored && model != "" {
-		if _, err := h.Store.UpdateSession(ctx, s.id, func(r *store.Session) error { r.Model = model; return nil }); err != nil {
+		rec, err := h.Store.UpdateSession(ctx, s.id, func(r *store.Session) error { r.Model = model; return nil })
+		if err == nil {
+			err = s.takeOver(&rec)
+		}
+		if err != nil {
 			s.release(ctx)
 			return unavailable(err)
 		}
-		s.mu.Lock()
-		s.model = model
-		s.mu.Unlock()
 	}
 	return nil
 }
