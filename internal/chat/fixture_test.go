@@ -197,6 +197,10 @@ func withApprovalTimeout(d time.Duration) option {
 	return func(o *Options, _ *[]llm.Config) { o.ApprovalTimeout = func() time.Duration { return d } }
 }
 
+// withSharedStore is for tests with several hosts on one store. The leases of
+// live hosts do not expire in them, however busy the machine is.
+func withSharedStore(o *Options, _ *[]llm.Config) { o.Shared, o.leaseTime = true, time.Minute }
+
 func withModels(cfgs ...llm.Config) option {
 	return func(_ *Options, out *[]llm.Config) { *out = cfgs }
 }

@@ -66,6 +66,8 @@ type Options struct {
 	// Shared means that other processes serve the same sessions, so that their
 	// messages must be followed.
 	Shared bool
+
+	leaseTime time.Duration // 0 means the default; tests on busy machines need more
 }
 
 // Host holds the loaded conversations of this process.
@@ -94,6 +96,9 @@ type Host struct {
 // New returns a Host. It starts nothing and reads nothing.
 func New(o Options) *Host {
 	o.Log = o.Log.With(telemetry.KeyComponent, "chat")
+	if o.leaseTime == 0 {
+		o.leaseTime = defaultLeaseTime
+	}
 	h := &Host{Options: o, sessions: map[string]*Session{}, meta: llm.ToolsetOf(metaDefinitions()...)}
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	h.stopping, h.stopWaiting = context.WithCancel(context.Background())

@@ -13,23 +13,23 @@ import (
 	"junctor/internal/tool"
 )
 
-// leaseTime is how long the lease of a dead process lasts. It is short, because
-// users wait for it.
-const leaseTime = 1500 * time.Millisecond
+// defaultLeaseTime is how long the lease of a dead process lasts. It is short,
+// because users wait for it.
+const defaultLeaseTime = 1500 * time.Millisecond
 
 func leaseName(session string) string { return "chat/" + session }
 
 // renew renews the lease while the turn runs. A process that has lost the lease
 // must stop, because another one may be writing.
 func (s *Session) renew(ctx context.Context, t *turn) {
-	tick := time.NewTicker(leaseTime / 3)
+	tick := time.NewTicker(s.host.leaseTime / 3)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			_, held, err := s.host.Store.Acquire(ctx, leaseName(s.id), s.host.Node, leaseTime)
+			_, held, err := s.host.Store.Acquire(ctx, leaseName(s.id), s.host.Node, s.host.leaseTime)
 			if err == nil && !held {
 				s.host.Log.WarnContext(ctx, "another process has taken over the session; the reply ends here")
 				t.cancel(errAborted)
@@ -49,7 +49,7 @@ func (s *Session) endOrphanedReply(ctx context.Context) error {
 	if !due {
 		return nil
 	}
-	_, held, err := s.host.Store.Acquire(ctx, leaseName(s.id), s.host.Node, leaseTime)
+	_, held, err := s.host.Store.Acquire(ctx, leaseName(s.id), s.host.Node, s.host.leaseTime)
 	if err != nil || !held {
 		return err
 	}
@@ -93,7 +93,7 @@ func (h *Host) endDeadTurns(ctx context.Context) {
 			return
 		}
 		select {
-		case <-time.After(leaseTime):
+		case <-time.After(h.leaseTime):
 		case <-ctx.Done():
 			return
 		}
@@ -149,7 +149,7 @@ func (s *Session) watchedElsewhere() bool {
 
 func (s *Session) release(ctx context.Context) {
 	if err := s.host.Store.Release(ctx, leaseName(s.id), s.host.Node); err != nil {
-		s.host.Log.WarnContext(ctx, "session not released; another process must wait", telemetry.KeySession, s.id, "after", leaseTime, "err", err)
+		s.host.Log.WarnContext(ctx, "session not released; another process must wait", telemetry.KeySession, s.id, "after", s.host.leaseTime, "err", err)
 	}
 }
 

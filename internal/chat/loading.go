@@ -19,7 +19,7 @@ func (s *Session) load(ctx context.Context) error {
 	if err != nil || !active {
 		return err
 	}
-	_, held, err := s.host.Store.Acquire(ctx, leaseName(s.id), s.host.Node, leaseTime)
+	_, held, err := s.host.Store.Acquire(ctx, leaseName(s.id), s.host.Node, s.host.leaseTime)
 	if err != nil {
 		return unavailable(err)
 	}

@@ -53,9 +53,10 @@ func (m *meanwhile) AppendEvents(ctx context.Context, session string, events ...
 func twoNodes(t *testing.T, opts ...option) (a, b *fixture, stores [2]*meanwhile) {
 	t.Helper()
 	shared := func(i int) option {
-		return func(o *Options, _ *[]llm.Config) {
+		return func(o *Options, models *[]llm.Config) {
 			stores[i] = &meanwhile{Store: o.Store}
-			o.Shared, o.Store = true, stores[i]
+			o.Store = stores[i]
+			withSharedStore(o, models)
 		}
 	}
 	a = newFixture(t, slowScript, append(opts, shared(0))...)

@@ -96,13 +96,12 @@ func TestProfileReadsOnlyWhatWasWrittenWithIt(t *testing.T) {
 // reads nor decides anything after the same caller has written to the conversation
 // without it, on whatever node.
 func TestProfileIsTakenOnAnotherNode(t *testing.T) {
-	shared := func(o *Options, _ *[]llm.Config) { o.Shared = true }
 	a := newFixture(t, llmtest.Script{Rules: []llmtest.Rule{
 		{When: llmtest.When{User: "secret", Results: llmtest.N(0)}, Reply: llmtest.Reply{Text: "secret reply", Calls: []llmtest.Call{{Tool: "ask:delete", Args: json.RawMessage(`{}`)}}}},
 		{Reply: llmtest.Reply{Text: "hello"}},
-	}}, shared)
+	}}, withSharedStore)
 	b := &fixture{t: t, model: a.model, store: a.store, logs: a.logs}
-	b.start(shared)
+	b.start(withSharedStore)
 	whole := tool.Caller{ID: "sub:ann", Chat: true}
 	narrow := whole
 	narrow.Profiles = tool.Profiles{tool.UnknownProfile("part")}

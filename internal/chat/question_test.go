@@ -348,10 +348,9 @@ func TestSamplingIsBounded(t *testing.T) {
 }
 
 func TestQuestionIsAnsweredOnAnotherNode(t *testing.T) {
-	shared := func(o *Options, _ *[]llm.Config) { o.Shared = true }
-	a := newFixture(t, asking(), shared)
+	a := newFixture(t, asking(), withSharedStore)
 	b := &fixture{t: t, model: a.model, store: a.store, logs: a.logs}
-	b.start(shared)
+	b.start(withSharedStore)
 	first := a.connect("")
 	first.say(nameForm)
 	id := first.kind(wire.TypeQuestion).Payload.QuestionID

@@ -221,8 +221,9 @@ func (s *spy) Acquire(ctx context.Context, name, owner string, ttl time.Duration
 func TestReplyContinuesWhileWatchedOnOtherNode(t *testing.T) {
 	spies := []*spy{{marks: make(chan bool, 1000)}, {marks: make(chan bool, 1000)}}
 	shared := func(i int) option {
-		return func(o *Options, _ *[]llm.Config) {
-			o.Shared, o.Config.DisconnectGraceMs = true, 20
+		return func(o *Options, models *[]llm.Config) {
+			withSharedStore(o, models)
+			o.Config.DisconnectGraceMs = 20
 			spies[i].Store = o.Store
 			o.Store = spies[i]
 		}
@@ -464,7 +465,7 @@ func TestReplyOfDeadProcessEnds(t *testing.T) {
 	watched := crash(t, r, []store.Message{user})
 	alone := crash(t, r, []store.Message{user})
 	for _, id := range []string{watched, alone} {
-		if _, held, err := r.store.Acquire(t.Context(), leaseName(id), "node-that-died", leaseTime); err != nil || !held {
+		if _, held, err := r.store.Acquire(t.Context(), leaseName(id), "node-that-died", defaultLeaseTime); err != nil || !held {
 			t.Fatal(held, err)
 		}
 	}
@@ -487,10 +488,9 @@ func TestReplyOfDeadProcessEnds(t *testing.T) {
 }
 
 func TestReplyIsForwardedBetweenNodes(t *testing.T) {
-	shared := func(o *Options, _ *[]llm.Config) { o.Shared = true }
-	a := newFixture(t, slowScript, shared)
+	a := newFixture(t, slowScript, withSharedStore)
 	b := &fixture{t: t, model: a.model, store: a.store, logs: a.logs}
-	b.start(shared)
+	b.start(withSharedStore)
 
 	first := a.connect("")
 	first.say("count")

@@ -245,7 +245,7 @@ func (s *Session) claim(ctx context.Context, text, model string) error {
 		s.startFollowing()
 		s.mu.Unlock()
 	}
-	_, held, err := h.Store.Acquire(ctx, leaseName(s.id), h.Node, leaseTime)
+	_, held, err := h.Store.Acquire(ctx, leaseName(s.id), h.Node, h.leaseTime)
 	if err != nil {
 		return unavailable(err)
 	}
@@ -264,7 +264,7 @@ func (s *Session) claim(ctx context.Context, text, model string) error {
 		s.foreign = false
 		s.mu.Unlock()
 		// load releases the lease if it had to end a turn.
-		if _, held, err = h.Store.Acquire(ctx, leaseName(s.id), h.Node, leaseTime); err != nil {
+		if _, held, err = h.Store.Acquire(ctx, leaseName(s.id), h.Node, h.leaseTime); err != nil {
 			return unavailable(err)
 		} else if !held {
 			return busy()

@@ -78,11 +78,11 @@ func TestLosingTheLeaseEndsTheReply(t *testing.T) {
 		defer cancel(nil)
 		done := make(chan struct{})
 		go func() { defer close(done); s.renew(ctx, &turn{cancel: cancel}) }()
-		time.Sleep(leaseTime) // in the bubble's own time
+		time.Sleep(defaultLeaseTime) // in the bubble's own time
 		if n := l.set(true, errors.New("the database is away for a moment")); n != 2 && n != 3 || ctx.Err() != nil {
-			t.Errorf("renewed %d times in %v, %v", n, leaseTime, ctx.Err())
+			t.Errorf("renewed %d times in %v, %v", n, defaultLeaseTime, ctx.Err())
 		}
-		time.Sleep(leaseTime / 2)
+		time.Sleep(defaultLeaseTime / 2)
 		if ctx.Err() != nil {
 			t.Error("a hiccup of the store ended the reply")
 		}

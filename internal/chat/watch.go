@@ -193,7 +193,7 @@ func (s *Session) startFollowing() {
 // follows forwards the messages that another process sends in this session.
 func (s *Session) follows(ctx context.Context) {
 	changed := s.host.Store.Watch(ctx, store.TopicSession(s.id))
-	tick := time.NewTicker(leaseTime / 6) // detects a dead process within 2 s
+	tick := time.NewTicker(defaultLeaseTime / 6) // detects a dead process within 2 s
 	defer tick.Stop()
 	seen := time.NewTicker(watchTime / 4)
 	defer seen.Stop()
