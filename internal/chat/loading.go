@@ -92,11 +92,15 @@ func (s *Session) refresh(ctx context.Context) error {
 
 // catchUp forwards the messages that other processes have sent in this session,
 // unless messages of this process are being stored.
-func (s *Session) catchUp(ctx context.Context) error { return s.forward(ctx, false) }
+func (s *Session) catchUp(ctx context.Context) error {
+	_, err := s.forward(ctx, false)
+	return err
+}
 
 // forward forwards the messages that other processes have sent. storing means
-// that it is called while messages of this process are being stored.
-func (s *Session) forward(ctx context.Context, storing bool) error {
+// that it is called while messages of this process are being stored. It reports
+// false if it left that to another goroutine, which sent messages meanwhile.
+func (s *Session) forward(ctx context.Context, storing bool) (bool, error) {
 	s.mu.Lock()
 	sent, narrowed := s.outbox.sent, false
 	for w := range s.watchers {
@@ -105,7 +109,7 @@ func (s *Session) forward(ctx context.Context, storing bool) error {
 	s.mu.Unlock()
 	events, err := s.host.Store.Events(ctx, s.id, sent, 0)
 	if err != nil {
-		return err
+		return false, err
 	}
 	seen := make([]observed, len(events))
 	for i, e := range events {
@@ -113,13 +117,13 @@ func (s *Session) forward(ctx context.Context, storing bool) error {
 	}
 	if len(events) > 0 && (narrowed || slices.ContainsFunc(seen, observed.changesRecord)) {
 		if err := s.readRecord(ctx); err != nil {
-			return err
+			return false, err
 		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.outbox.busy != storing || s.outbox.sent != sent {
-		return nil // another goroutine does it
+		return false, nil
 	}
 	out := make([][]byte, len(events))
 	for i, e := range events {
@@ -134,7 +138,7 @@ func (s *Session) forward(ctx context.Context, storing bool) error {
 		}
 	}
 	s.broadcast(out)
-	return nil
+	return true, nil
 }
 
 // observed is what matters here of a message that another process has sent.

@@ -101,7 +101,7 @@ func (s *Session) storeMessages(batch []wire.Outgoing) [][]byte {
 		}
 		err := s.host.Store.AppendEvents(ctx, s.id, events...)
 		if errors.Is(err, store.ErrConflict) {
-			if err = s.forward(ctx, true); err == nil {
+			if _, err = s.forward(ctx, true); err == nil {
 				continue
 			}
 		}

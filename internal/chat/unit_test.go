@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -91,6 +92,66 @@ func TestLosingTheLeaseEndsTheReply(t *testing.T) {
 		if !errors.Is(context.Cause(ctx), errAborted) {
 			t.Errorf("cause %v", context.Cause(ctx))
 		}
+	})
+}
+
+// changing is a store whose changes and queries of events are the test's.
+type changing struct {
+	Store
+	changed chan struct{}
+	queries atomic.Int64
+	query   func() // during the next ones; may be nil
+}
+
+func (c *changing) Watch(context.Context, string) <-chan struct{} { return c.changed }
+
+func (c *changing) Events(context.Context, string, int64, int) ([]store.Event, error) {
+	c.queries.Add(1)
+	if c.query != nil {
+		c.query()
+	}
+	return nil, nil
+}
+
+// TestReplyOnSharedStoreIsNotRead: while a process sends a reply, it does not
+// query what it has stored itself. When the reply waits, it queries once after
+// each change, and again if messages were sent during that.
+func TestReplyOnSharedStoreIsNotRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &changing{changed: make(chan struct{}, 1)}
+		s := &Session{host: quiet(c), id: "s", turn: &turn{}}
+		send := func() {
+			s.mu.Lock()
+			s.outbox.sent++
+			s.mu.Unlock()
+			c.changed <- struct{}{}
+		}
+		queries := func(want int64, when string) {
+			t.Helper()
+			synctest.Wait()
+			if n := c.queries.Swap(0); n != want {
+				t.Errorf("%d queries %s, want %d", n, when, want)
+			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go s.follows(ctx)
+		for range 100 { // in the bubble's own time
+			send()
+			time.Sleep(50 * time.Millisecond)
+		}
+		queries(0, "while the reply is sent")
+		time.Sleep(2 * time.Second)
+		queries(1, "when it waits")
+		c.query = func() {
+			c.query = nil
+			s.mu.Lock()
+			s.outbox.sent++ // what was found is not forwarded
+			s.mu.Unlock()
+		}
+		c.changed <- struct{}{} // by another process
+		time.Sleep(2 * time.Second)
+		queries(2, "when messages are sent during the first")
 	})
 }
 

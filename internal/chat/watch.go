@@ -197,8 +197,13 @@ func (s *Session) follows(ctx context.Context) {
 	defer tick.Stop()
 	seen := time.NewTicker(watchTime / 4)
 	defer seen.Stop()
-	missed := true // changes that were not looked at, because most are this process's own
+	missed, since := true, int64(0) // changes after this message that were not looked at: most are this process's own
 	marked, err := s.renewWatchLease(ctx)
+	catchUp := func() {
+		var done bool
+		done, err = s.forward(ctx, false)
+		missed = !done && err == nil // the store wakes watchers after it was unavailable
+	}
 	defer func() {
 		if marked {
 			s.releaseWatchLease(ctx)
@@ -213,21 +218,36 @@ func (s *Session) follows(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			if err = s.endOrphanedReply(ctx); err == nil && missed {
-				missed = false
-				err = s.catchUp(ctx)
+			if err = s.endOrphanedReply(ctx); err != nil || !missed {
+				break
 			}
+			// A message of this process is stored only after all before it were
+			// forwarded, so while it sends, nothing is missed.
+			if sent, mine := s.sending(); mine && sent != since {
+				since = sent
+				break
+			}
+			catchUp()
 		case <-seen.C:
 			var again bool
 			again, err = s.renewWatchLease(ctx)
 			marked = marked || again
 		case <-changed:
-			s.mu.Lock()
-			mine := s.turn != nil || s.outbox.busy
-			s.mu.Unlock()
-			if missed = mine; !mine {
-				err = s.catchUp(ctx)
+			sent, mine := s.sending()
+			if !missed {
+				missed, since = true, sent
+			}
+			if !mine {
+				catchUp()
 			}
 		}
 	}
+}
+
+// sending returns the last message that was sent, and whether this process sends
+// messages now.
+func (s *Session) sending() (sent int64, mine bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.outbox.sent, s.turn != nil || s.outbox.busy
 }
