@@ -45,7 +45,7 @@
 //
 // Locks: Session.mu guards the session and its turn; Host.mu guards the set of
 // sessions. Neither is held during a query or a write to a client. Only
-// Session.recovering is, while the session is read again, its record is changed
+// Session.recordMu is, while the session is read again, its record is changed
 // or the turn of a dead process is ended; it is taken before Session.mu.
 //
 // Start reading at Session.Send, converse and Session.emit.

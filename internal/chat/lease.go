@@ -41,8 +41,8 @@ func (s *Session) renew(ctx context.Context, t *turn) {
 
 // endOrphanedReply ends a reply whose process died.
 func (s *Session) endOrphanedReply(ctx context.Context) error {
-	s.recovering.Lock()
-	defer s.recovering.Unlock()
+	s.recordMu.Lock()
+	defer s.recordMu.Unlock()
 	s.mu.Lock()
 	due := s.turn == nil && s.foreign && s.meta.Turn.Active && !s.outbox.busy
 	s.mu.Unlock()

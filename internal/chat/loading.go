@@ -79,8 +79,8 @@ func (s *Session) refresh(ctx context.Context) error {
 	if !s.host.Shared {
 		return nil
 	}
-	s.recovering.Lock() // a reply that begins after the check waits for it in claim
-	defer s.recovering.Unlock()
+	s.recordMu.Lock() // a reply that begins after the check waits for it in claim
+	defer s.recordMu.Unlock()
 	s.mu.Lock()
 	stale := s.stored && s.turn == nil && !s.outbox.busy
 	s.mu.Unlock()
@@ -111,11 +111,11 @@ func (s *Session) forward(ctx context.Context, storing bool) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	seen := make([]observed, len(events))
+	seen := make([]eventHead, len(events))
 	for i, e := range events {
 		_ = json.Unmarshal(e.Data, &seen[i]) // what cannot be read changes nothing
 	}
-	if len(events) > 0 && (narrowed || slices.ContainsFunc(seen, observed.changesRecord)) {
+	if len(events) > 0 && (narrowed || slices.ContainsFunc(seen, eventHead.changesRecord)) {
 		if err := s.readRecord(ctx); err != nil {
 			return false, err
 		}
@@ -141,8 +141,8 @@ func (s *Session) forward(ctx context.Context, storing bool) (bool, error) {
 	return true, nil
 }
 
-// observed is what matters here of a message that another process has sent.
-type observed struct {
+// eventHead is what matters here of a message that another process has sent.
+type eventHead struct {
 	Type    string `json:"type"`
 	Payload struct {
 		Again bool   `json:"again"` // of a branch
@@ -153,15 +153,15 @@ type observed struct {
 
 // startsTurn reports whether the message begins a turn: the user's message, or
 // that one is answered again.
-func (o observed) startsTurn() bool {
-	return o.Type == wire.TypeMessage || o.Type == wire.TypeBranch && o.Payload.Again
+func (e eventHead) startsTurn() bool {
+	return e.Type == wire.TypeMessage || e.Type == wire.TypeBranch && e.Payload.Again
 }
 
-func (o observed) endsTurn() bool {
-	return o.Type == wire.TypeStatus && o.Payload.Tool == "" && o.Payload.State == "complete"
+func (e eventHead) endsTurn() bool {
+	return e.Type == wire.TypeStatus && e.Payload.Tool == "" && e.Payload.State == "complete"
 }
 
-func (o observed) changesRecord() bool { return o.Type == wire.TypeSession }
+func (e eventHead) changesRecord() bool { return e.Type == wire.TypeSession }
 
 // recover ends a turn whose process died. This process has the lease.
 func (s *Session) recover(ctx context.Context) error {

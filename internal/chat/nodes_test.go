@@ -222,7 +222,7 @@ func TestReplyThatBeginsBeforeRefreshGoesOn(t *testing.T) {
 	s := a.settled(c.id)
 	before := len(s.History().Messages)
 
-	s.recovering.Lock()
+	s.recordMu.Lock()
 	done := make(chan error, 1)
 	go func() { done <- s.refresh(t.Context()) }()
 	for stacks := make([]byte, 1<<20); ; runtime.Gosched() { // until it waits for the lock
@@ -239,7 +239,7 @@ func TestReplyThatBeginsBeforeRefreshGoesOn(t *testing.T) {
 	if err := s.save(t.Context(), func(m *metadata) { m.Turn.Active = true }); err != nil {
 		t.Fatal(err)
 	}
-	s.recovering.Unlock()
+	s.recordMu.Unlock()
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}

@@ -47,15 +47,15 @@ func (h *Host) sessionsOf(ctx context.Context, caller *tool.Caller, q store.Sess
 	}
 }
 
-// common returns the profiles that are also among names.
-func common(profiles, names []string) []string {
+// intersect returns the profiles that are also among names.
+func intersect(profiles, names []string) []string {
 	return slices.DeleteFunc(slices.Clone(profiles), func(name string) bool { return !slices.Contains(names, name) })
 }
 
 // keepProfiles takes the other profiles from the session and drops the watchers
 // that may no longer read it. s.mu is held.
 func (s *Session) keepProfiles(names []string) {
-	s.meta.Profiles = common(s.meta.Profiles, names)
+	s.meta.Profiles = intersect(s.meta.Profiles, names)
 	for w := range s.watchers {
 		if !readable(&w.caller, s.owner, s.meta.Profiles) {
 			w.drop()
@@ -69,13 +69,13 @@ func (s *Session) keepProfiles(names []string) {
 // anything is written, so other processes check it after they have read.
 func (s *Session) writtenBy(ctx context.Context, caller *tool.Caller) error {
 	names := caller.Profiles.Names()
-	s.recovering.Lock()
-	defer s.recovering.Unlock()
+	s.recordMu.Lock()
+	defer s.recordMu.Unlock()
 	s.mu.Lock()
-	due := s.stored && len(common(s.meta.Profiles, names)) < len(s.meta.Profiles)
+	due := s.stored && len(intersect(s.meta.Profiles, names)) < len(s.meta.Profiles)
 	s.mu.Unlock()
 	if due {
-		if err := s.change(ctx, func(m *metadata) { m.Profiles = common(m.Profiles, names) }); err != nil {
+		if err := s.change(ctx, func(m *metadata) { m.Profiles = intersect(m.Profiles, names) }); err != nil {
 			return unavailable(err)
 		}
 	}

@@ -37,8 +37,8 @@ func (s *Session) Prefer(ctx context.Context, caller tool.Caller, p wire.Prefere
 // preferUnstored sets the preferences of a session that is not stored: the first
 // message stores them. It reports false if the session is stored.
 func (s *Session) preferUnstored(p wire.Preferences) bool {
-	s.recovering.Lock()
-	defer s.recovering.Unlock()
+	s.recordMu.Lock()
+	defer s.recordMu.Unlock()
 	if s.isStored() {
 		return false
 	}

@@ -172,7 +172,7 @@ func (h *Host) Change(ctx context.Context, caller tool.Caller, id string, c wire
 	}
 	s := h.loaded(id)
 	if h.Shared { // it may have watchers on other nodes
-		s, _ = h.Open(ctx, caller, id) // without it they are not told
+		s, _ = h.Open(ctx, caller, id) // without it they are not notified
 	}
 	var rec store.Session
 	var err error

@@ -14,11 +14,11 @@ import (
 // Session is one conversation. It is safe for concurrent use and may have
 // several watchers.
 type Session struct {
-	host       *Host
-	id         string
-	recovering sync.Mutex // held while the session is read again, or its record is changed
-	owner      string
-	created    time.Time
+	host     *Host
+	id       string
+	recordMu sync.Mutex // held while the session is read again, or its record is changed
+	owner    string
+	created  time.Time
 
 	mu       sync.Mutex
 	stored   bool      // there is a record in the store
@@ -211,14 +211,14 @@ func (s *Session) change(ctx context.Context, change func(*metadata)) error {
 	return err
 }
 
-// changeRecord changes the stored session, whatever process holds it, and tells
-// all watchers.
+// changeRecord changes the stored session, whatever process holds it, and
+// notifies all watchers.
 func (s *Session) changeRecord(ctx context.Context, change func(*store.Session) error) (store.Session, error) {
-	s.recovering.Lock() // the latest change is sent last
-	defer s.recovering.Unlock()
+	s.recordMu.Lock() // the latest change is sent last
+	defer s.recordMu.Unlock()
 	rec, err := s.host.Store.UpdateSession(ctx, s.id, change)
 	if err == nil {
-		err = s.takeOver(&rec)
+		err = s.applyRecord(&rec)
 	}
 	if err != nil {
 		return rec, err
@@ -227,17 +227,17 @@ func (s *Session) changeRecord(ctx context.Context, change func(*store.Session) 
 	return rec, nil
 }
 
-// readRecord takes over what other processes have changed.
+// readRecord applies what other processes have changed.
 func (s *Session) readRecord(ctx context.Context) error {
 	rec, err := s.host.Store.Session(ctx, s.id)
 	if err != nil {
 		return err
 	}
-	return s.takeOver(&rec)
+	return s.applyRecord(&rec)
 }
 
-// takeOver takes over what any process may change at any time.
-func (s *Session) takeOver(rec *store.Session) error {
+// applyRecord sets what any process may change at any time.
+func (s *Session) applyRecord(rec *store.Session) error {
 	meta, err := metadataOf(rec)
 	if err != nil {
 		return err
@@ -248,10 +248,9 @@ func (s *Session) takeOver(rec *store.Session) error {
 	return nil
 }
 
-// applyNewer is takeOver with the metadata of the record. A record that was read
-// before a newer one takes only profiles away, which are never given back. Equal
-// times do not tell which is newer: then the last one read is taken. s.mu is
-// held.
+// applyNewer is applyRecord with the metadata of the record. An older record only
+// removes profiles, which are never added again. Equal times do not tell which is
+// newer: then the last one is applied. s.mu is held.
 func (s *Session) applyNewer(rec *store.Session, meta *metadata) {
 	if !rec.Updated.Before(s.updated) {
 		s.title, s.model, s.meta.Preferences, s.updated = rec.Title, rec.Model, meta.Preferences, rec.Updated
@@ -259,8 +258,7 @@ func (s *Session) applyNewer(rec *store.Session, meta *metadata) {
 	s.keepProfiles(meta.Profiles)
 }
 
-// announce tells all watchers what the session's title, model and preferences
-// are.
+// announce notifies all watchers of the session's title, model and preferences.
 func (s *Session) announce() {
 	s.mu.Lock()
 	payload := wire.SessionPayload{Title: s.title, Model: s.model, Preferences: s.meta.Preferences}

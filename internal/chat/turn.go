@@ -219,8 +219,8 @@ func attachmentNames(list []wire.Attachment) string {
 // session in the store if needed.
 func (s *Session) claim(ctx context.Context, text, model string) error {
 	h := s.host
-	s.recovering.Lock()
-	defer s.recovering.Unlock()
+	s.recordMu.Lock()
+	defer s.recordMu.Unlock()
 	s.mu.Lock()
 	stored := s.stored
 	if model != "" && !stored {
@@ -273,7 +273,7 @@ func (s *Session) claim(ctx context.Context, text, model string) error {
 	if stored && model != "" {
 		rec, err := h.Store.UpdateSession(ctx, s.id, func(r *store.Session) error { r.Model = model; return nil })
 		if err == nil {
-			err = s.takeOver(&rec)
+			err = s.applyRecord(&rec)
 		}
 		if err != nil {
 			s.release(ctx)

@@ -59,14 +59,14 @@ func (s *Store) Lost() int64 { return s.backlog.lost.Load() }
 // commit writes a batch and sets the outcome of each record.
 func (s *Store) commit(batch []*pendingRecord) {
 	var err error
-	perhaps := false // an attempt that failed may have written the batch
+	maybeWritten := false // an attempt that failed may have written the batch
 	for {
 		if err = s.away.reason(); err == nil {
 			begun := time.Now()
-			if err = s.insert(s.ctx, batch, perhaps); err == nil || !down(err) {
+			if err = s.insert(s.ctx, batch, maybeWritten); err == nil || !down(err) {
 				break
 			}
-			perhaps = true
+			maybeWritten = true
 			s.lose(err, begun)
 		}
 		if s.open && s.postpone(batch) {
@@ -78,7 +78,7 @@ func (s *Store) commit(batch []*pendingRecord) {
 	}
 	for _, e := range batch {
 		if e.err = err; err != nil && !down(err) && len(batch) > 1 {
-			e.err = s.insert(s.ctx, []*pendingRecord{e}, perhaps) // one bad record must not cost the others theirs
+			e.err = s.insert(s.ctx, []*pendingRecord{e}, maybeWritten) // one bad record must not cost the others theirs
 		}
 	}
 }
@@ -104,24 +104,24 @@ func down(err error) bool {
 	return undone(err) || lost(err) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, store.ErrUnavailable) || sqlstate(err) == "53300"
 }
 
-func (s *Store) insert(ctx context.Context, batch []*pendingRecord, perhaps bool) error {
+func (s *Store) insert(ctx context.Context, batch []*pendingRecord, maybeWritten bool) error {
 	calls := make([]*store.Call, len(batch))
 	for i, e := range batch {
 		calls[i] = &e.call
 	}
-	return s.insertCalls(ctx, calls, perhaps)
+	return s.insertCalls(ctx, calls, maybeWritten)
 }
 
-// insertCalls writes records, all or none. With perhaps, and after a connection
+// insertCalls writes records, all or none. With maybeWritten, and after a connection
 // broke in mid-commit, an earlier attempt may have written some of them: then it
 // writes those that are missing.
-func (s *Store) insertCalls(ctx context.Context, calls []*store.Call, perhaps bool) error {
+func (s *Store) insertCalls(ctx context.Context, calls []*store.Call, maybeWritten bool) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	args := columns(calls)
 	for attempt := 1; ; attempt++ {
 		var err error
-		if perhaps {
+		if maybeWritten {
 			err = s.insertMissing(ctx, args)
 		} else {
 			_, err = s.pool.Exec(ctx, insertCalls, args...)
@@ -129,7 +129,7 @@ func (s *Store) insertCalls(ctx context.Context, calls []*store.Call, perhaps bo
 		if err == nil || attempt == maxConns+2 || ctx.Err() != nil || !undone(err) && !lost(err) || refused(err) {
 			return err
 		}
-		perhaps = perhaps || lost(err)
+		maybeWritten = maybeWritten || lost(err)
 	}
 }
 
