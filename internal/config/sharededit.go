@@ -34,7 +34,7 @@ func (e Edit) Without(later Edit) (rest Edit, some bool) {
 func (e Edit) Map(server, setting func(name string, content json.RawMessage) (json.RawMessage, error)) (Edit, error) {
 	var err error
 	switch e.kind {
-	case set, add:
+	case set:
 		e.server, err = server(e.name, e.server)
 	case setValue:
 		e.server, err = setting(e.name, e.server)
