@@ -70,9 +70,9 @@ func (o Options) lock(place Place) (unlock func(), err error) {
 	if place.Named {
 		return Lock(place.Path, place.dotenv())
 	}
-	ask := o.Trust
+	ask, trusted := o.Trust, NewTrustStore(o.UserDir).path
 	for {
-		unlock, err := Lock(place.Path, place.dotenv(), NewTrustStore(o.UserDir).path)
+		unlock, err := Lock(place.Path, place.dotenv(), trusted)
 		if err != nil {
 			return nil, err
 		}
@@ -89,6 +89,9 @@ func (o Options) lock(place Place) (unlock func(), err error) {
 		_, _, err = Load(o)
 		if _, untrusted := errors.AsType[*UntrustedError](err); untrusted {
 			return nil, err
+		}
+		if err == nil && trusted == "" { // the answer is stored nowhere
+			return Lock(place.Path, place.dotenv())
 		}
 	}
 }

@@ -60,7 +60,7 @@ func (s TrustStore) Add(r TrustRequest) error {
 	if s.path == "" {
 		return nil
 	}
-	if err := os.MkdirAll(filepath.Dir(s.path), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(s.path), 0o700); err != nil { // without it there is nothing to lock
 		return fmt.Errorf("remember trust: %w", err)
 	}
 	unlock, err := Lock(s.path)
@@ -85,6 +85,9 @@ func (s TrustStore) add(r TrustRequest) error {
 	t.Files[r.Path] = digests[max(0, len(digests)-maxTrusted):]
 	data, err := json.MarshalIndent(t, "", "  ")
 	if err != nil {
+		return fmt.Errorf("remember trust: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(s.path), 0o700); err != nil {
 		return fmt.Errorf("remember trust: %w", err)
 	}
 	if err := WriteFile(s.path, append(data, '\n')); err != nil {
