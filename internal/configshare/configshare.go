@@ -113,11 +113,18 @@ func (s *Sharer) Publish(edits []config.Edit) error {
 func (s *Sharer) deleteParts(ctx context.Context, name string) error {
 	all, err := s.opts.Vault.List(ctx)
 	for _, info := range all {
-		if err == nil && (info.Name == name+"/part" || strings.HasPrefix(info.Name, name+".")) {
+		if err == nil && isPart(info.Name, name) {
 			err = s.opts.Vault.Delete(ctx, info.Name)
 		}
 	}
 	return err
+}
+
+// isPart reports whether the change of that name is one of a part of what the
+// change named whole is about.
+func isPart(name, whole string) bool {
+	return name == whole+"/part" || strings.HasPrefix(name, whole+".") ||
+		whole == prefix+".toolRules" && strings.Contains(name, ":") && strings.HasSuffix(name, "/part") // names of tools
 }
 
 // put stores a change with what remains of those that are stored there.
@@ -184,45 +191,45 @@ func (s *Sharer) Run(ctx context.Context, path string) {
 }
 
 // applyNew applies the changes that it has not seen and that were made after a
-// moment, in the order in which they were stored. It reads all of them first: a
+// moment, in the order in which they were stored. It reads all of them at once: a
 // node that stopped between two would have a file that is newer than the second.
 func (s *Sharer) applyNew(ctx context.Context, after time.Time) error {
 	s.opts.Editing.Lock()
 	defer s.opts.Editing.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	reading, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	all, err := s.opts.Vault.List(ctx)
+	all, err := s.opts.Vault.List(reading)
 	if err != nil {
 		return err
 	}
 	slices.SortFunc(all, func(x, y store.SecretInfo) int { return x.Updated.Compare(y.Updated) })
-	all = slices.DeleteFunc(all, func(info store.SecretInfo) bool {
-		return !strings.HasPrefix(info.Name, prefix) || s.seen[info.Name].written.Equal(info.Updated)
-	})
-	changes, errs := make([]change, len(all)), make([]error, len(all))
 	for i, info := range all {
-		plain, _, err := s.opts.Vault.Get(ctx, info.Name)
-		if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrUnavailable) || err != nil && ctx.Err() != nil {
-			return err // the next call sees it, or that it is gone
+		if !strings.HasPrefix(info.Name, prefix) || s.seen[info.Name].written.Equal(info.Updated) {
+			continue
 		}
+		var c change
+		plain, err := s.opts.Vault.Open(info)
 		if err == nil {
-			err = json.Unmarshal(plain, &changes[i])
+			err = json.Unmarshal(plain, &c)
 		}
-		errs[i] = err
-	}
-	for i, info := range all {
 		now := seenChange{written: info.Updated}
 		var edits []config.Edit
-		for _, p := range changes[i].parts() {
+		for _, p := range c.parts() {
 			now.made = append(now.made, p.At)
 			if p.At.After(after) && !s.seen[info.Name].has(p.At) {
 				edits = append(edits, p.Edit)
 			}
 		}
 		s.seen[info.Name] = now
-		err := errs[i]
 		if err == nil && len(edits) > 0 {
 			err = s.apply(edits)
+			if err == nil && c.Edit.Whole() { // over later changes of parts, which may have been made here before
+				for _, later := range all[i+1:] {
+					if isPart(later.Name, info.Name) {
+						delete(s.seen, later.Name)
+					}
+				}
+			}
 		}
 		if err != nil && !errors.Is(err, config.ErrNoServer) { // which is gone here already
 			s.opts.Log.WarnContext(ctx, "cannot apply a configuration change of another node", "change", info.Name, "err", err)

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -112,21 +111,16 @@ func TestChangeOfOneKeyLeavesTheOthers(t *testing.T) {
 	two.until("and is still on", func(f string) bool { return strings.Contains(f, "true") && !strings.Contains(f, "false") })
 }
 
-// failingValues is a store that is unavailable after some reads.
-type failingValues struct {
-	store.Store
-	reads atomic.Int32
+// unreadable is a store that lists its values and can read none of them alone.
+type unreadable struct{ store.Store }
+
+func (unreadable) Value(context.Context, string, string) (store.Value, error) {
+	return store.Value{}, store.ErrUnavailable
 }
 
-func (v *failingValues) Value(ctx context.Context, space, name string) (store.Value, error) {
-	if v.reads.Add(-1) < 0 {
-		return store.Value{}, store.ErrUnavailable
-	}
-	return v.Store.Value(ctx, space, name)
-}
-
-// TestNodeThatStopsWhileItCatchesUp: a node that loses the database between two
-// changes that it missed, and is started again, makes both.
+// TestNodeThatStopsWhileItCatchesUp: a node that loses the database after it has
+// listed the changes that it missed makes all of them: a file that is newer than
+// one that was not made would hide it for good.
 func TestNodeThatStopsWhileItCatchesUp(t *testing.T) {
 	db := openStore(t)
 	one, late := newNode(t, db, 1, `{}`), newNode(t, db, 1, `{}`)
@@ -135,24 +129,65 @@ func TestNodeThatStopsWhileItCatchesUp(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	late.old()
 	sealer, err := store.NewSealer([]byte(strings.Repeat("\x01", store.KeySize)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	values := &failingValues{Store: db}
-	values.reads.Store(1)
-	stopped := late.opts
-	stopped.Vault = store.NewVault(values, sealer)
-	info, err := os.Stat(late.file)
-	if err != nil {
+	late.opts.Vault = store.NewVault(unreadable{db}, sealer)
+	if err := late.applyNew(t.Context(), time.Time{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := New(stopped).applyNew(context.Background(), info.ModTime()); err == nil {
-		t.Fatal("the database was there all the time")
-	}
-	late.run()
 	late.until("both changes", func(f string) bool { return strings.Contains(f, `"a"`) && strings.Contains(f, `"b"`) })
+}
+
+// TestOwnChangeAfterOneOfTheWhole: a node that changed a part of what another
+// node had set as a whole a moment before keeps its own change, as the others
+// make it.
+func TestOwnChangeAfterOneOfTheWhole(t *testing.T) {
+	for name, edits := range map[string]struct{ whole, part config.Edit }{
+		"server":  {config.Set("a", json.RawMessage(`{"command":"new"}`)), config.Merge("a", json.RawMessage(`{"enabled":false}`))},
+		"setting": {config.SetValue("limits", json.RawMessage(`{"maxBodyBytes":2000}`)), config.SetValue("limits.maxSessions", json.RawMessage("5"))},
+		"rules":   {config.SetValue("toolRules", json.RawMessage(`[{"pattern":"b:*","tags":["x"]}]`)), config.Rule("a:t", json.RawMessage(`{"enabled":false}`))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			db := openStore(t)
+			const file = `{"mcpServers":{"a":{"command":"old"}}}`
+			one, two, other := newNode(t, db, 1, file), newNode(t, db, 1, file), newNode(t, db, 1, file)
+			if err := two.Publish([]config.Edit{edits.whole}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := config.Apply(one.opts.Config, edits.part); err != nil {
+				t.Fatal(err)
+			}
+			if err := one.Publish([]config.Edit{edits.part}); err != nil {
+				t.Fatal(err)
+			}
+			var settings, files [2]string
+			for i, n := range []*node{one, other} {
+				if err := n.applyNew(t.Context(), time.Time{}); err != nil {
+					t.Fatal(err)
+				}
+				cfg, _, err := config.Load(n.opts.Config)
+				if err != nil {
+					t.Fatal(err)
+				}
+				s, _ := cfg.Server("a")
+				shown, err := json.Marshal([]any{s.Command, s.Enabled, cfg.Limits, cfg.ToolRules})
+				if err != nil {
+					t.Fatal(err)
+				}
+				settings[i] = string(shown)
+				text, err := os.ReadFile(n.file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				files[i] = string(text)
+			}
+			if settings[0] != settings[1] {
+				t.Errorf("the nodes differ: %s and %s", files[0], files[1])
+			}
+		})
+	}
 }
 
 // TestOwnChangesAreNotMadeAgain: a node does not make a change again that it has

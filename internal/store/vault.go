@@ -49,6 +49,7 @@ func (v *Vault) Delete(ctx context.Context, name string) error {
 type SecretInfo struct {
 	Name    string
 	Updated time.Time
+	sealed  []byte
 }
 
 // List returns the names of all secrets, in order.
@@ -59,10 +60,14 @@ func (v *Vault) List(ctx context.Context) ([]SecretInfo, error) {
 	}
 	out := make([]SecretInfo, len(vals))
 	for i, val := range vals {
-		out[i] = SecretInfo{Name: val.Name, Updated: val.Updated}
+		out[i] = SecretInfo{Name: val.Name, Updated: val.Updated, sealed: val.Data}
 	}
 	return out, nil
 }
+
+// Open returns a secret as it was when List read it; ErrSealed when the key is
+// not the one that it was sealed with.
+func (v *Vault) Open(s SecretInfo) ([]byte, error) { return v.sealer.Open(s.Name, s.sealed) }
 
 // Reseal re-encrypts, with the first key, whatever was sealed with an older
 // one, and returns how many secrets it changed. Secrets that cannot be opened
