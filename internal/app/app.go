@@ -102,7 +102,7 @@ type App struct {
 	node  string
 
 	config   atomic.Pointer[config.Config]
-	editing  sync.Mutex    // held while the configuration file is edited for an administrator
+	editing  sync.Mutex    // held while the configuration file is edited for an administrator, and while its watcher applies it
 	applying sync.Mutex    // held while a configuration is put into force
 	reloaded chan struct{} // receives after config has changed
 

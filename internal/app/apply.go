@@ -94,9 +94,14 @@ func (a *App) watch(ctx context.Context, loaded *config.Config) error {
 			a.log.ErrorContext(ctx, "configuration not applied; the running one stays", "err", u.Err)
 			return
 		}
-		if !a.config.Load().Equal(u.Config) {
-			a.audit.Audit(tool.WithCaller(ctx, fileEditor), "config.change", u.Config.Place().Path, map[string]any{"keys": config.Changed(a.config.Load(), u.Config)})
+		a.editing.Lock()
+		before, current := a.config.Load(), u.Config.Current(a.opts.Reload)
+		if current { // otherwise it would undo an edit; the watcher looks again
+			a.apply(ctx, u.Config)
 		}
-		a.apply(ctx, u.Config)
+		a.editing.Unlock()
+		if current && !before.Equal(u.Config) {
+			a.audit.Audit(tool.WithCaller(ctx, fileEditor), "config.change", u.Config.Place().Path, map[string]any{"keys": config.Changed(before, u.Config)})
+		}
 	})
 }

@@ -47,7 +47,7 @@ func Watch(ctx context.Context, o Options, current *Config, deliver func(Update)
 		w.files = append(w.files, current.files...)
 	}
 	w.seen = w.fingerprint()
-	if current != nil && (Locate(o).Path != current.place.Path || fingerprint(current.files) != current.state) {
+	if current != nil && !current.Current(o) {
 		w.seen = "" // something changed since current was loaded
 	}
 	w.cover()
@@ -151,6 +151,12 @@ func (w *watcher) candidates() []string {
 		files = append(files, path)
 	}
 	return files
+}
+
+// Current reports whether the files are still as they were when the
+// configuration was loaded.
+func (c *Config) Current(o Options) bool {
+	return Locate(o).Path == c.place.Path && fingerprint(c.files) == c.state
 }
 
 // fingerprint identifies the content of all files.
