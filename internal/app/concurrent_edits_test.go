@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"strings"
@@ -56,9 +57,12 @@ func TestEditsAtOnceAreAllInForce(t *testing.T) {
 }
 
 // TestEditOfInvalidFile: an edit of a file that somebody has made invalid is
-// written, shared, and reported as not in force.
+// written, shared, audited, and reported as not in force.
 func TestEditOfInvalidFile(t *testing.T) {
-	r := start(t, `{"mcpServers":{"a":{"command":"true","enabled":false}}}`, t.TempDir())
+	up := upstreamtest.Listen(t, upstreamtest.Script{})
+	servers := fmt.Sprintf(`"up":{"url":%q},"a":{"command":"true","enabled":false}`, up.URL)
+	r := start(t, `{"mcpServers":{`+servers+`},"profiles":{"old":{}}}`, t.TempDir())
+	r.connected("up")
 	sealer, err := store.NewSealer(make([]byte, store.KeySize))
 	if err != nil {
 		t.Fatal(err)
@@ -67,15 +71,57 @@ func TestEditOfInvalidFile(t *testing.T) {
 	vault := store.NewVault(r.store, sealer)
 	r.edits = configshare.New(configshare.Options{Store: r.store, Vault: vault, Config: r.opts.Reload, Editing: &r.editing, Log: r.App.log})
 	r.editing.Unlock()
-	r.write(`{"mcpServers":{"a":{"command":"true","enabled":false},"typo":{"comand":"x"}}}`)
-	code, body := r.ask("DELETE", "/api/servers/a", "")
-	if code == 200 || !strings.Contains(body, "not in force") || !strings.Contains(body, "typo") {
-		t.Errorf("%d %s", code, body)
+	r.write(`{"mcpServers":{` + servers + `,"typo":{"comand":"x"}},"profiles":{"old":{}}}`)
+	edit := func(action, target, method, path, request string) {
+		t.Helper()
+		code, body := r.ask(method, path, request)
+		if code == 200 || !strings.Contains(body, "not in force") || !strings.Contains(body, "typo") {
+			t.Errorf("%s: %d %s", action, code, body)
+		}
+		if _, body := r.ask("GET", "/api/audit?action="+action, ""); !strings.Contains(body, fmt.Sprintf(`"target":%q`, target)) {
+			t.Errorf("%s of %s is not in the audit log: %s", action, target, body)
+		}
 	}
+	edit("server.remove", "a", "DELETE", "/api/servers/a", "")
 	if text, err := os.ReadFile(r.config.Load().Place().Path); err != nil || strings.Contains(string(text), `"a"`) {
 		t.Errorf("the file: %s, %v", text, err)
 	}
 	if kept, err := vault.List(t.Context()); err != nil || len(kept) != 1 {
 		t.Errorf("shared: %v, %v", kept, err)
+	}
+	edit("server.add", "b", "POST", "/api/servers", `{"servers":{"b":{"command":"true"}}}`)
+	edit("server.change", "up", "PUT", "/api/servers/up", `{"server":{"command":"true"}}`)
+	edit("tool.change", "up:echo", "PATCH", "/api/tools/up/echo", `{"enabled":false}`)
+	edit("config.change", "log.level", "PATCH", "/api/config", `{"set":{"log.level":"error"}}`)
+	edit("profile.add", "new", "PUT", "/api/profiles/new", `{"servers":["up"]}`)
+	edit("profile.remove", "old", "DELETE", "/api/profiles/old", "")
+}
+
+// unavailable is a store whose values cannot be listed.
+type unavailable struct{ store.Store }
+
+func (unavailable) Values(context.Context, string) ([]store.Value, error) {
+	return nil, store.ErrUnavailable
+}
+
+// TestEditThatIsNotShared: an edit that other nodes do not get is in force and
+// audited, and reported.
+func TestEditThatIsNotShared(t *testing.T) {
+	r := start(t, `{"mcpServers":{"a":{"command":"true","enabled":false}}}`, t.TempDir())
+	sealer, err := store.NewSealer(make([]byte, store.KeySize))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.editing.Lock()
+	r.edits = configshare.New(configshare.Options{Store: r.store, Vault: store.NewVault(unavailable{r.store}, sealer), Config: r.opts.Reload, Editing: &r.editing, Log: r.App.log})
+	r.editing.Unlock()
+	if code, body := r.ask("DELETE", "/api/servers/a", ""); code == 200 || !strings.Contains(body, "written into the file of this node only") {
+		t.Errorf("%d %s", code, body)
+	}
+	if _, ok := r.config.Load().Server("a"); ok {
+		t.Error("it is not in force")
+	}
+	if _, body := r.ask("GET", "/api/audit?action=server.remove", ""); !strings.Contains(body, `"target":"a"`) {
+		t.Errorf("the audit log: %s", body)
 	}
 }

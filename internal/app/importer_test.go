@@ -85,4 +85,22 @@ func TestServersOfOtherClientsAreImported(t *testing.T) {
 	if _, body := r.ask("GET", "/api/import", ""); !strings.Contains(body, `"as":"one","state":"same"`) {
 		t.Errorf("after it: %s", body)
 	}
+
+	// What was taken over is in the audit log, whatever else went wrong.
+	put(".cursor/mcp.json", fmt.Sprintf(`{"mcpServers":{"two":%[1]s,"three":%[1]s,"odd":{"command":"${command:pick}"}}}`, good))
+	for name, in := range map[string]string{"two": `{"names":["two","odd"]}`, "three": `{"names":["three"]}`} {
+		want := "not taken over: odd"
+		if name == "three" {
+			want = "not in force"
+			r.write(`{"mcpServers":{"typo":{"comand":"x"}}}`)
+		} else {
+			r.write(`{}`)
+		}
+		if code, body := r.ask("POST", "/api/import", in); code != 400 || !strings.Contains(body, want) || strings.Contains(body, "was written") != (name == "three") {
+			t.Errorf("%s: %d %s", name, code, body)
+		}
+		if _, body := r.ask("GET", "/api/audit?action=server.import", ""); !strings.Contains(body, fmt.Sprintf(`"target":%q`, name)) || strings.Contains(body, "odd") {
+			t.Errorf("%s in the audit log: %s", name, body)
+		}
+	}
 }

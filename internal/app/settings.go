@@ -204,10 +204,10 @@ func (s settings) editShared(edits, shared []config.Edit) error {
 	}
 	invalid := s.reload() // the file had a problem before
 	if err := s.app.edits.Publish(shared); err != nil {
-		return err
+		return fmt.Errorf("%w of this node only; repeat it when the database is available: %w", control.ErrWritten, err)
 	}
 	if invalid != nil {
-		return fmt.Errorf("the change was written into the file and is not in force until the file is valid: %w", invalid)
+		return fmt.Errorf("%w and is not in force until the file is valid: %w", control.ErrWritten, invalid)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package clients
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"slices"
 	"strings"
@@ -85,14 +86,17 @@ func (i Importer) Import(_ context.Context, names []string) ([]string, error) {
 		return nil, &tool.Error{Kind: tool.InvalidArguments, Msg: "not all of these servers can be taken over; look at the list again"}
 	}
 	done, err := TakeOver(i.Reload, take, false)
+	if err != nil && len(done.Names) > 0 {
+		err = fmt.Errorf("%w for %s only: %w", control.ErrWritten, strings.Join(done.Names, ", "), err)
+	}
 	if err != nil {
-		return nil, err
+		return done.Names, err
 	}
 	if err := i.Apply(); err != nil {
-		return nil, err
+		return done.Names, fmt.Errorf("%w and is not in force until the file is valid: %w", control.ErrWritten, err)
 	}
 	if len(done.Refused) > 0 {
-		return nil, &tool.Error{Kind: tool.InvalidArguments, Msg: "not taken over: " + errors.Join(done.Refused...).Error()}
+		return done.Names, &tool.Error{Kind: tool.InvalidArguments, Msg: "not taken over: " + errors.Join(done.Refused...).Error(), Err: control.ErrWritten}
 	}
 	return done.Names, nil
 }

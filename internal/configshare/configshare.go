@@ -102,7 +102,7 @@ func (s *Sharer) Publish(edits []config.Edit) error {
 			err = s.put(ctx, name, e)
 		}
 		if err != nil {
-			return fmt.Errorf("the change was applied on this node only; repeat it when the database is available: %w", err)
+			return fmt.Errorf("share the change of %s: %w", e.Server(), err)
 		}
 	}
 	return nil

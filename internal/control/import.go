@@ -11,7 +11,8 @@ type Importer interface {
 	// Found lists the servers, and what could not be read.
 	Found(ctx context.Context) ([]Candidate, []string, error)
 	// Import writes the servers of those names into the configuration, with
-	// their secrets beside it, and returns the names of what it took over.
+	// their secrets beside it, and returns the names of what it took over, also
+	// with an error that wraps ErrWritten.
 	Import(ctx context.Context, names []string) ([]string, error)
 }
 
@@ -42,11 +43,8 @@ func (c *Control) importServers(r *http.Request, in struct {
 	Names []string `json:"names"`
 }) (any, error) {
 	added, err := c.Importer.Import(r.Context(), in.Names)
-	if err != nil {
-		return nil, asInvalid(err)
-	}
-	for _, name := range added {
-		c.Audit(r.Context(), "server.import", name, nil)
+	if err := c.edited(r, err, "server.import", nil, added...); err != nil {
+		return nil, err
 	}
 	return map[string]any{"added": added}, nil
 }

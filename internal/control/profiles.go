@@ -99,11 +99,7 @@ func (c *Control) setProfile(r *http.Request, in profile.Config) (any, error) {
 	if err == nil {
 		err = c.Settings.SetValues(map[string]json.RawMessage{"profiles." + name: rawjson.MarshalOrNull(in)})
 	}
-	if err != nil {
-		return nil, asInvalid(err)
-	}
-	c.Audit(r.Context(), action, name, in)
-	return done, nil
+	return done, c.edited(r, err, action, in, name)
 }
 
 func (c *Control) removeProfile(r *http.Request) (any, error) {
@@ -116,9 +112,5 @@ func (c *Control) removeProfile(r *http.Request) (any, error) {
 	if err == nil {
 		err = c.Settings.SetValues(map[string]json.RawMessage{"profiles." + name: json.RawMessage("null")})
 	}
-	if err != nil {
-		return nil, asInvalid(err)
-	}
-	c.Audit(r.Context(), "profile.remove", name, nil)
-	return done, nil
+	return done, c.edited(r, err, "profile.remove", nil, name)
 }

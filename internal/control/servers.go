@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"slices"
 
@@ -28,6 +29,10 @@ type Servers interface {
 	// has changed.
 	Watch(ctx context.Context) <-chan struct{}
 }
+
+// ErrWritten is wrapped by the errors of changes that were written into the
+// file, but are not in force or were not sent to other nodes.
+var ErrWritten = errors.New("the change was written into the file")
 
 // Settings owns the configuration file. The methods return when the file is
 // written; the change then takes effect automatically.
@@ -129,11 +134,8 @@ func (c *Control) addServers(r *http.Request, in struct {
 	Replace bool            `json:"replace"`
 }) (any, error) {
 	names, err := c.Settings.AddServers(in.Servers, in.Replace)
-	if err != nil {
-		return nil, asInvalid(err)
-	}
-	for _, name := range names {
-		c.Audit(r.Context(), "server.add", name, nil)
+	if err := c.edited(r, err, "server.add", nil, names...); err != nil {
+		return nil, err
 	}
 	return map[string]any{"added": names}, nil
 }
@@ -185,17 +187,24 @@ func (c *Control) edit(r *http.Request, action string, do func(name string) erro
 	if _, ok := c.Servers.StatusOf(name); !ok {
 		return nil, c.Tools.NoServer(&caller, name)
 	}
-	if err := do(name); err != nil {
-		return nil, asInvalid(err)
+	return done, c.edited(r, do(name), action, nil, name)
+}
+
+// edited records an administrator's change, also one that is not in force
+// everywhere yet, and returns the error to answer with.
+func (c *Control) edited(r *http.Request, err error, action string, detail any, targets ...string) error {
+	if err == nil || errors.Is(err, ErrWritten) {
+		for _, target := range targets {
+			c.Audit(r.Context(), action, target, detail)
+		}
 	}
-	c.Audit(r.Context(), action, name, nil)
-	return done, nil
+	return asInvalid(err)
 }
 
 // asInvalid shows why an administrator's edit was refused. What is wrong with
 // the file is theirs to know.
 func asInvalid(err error) error {
-	if tool.KindOf(err) != tool.Internal {
+	if err == nil || tool.KindOf(err) != tool.Internal {
 		return err
 	}
 	return &tool.Error{Kind: tool.InvalidArguments, Msg: err.Error()}

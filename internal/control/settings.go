@@ -47,11 +47,9 @@ func (c *Control) changeSettings(r *http.Request, in struct {
 	if len(in.Set) == 0 {
 		return nil, &tool.Error{Kind: tool.InvalidArguments, Msg: `send {"set": {"log.level": "debug"}}; null removes a setting from the file`}
 	}
-	if err := c.Settings.SetValues(in.Set); err != nil {
-		return nil, asInvalid(err)
-	}
-	for _, key := range slices.Sorted(maps.Keys(in.Set)) { // values may be secrets
-		c.Audit(r.Context(), "config.change", key, nil)
+	keys := slices.Sorted(maps.Keys(in.Set)) // values may be secrets
+	if err := c.edited(r, c.Settings.SetValues(in.Set), "config.change", nil, keys...); err != nil {
+		return nil, err
 	}
 	return c.settings(r)
 }

@@ -227,14 +227,11 @@ func (c *Control) changeTool(r *http.Request, in struct {
 	}
 	caller := tool.CallerFrom(r.Context())
 	e, err := c.Tools.Snapshot().Resolve(&caller, r.PathValue("server"), r.PathValue("tool"))
-	if err == nil {
-		err = c.Settings.SetTool(e.Original.Name, in.Enabled, in.Approval)
-	}
 	if err != nil {
 		return nil, asInvalid(err)
 	}
-	c.Audit(r.Context(), "tool.change", e.Name.String(), in)
-	return done, nil
+	err = c.Settings.SetTool(e.Original.Name, in.Enabled, in.Approval)
+	return done, c.edited(r, err, "tool.change", in, e.Name.String())
 }
 
 // down returns why the server of an unknown tool is unavailable; nil if that is
