@@ -210,7 +210,7 @@ func TestConversationChoosesProfile(t *testing.T) {
 
 // TestModelCallsOnlyToolsOfRequest: a model that calls a tool of a server that
 // the conversation does not use, by whichever name, is told that there is none.
-// The tool does not run, and nobody is told whose it is.
+// The tool does not run, and its server is not named.
 func TestModelCallsOnlyToolsOfRequest(t *testing.T) {
 	each(t, llmtest.Script{Rules: []llmtest.Rule{
 		{When: llmtest.When{User: "call", Results: llmtest.N(0)}, Reply: llmtest.Reply{Calls: []llmtest.Call{{Tool: "add", Args: json.RawMessage(`{"a":1,"b":2}`)}}}},

@@ -56,6 +56,26 @@ func (r *fixture) redeem(s *Service) *refreshCall {
 	return s.startRefresh(*r.cfg, st, rec.Access)
 }
 
+// redeemSlowly starts a refresh in a second process, whose first write of a token
+// has begun when it returns and fails when fail is closed.
+func (r *fixture) redeemSlowly() (s *Service, f *refreshCall, fail chan struct{}) {
+	r.t.Helper()
+	writing, fail := make(chan struct{}), make(chan struct{})
+	first := true
+	s = r.withStore(func(write func() (store.Value, error)) (store.Value, error) {
+		if !first {
+			return write()
+		}
+		first = false
+		close(writing)
+		<-fail
+		return store.Value{}, errors.New("connection lost")
+	})
+	f = r.redeem(s)
+	<-writing
+	return s, f, fail
+}
+
 // stopped reports the refreshes that arrive at the token endpoint and lets them
 // wait until release is closed.
 func (w *world) stopped() (arrived, release chan struct{}) {
@@ -78,19 +98,7 @@ func TestLogoutWhileTokenIsWritten(t *testing.T) {
 	w := newWorld(t)
 	r := newFixture(t, w)
 	r.login()
-	writing, fail := make(chan struct{}), make(chan struct{})
-	first := true
-	s := r.withStore(func(write func() (store.Value, error)) (store.Value, error) {
-		if !first {
-			return write()
-		}
-		first = false
-		close(writing)
-		<-fail
-		return store.Value{}, errors.New("connection lost")
-	})
-	f := r.redeem(s)
-	<-writing
+	s, f, fail := r.redeemSlowly()
 	if was, err := s.Logout(t.Context(), jira); !was || err != nil {
 		t.Fatalf("Logout = %v, %v", was, err)
 	}
@@ -219,19 +227,7 @@ func TestNewLoginDuringRefresh(t *testing.T) {
 	w := newWorld(t)
 	r := newFixture(t, w)
 	r.login()
-	writing, fail := make(chan struct{}), make(chan struct{})
-	first := true
-	s := r.withStore(func(write func() (store.Value, error)) (store.Value, error) {
-		if !first {
-			return write()
-		}
-		first = false
-		close(writing)
-		<-fail
-		return store.Value{}, errors.New("connection lost")
-	})
-	f := r.redeem(s)
-	<-writing
+	s, f, fail := r.redeemSlowly()
 	_, version, err := r.load(t.Context(), jira)
 	if err != nil {
 		t.Fatal(err)
