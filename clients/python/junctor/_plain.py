@@ -19,8 +19,16 @@ def get(value: Any, *names: str) -> Any:
     return None
 
 
-def plain(value: Any, depth: int = 0) -> Any:
-    """Turns an object of a provider's library into plain JSON values."""
+# The fields that hold a call's arguments in the providers' formats.
+_ARGUMENTS = frozenset(("args", "arguments", "input"))
+
+
+def plain(value: Any, depth: int = 0, in_arguments: bool = False) -> Any:
+    """Turns an object of a provider's library into plain JSON values.
+
+    Fields without a value are left out, because the libraries have many. In
+    the arguments of a call None is a value that the model chose, and stays.
+    """
     if depth > 64:
         raise ValueError("the call is nested too deep")
     if value is None or isinstance(value, (str, bool, int, float)):
@@ -28,16 +36,20 @@ def plain(value: Any, depth: int = 0) -> Any:
     if isinstance(value, (bytes, bytearray)):
         return base64.b64encode(value).decode()
     if isinstance(value, Mapping):
-        return {str(k): plain(v, depth + 1) for k, v in value.items() if v is not None}
+        return {
+            str(k): plain(v, depth + 1, in_arguments or k in _ARGUMENTS)
+            for k, v in value.items()
+            if v is not None or in_arguments
+        }
     if isinstance(value, (list, tuple, set)):
-        return [plain(v, depth + 1) for v in value]
+        return [plain(v, depth + 1, in_arguments) for v in value]
     if hasattr(value, "model_dump"):  # pydantic 2: openai, anthropic, google-genai, ollama
-        return plain(value.model_dump(mode="json", exclude_none=True), depth + 1)
+        return plain(value.model_dump(mode="json"), depth + 1)
     fields = getattr(value, "__dataclass_fields__", None)
     if fields is not None:
         return plain({name: getattr(value, name) for name in fields}, depth + 1)
     if get(value, "name") is not None and hasattr(value, "args"):  # google-generativeai
-        call = {"name": value.name, "args": plain(dict(value.args or {}), depth + 1)}
+        call = {"name": value.name, "args": plain(dict(value.args or {}), depth + 1, True)}
         if get(value, "id"):
             call["id"] = value.id
         return call

@@ -186,9 +186,9 @@ class Objects(unittest.TestCase):
             x: int
 
         class Model:
-            def model_dump(self, mode, exclude_none):
-                assert (mode, exclude_none) == ("json", True)
-                return {"name": "n", "arguments": "{}"}
+            def model_dump(self, mode):
+                assert mode == "json"
+                return {"name": "n", "arguments": "{}", "status": None}
 
         class Dict:
             def to_dict(self):
@@ -210,6 +210,17 @@ class Objects(unittest.TestCase):
             deep = [deep]
         with self.assertRaises(ValueError):
             plain(deep)
+
+    def test_arguments_keep_null(self) -> None:
+        given = {"assignee": None, "labels": [{"color": None}]}
+        for call in (
+            {"type": "tool_use", "id": "1", "name": "n", "input": given},
+            {"functionCall": {"name": "n", "args": given}},
+            {"toolUse": {"toolUseId": "1", "name": "n", "input": given}},
+            {"function": {"name": "n", "arguments": given}},
+        ):
+            self.assertEqual(call, plain({**call, "unset": None}))
+        self.assertEqual({"name": "n", "args": given}, plain(types.SimpleNamespace(name="n", args=given)))
 
     def test_get(self) -> None:
         self.assertEqual(1, get({"b": 1}, "a", "b"))
