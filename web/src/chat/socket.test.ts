@@ -317,6 +317,18 @@ describe('a message of the user', () => {
     expect(r.types()).toContain('error');
   });
 
+  it('is returned each time the gateway refuses it for the same reason', () => {
+    const r = rig();
+    r.socket.open();
+    r.greet(0);
+    for (const text of ['hello', 'hello again']) {
+      r.socket.say({ text });
+      r.receive('error', 0, { code: 'UNAVAILABLE', message: 'try again' });
+      expect(r.pending.at(-1)).toBe(null);
+    }
+    expect(r.refused.map((said) => said.text)).toEqual(['hello', 'hello again']);
+  });
+
   it('is not sent when the gateway would refuse it, and is returned with the reason', () => {
     const limits = { messageBytes: 5, attachmentBytes: 10 };
     for (const [said, reason] of [

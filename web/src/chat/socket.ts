@@ -146,6 +146,7 @@ export class ChatSocket {
   private transmit(m: unknown): boolean {
     if (this.state !== 'open' || !this.wire) return false;
     this.wire.send(JSON.stringify(m));
+    this.lastError = ''; // an error after this answers it, even if it reads like the last one
     return true;
   }
 
