@@ -19,7 +19,7 @@ type Config struct {
 	MaxCalls int `json:"maxCalls"`
 	// How many calls of one script run at the same time; others wait for their turn.
 	MaxParallel int `json:"maxParallel"`
-	// How many bytes of what a script returns or logs are in the answer; what is over is kept and can be read.
+	// How many bytes of what a script returns are in the answer; what is over is kept and can be read. Log lines over as many bytes are dropped.
 	MaxOutputBytes int `json:"maxOutputBytes"`
 }
 

@@ -34,7 +34,10 @@ func generateReference() string {
 		}
 		table(&b, f.fields, false)
 	}
-	b.WriteString("\n### Keys of other programs\n\nThese mean the same as a key of Junctor's:\n\n| in a server | the same as | |\n| --- | --- | --- |\n")
+	b.WriteString("\n### Keys of other programs\n\nThese stand for a key of Junctor's:\n\n| in a server | stands for | |\n| --- | --- | --- |\n")
+	for _, k := range convertedKeys() {
+		fmt.Fprintf(&b, "| `%s` | `%s` | %s |\n", k.name, k.to, k.doc)
+	}
 	for _, name := range slices.Sorted(maps.Keys(serverAliases)) {
 		a := serverAliases[name]
 		fmt.Fprintf(&b, "| `%s` | `%s` | %s |\n", name, a.to, a.doc)

@@ -171,24 +171,10 @@ func serverSchema(fields []field) ordered {
 		props = append(props, pair{f.key, s})
 	}
 	note := func(doc string, s ordered) ordered { return append(ordered{{"description", doc}}, s...) }
-	props = append(props,
-		pair{"id", note("The same as name.", ordered{{"type", "string"}, {"pattern", aServerName}})},
-		pair{"type", note("The same as transport.", words(transportNames()))},
-		pair{"disabled", note("The opposite of enabled.", ordered{{"type", "boolean"}})},
-		pair{"envFile", note("A file of NAME=value lines for the program's environment, under env.", ordered{{"type", "string"}})},
-		pair{"auth", note("Cursor's oauth.", ordered{{"type", "object"}})},
-		pair{"timeout", note("The same as timeoutMs, in seconds up to 3600 and in milliseconds above.", ordered{{"type", "number"}, {"deprecated", true}})},
-		pair{"networkTimeout", note("The same as timeout.", ordered{{"type", "number"}, {"deprecated", true}})},
-		pair{"connectionTimeout", note("The same as startTimeoutMs, in seconds up to 3600 and in milliseconds above.", ordered{{"type", "number"}, {"deprecated", true}})},
-		pair{"initTimeout", note("The same as startTimeoutMs, in seconds up to 3600 and in milliseconds above.", ordered{{"type", "number"}, {"deprecated", true}})},
-		pair{"tool_timeout_sec", note("Codex's timeout of a call, in seconds.", ordered{{"type", "number"}})},
-		pair{"startup_timeout_sec", note("Codex's timeout of the start, in seconds.", ordered{{"type", "number"}})},
-		pair{"startup_timeout_ms", note("Codex's timeout of the start, in milliseconds.", ordered{{"type", "number"}})},
-		pair{"bearer_token_env_var", note("Codex's name of the variable that holds the token.", ordered{{"type", "string"}})},
-		pair{"bearerToken", note("The same as authorization_token.", ordered{{"type", "string"}})},
-		pair{"env_http_headers", note("Codex's headers whose values are variables.", ordered{{"type", "object"}})},
-		pair{"env_vars", note("Codex's names of variables to hand on.", stringList())},
-	)
+	props = append(props, pair{"id", note("The same as name.", ordered{{"type", "string"}, {"pattern", aServerName}})})
+	for _, k := range convertedKeys() {
+		props = append(props, pair{k.name, note(k.doc, k.schema)})
+	}
 	for _, name := range slices.Sorted(maps.Keys(serverAliases)) {
 		a := serverAliases[name]
 		props = append(props, pair{name, note(a.doc+" The same as "+a.to+".", aliasType(own, a.to))})
@@ -202,6 +188,35 @@ func serverSchema(fields []field) ordered {
 		{"properties", props},
 		{"patternProperties", ordered{{aComment, true}}},
 		{"additionalProperties", false},
+	}
+}
+
+// convertedKey is a server's key of another program whose value is converted
+// into that of ours.
+type convertedKey struct {
+	name, to, doc string
+	schema        ordered
+}
+
+func convertedKeys() []convertedKey {
+	text, number, object := ordered{{"type", "string"}}, ordered{{"type", "number"}}, ordered{{"type", "object"}}
+	unclear := append(number[:1:1], pair{"deprecated", true})
+	return []convertedKey{
+		{"type", "transport", "The transport; url and remote mean auto.", words(transportNames())},
+		{"disabled", "enabled", "The opposite of enabled.", ordered{{"type", "boolean"}}},
+		{"envFile", "env", "A file of NAME=value lines for the program's environment, under env.", text},
+		{"auth", "oauth", "Cursor's oauth.", object},
+		{"timeout", "timeoutMs", "In seconds up to 3600, in milliseconds above.", unclear},
+		{"networkTimeout", "timeoutMs", "In seconds up to 3600, in milliseconds above.", unclear},
+		{"connectionTimeout", "startTimeoutMs", "In seconds up to 3600, in milliseconds above.", unclear},
+		{"initTimeout", "startTimeoutMs", "In seconds up to 3600, in milliseconds above.", unclear},
+		{"tool_timeout_sec", "timeoutMs", "Codex's timeout of a call, in seconds.", number},
+		{"startup_timeout_sec", "startTimeoutMs", "Codex's timeout of the start, in seconds.", number},
+		{"startup_timeout_ms", "startTimeoutMs", "Codex's timeout of the start, in milliseconds.", number},
+		{"bearer_token_env_var", "authorization_token", "Codex's name of the variable that holds the token.", text},
+		{"bearerToken", "authorization_token", "The token.", text},
+		{"env_http_headers", "headers", "Codex's headers whose values are names of variables.", object},
+		{"env_vars", "env", "Codex's names of variables that the program gets.", stringList()},
 	}
 }
 

@@ -25,7 +25,7 @@ type Config struct {
 	Env map[string]telemetry.Secret `json:"env,omitempty"`
 	// The folder in which the program starts; relative paths are taken from the configuration file's folder. Default: that of Junctor.
 	Cwd string `json:"cwd,omitempty"`
-	// Names or globs of the variables of Junctor's own environment that the program may see; ["*"] means all. Default: what programs need to run (PATH, HOME, LANG, proxies, certificates and the like).
+	// Names or globs of the variables of Junctor's own environment that the program may see; ["*"] means all. Default: what programs need to run (PATH, HOME, LANG, proxies, certificates and the like); for servers under backends, all.
 	InheritEnv []string `json:"inheritEnv,omitempty"`
 
 	// The address of a remote server, http or https.
