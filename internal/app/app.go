@@ -181,6 +181,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	a.sink = newSink(a)
 	a.builtinCallers = &builtinCallers{enabled: func() bool { return HasBuiltin(a.config.Load()) }}
 	a.builtin = mcpserver.New(mcpserver.Options{Log: o.Log}, builtin.New(o.Version, a.status, a.builtinCallers.caller))
+	a.audit = audit.New(a.store, o.Redactor.JSON, o.Log)
 	rt := mcpclient.NewRoundTripper(http.ProxyFromEnvironment)
 	a.oauth = a.newOAuth(rt)
 	a.authserver = a.newAuthServer()
@@ -194,7 +195,6 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	})
 	a.waiting = waiting.NewService(a.store, o.Log)
 	a.waiting.SetResume(a.resumeTask)
-	a.audit = audit.New(a.store, o.Redactor.JSON, o.Log)
 	a.approvals = a.newApprovals(rt)
 	a.kept = results.NewKept()
 	a.builtinCallers.Supervisor = a.upstreams

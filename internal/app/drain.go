@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 	"time"
+
+	"junctor/internal/attach"
 )
 
 // How a gateway stops.
@@ -42,7 +44,7 @@ func (a *App) drain(server *http.Server, stopStreams func()) {
 		defer close(quiet)
 		// Streams that never end by themselves must not hold the end up.
 		defer stopStreams()
-		wait(end, func() bool {
+		attach.AwaitIdle(end, func() bool {
 			return a.executor.InFlight() == 0 && (a.nodeSingletons == nil || a.nodeSingletons.Idle()) && !a.chat.Busy()
 		})
 	}()
@@ -53,7 +55,7 @@ func (a *App) drain(server *http.Server, stopStreams func()) {
 	// The server knows nothing of WebSockets.
 	bye, cancel := context.WithTimeout(context.Background(), goodbyeFor)
 	defer cancel()
-	wait(bye, func() bool { return a.chat.Connections() == 0 })
+	attach.AwaitIdle(bye, func() bool { return a.chat.Connections() == 0 })
 }
 
 // stopWaiting ends the waits that could delay the shutdown: a question may never
@@ -62,26 +64,6 @@ func (a *App) stopWaiting() {
 	a.executor.StopWaiting()
 	a.chat.StopWaiting()
 	a.upstreams.StopWaiting()
-}
-
-// wait looks until something is so twice in a row, or ctx is done. The answer of a
-// call is written shortly after the call has ended.
-func wait(ctx context.Context, so func() bool) {
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for count := 0; ; {
-		if count++; !so() {
-			count = 0
-		}
-		if count == 2 {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-	}
 }
 
 // leaving asks clients to come by another connection when the gateway is

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"encoding/json"
 	"net/http"
 
 	"junctor/internal/auth"
@@ -42,7 +41,5 @@ func (a *App) showPage(w http.ResponseWriter, r *http.Request) {
 		httperr.Write(w, r, &tool.Error{Kind: tool.Unavailable, Msg: err.Error()})
 		return
 	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	_ = json.NewEncoder(w).Encode(map[string]string{"url": address}) // a string always marshals
+	httperr.Reply(w, map[string]string{"url": address})
 }

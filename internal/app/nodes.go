@@ -68,14 +68,10 @@ const lostEvery = 5 * time.Second
 // countDroppedRecords counts the records dropped while the database was
 // unavailable.
 func (a *App) countDroppedRecords(ctx context.Context) {
-	log, ok := a.store.(interface{ Lost() int64 })
-	if !ok {
-		return
-	}
 	tick := time.NewTicker(lostEvery)
 	defer tick.Stop()
 	for counted := int64(0); ; {
-		for ; counted < log.Lost(); counted++ {
+		for ; counted < a.store.Lost(); counted++ {
 			a.metrics.Dropped("record")
 		}
 		select {

@@ -32,9 +32,7 @@ func (a *App) newOAuth(rt http.RoundTripper) *oauth.Service {
 		RoundTripper: rt, Proxy: http.ProxyFromEnvironment, Redactor: a.opts.Redactor, Log: a.log,
 		Node: a.node, Version: a.opts.Version,
 		IsAdmin: a.stillAdmin,
-		Audit: func(ctx context.Context, action, target string, detail any) {
-			a.audit.Audit(ctx, action, target, detail)
-		},
+		Audit:   a.audit.Audit,
 		LoggedIn: func(l upstream.Login) {
 			if l.Caller != "" {
 				a.upstreams.SignedIn(l.Server, l.Caller)
@@ -56,9 +54,7 @@ func (a *App) newAuthServer() *authserver.Server {
 		URL: a.issuer, Store: a.store, Sealer: secretkey.Sealer(a.opts.SecretKey, a.opts.DataDir, secretkey.HasKeyring(a.opts.Environ)),
 		Fetch: a.oauth.FetchPublic, Log: a.log,
 		Profiles: func(c tool.Caller) []string { return a.profiles.Usable(&c) },
-		Audit: func(ctx context.Context, action, target string, detail any) {
-			a.audit.Audit(ctx, action, target, detail)
-		},
+		Audit:    a.audit.Audit,
 	})
 }
 

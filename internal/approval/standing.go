@@ -69,7 +69,8 @@ func (s *Standing) always(ctx context.Context, caller string) ([]string, int64, 
 		return nil, 0, err
 	}
 	var subjects []string
-	return subjects, v.Version, json.Unmarshal(v.Data, &subjects)
+	err = json.Unmarshal(v.Data, &subjects)
+	return subjects, v.Version, err
 }
 
 // AllowedAlways reports whether the caller's calls of the subject were allowed

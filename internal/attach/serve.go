@@ -94,7 +94,9 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	_ = ln.Close()
 	end, done := context.WithTimeout(context.Background(), drainFor)
 	defer done()
-	s.awaitIdle(end)
+	if s.opts.Idle != nil {
+		AwaitIdle(end, s.opts.Idle)
+	}
 	endStreams()
 	if hs.Shutdown(end) != nil {
 		_ = hs.Close()
@@ -103,19 +105,16 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	return failed
 }
 
-// awaitIdle waits until no call is in flight, twice in a row, or ctx is done. The
-// answer of a call is written shortly after the call has ended.
-func (s *Server) awaitIdle(ctx context.Context) {
-	if s.opts.Idle == nil {
-		return
-	}
+// AwaitIdle waits until idle is true twice in a row, or ctx is done. The answer
+// of a call is written shortly after the call has ended.
+func AwaitIdle(ctx context.Context, idle func() bool) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for idle := 0; ; {
-		if idle++; !s.opts.Idle() {
-			idle = 0
+	for count := 0; ; {
+		if count++; !idle() {
+			count = 0
 		}
-		if idle == 2 {
+		if count == 2 {
 			return
 		}
 		select {

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"junctor/internal/setting"
@@ -71,12 +72,7 @@ func contains(wanted []Hint, is *bool) bool {
 	} else if is != nil {
 		hint = No
 	}
-	for _, w := range wanted {
-		if w == hint {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(wanted, hint)
 }
 
 // trusts reports whether the rule depends on what servers say of themselves and

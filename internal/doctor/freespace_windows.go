@@ -13,5 +13,6 @@ func freeSpace(path string) (uint64, error) {
 		return 0, err
 	}
 	var free uint64
-	return free, windows.GetDiskFreeSpaceEx(dir, &free, nil, nil)
+	err = windows.GetDiskFreeSpaceEx(dir, &free, nil, nil)
+	return free, err
 }

@@ -261,7 +261,7 @@ func (e *envelope) message() (Message, error) {
 	switch {
 	case e.version == nil:
 		return invalid(`"jsonrpc" is missing; it must be "2.0"`)
-	case e.version != nil && string(e.version) != `"2.0"`:
+	case string(e.version) != `"2.0"`:
 		return invalid(`"jsonrpc" must be "2.0"`)
 	}
 	if e.method != nil {
@@ -304,7 +304,7 @@ func (e *envelope) message() (Message, error) {
 	return m, nil
 }
 
-// methodText is text for methods: the usual ones cost no allocation.
+// methodText is rawjson.Unquote for methods: the usual ones cost no allocation.
 func methodText(quoted []byte) (string, bool) {
 	switch string(quoted) {
 	case `"tools/call"`:

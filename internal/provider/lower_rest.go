@@ -68,10 +68,7 @@ func (w *writing) array() {
 			if items != nil {
 				choice.nodes = append(choice.nodes, items)
 			}
-			closed := n.maxItems == "" && items == nil
-			if closed {
-				items = nil // any further items are allowed
-			} else {
+			if n.maxItems != "" || items != nil { // else any further items are allowed
 				items = &node{alts: []alternative{choice}}
 				if len(choice.nodes) == 1 {
 					items = choice.nodes[0]

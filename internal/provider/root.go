@@ -49,7 +49,6 @@ func lower(schema json.RawMessage, d *dialect, concise bool) (lowered, error) {
 	w := &writing{lowering: l, n: root, out: newObject()}
 	l.stack[l.doc.root]++
 	w.write()
-	w.out.vals["description"] = nil
 	out := newObject()
 	for _, k := range w.out.keys {
 		if k != "description" && k != "default" && k != "examples" { // the tool's own description says it

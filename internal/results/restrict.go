@@ -119,10 +119,7 @@ func restrictTerm(t *gojq.Term) error {
 		if len(t.Str.Queries) > 16 {
 			return errors.New("a string has more than 16 parts")
 		}
-	case gojq.TermTypeLabel, gojq.TermTypeBreak, gojq.TermTypeReduce, gojq.TermTypeForeach:
-		if t.Type == gojq.TermTypeReduce || t.Type == gojq.TermTypeForeach {
-			return nil
-		}
+	case gojq.TermTypeLabel, gojq.TermTypeBreak:
 		return errors.New("select has no labels")
 	default:
 		return nil

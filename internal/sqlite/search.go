@@ -136,7 +136,7 @@ func (t *snapshot) run(blocks []extent, oldest bool, use func(i int, head, ids, 
 
 // byName reports whether the query has a condition that groups are checked for.
 func byName(q store.CallQuery) bool {
-	return q.Server != "" || q.Tool != "" || q.Caller != "" || q.Face != "" || q.Status != ""
+	return q.Server != "" || q.Tool != "" || q.Caller != "" || q.Face != "" || q.Status != "" || q.Tools != nil
 }
 
 // needle is a search text; the case of ASCII letters is ignored.

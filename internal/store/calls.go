@@ -38,7 +38,7 @@ type Call struct {
 	Parent      string          // ID of the call that caused this one; may be empty
 	Time        time.Time       // when the call came in
 	Duration    time.Duration   // until its answer was ready
-	Face        string          // discovery, tools, broker, chat, agentify, cli
+	Face        string          // discovery, tools, broker, chat, agentify, control, app
 	Caller      string          // tool.Caller.ID
 	CallerName  string          // tool.Caller.Name at the time of the call
 	Session     string          // chat or MCP session; may be empty

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"slices"
 	"sync"
 )
 
@@ -104,12 +105,7 @@ func (g *Group[T]) withdraw(m *member[T]) bool {
 	if !m.queued {
 		return false
 	}
-	for i, q := range g.queue {
-		if q == m {
-			g.queue = append(g.queue[:i], g.queue[i+1:]...)
-			break
-		}
-	}
+	g.queue = slices.DeleteFunc(g.queue, func(q *member[T]) bool { return q == m })
 	return true
 }
 

@@ -79,7 +79,7 @@ func NewLogger(o LogOptions) *slog.Logger {
 	if o.Format == FormatText || o.Format != FormatJSON && o.Terminal {
 		h = newConsole(o.Output, level, o.Colour)
 		if o.Recent != nil {
-			h = fanOut{h, newLines(nil, o.Recent, level)}
+			h = slog.NewMultiHandler(h, newLines(nil, o.Recent, level))
 		}
 	} else {
 		h = newLines(o.Output, o.Recent, level)
@@ -320,7 +320,8 @@ func unquoted(b []byte) (s string, ok bool) {
 	if len(b) == 0 || b[0] != '"' {
 		return "", false
 	}
-	return s, json.Unmarshal(b, &s) == nil
+	ok = json.Unmarshal(b, &s) == nil
+	return s, ok
 }
 
 // jsonText prints as JSON, both where JSON is wanted and where text is.
@@ -328,31 +329,3 @@ type jsonText json.RawMessage
 
 func (j jsonText) MarshalJSON() ([]byte, error) { return j, nil }
 func (j jsonText) String() string               { return string(j) }
-
-// fanOut hands every record to two handlers.
-type fanOut [2]slog.Handler
-
-func (f fanOut) Enabled(ctx context.Context, l slog.Level) bool {
-	return f[0].Enabled(ctx, l) || f[1].Enabled(ctx, l)
-}
-
-func (f fanOut) Handle(ctx context.Context, rec slog.Record) error {
-	var first error
-	for _, h := range f {
-		if !h.Enabled(ctx, rec.Level) {
-			continue
-		}
-		if err := h.Handle(ctx, rec); err != nil && first == nil {
-			first = err
-		}
-	}
-	return first
-}
-
-func (f fanOut) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return fanOut{f[0].WithAttrs(attrs), f[1].WithAttrs(attrs)}
-}
-
-func (f fanOut) WithGroup(name string) slog.Handler {
-	return fanOut{f[0].WithGroup(name), f[1].WithGroup(name)}
-}

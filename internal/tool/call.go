@@ -164,7 +164,7 @@ type Call struct {
 	ID        string // unique; made by the executor
 	RequestID string // given by the caller (X-Request-Id), and may come twice; empty means that of the context
 	Parent    string // ID of the call that caused this one; empty means that of the context
-	Face      string // discovery, tools, broker, chat, agentify, app, cli
+	Face      string // discovery, tools, broker, chat, agentify, control, app
 	Origin    Origin
 	Caller    Caller
 	Session   string // chat or MCP session, for the record; may be empty

@@ -45,19 +45,14 @@ func (c *Call) ID() string { return c.id }
 // [ErrCancelled], when the record is cancelled.
 func (c *Call) Context(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(context.WithValue(ctx, contextKey{}, c))
-	stop := make(chan struct{})
 	go func() {
 		select {
 		case <-c.cancelled:
 			cancel(ErrCancelled)
-		case <-stop:
 		case <-ctx.Done():
 		}
 	}()
-	return ctx, sync.OnceFunc(func() {
-		close(stop)
-		cancel(nil)
-	})
+	return ctx, func() { cancel(nil) }
 }
 
 // Cancelled is closed when somebody has cancelled the record.
