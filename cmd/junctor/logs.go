@@ -71,7 +71,7 @@ func (c *cli) logsCommand() *cobra.Command {
 	f.BoolVarP(&follow, "follow", "f", false, "follow: print new calls as they happen")
 	f.StringVarP(&q.Server, "server", "s", "", "only calls to this server")
 	f.StringVarP(&q.Tool, "tool", "t", "", "only calls of this tool")
-	f.StringVar(&q.Caller, "caller", "", "only calls by this caller")
+	f.StringVar(&q.Caller, "caller", "", "only calls by the caller with this `id`, as --json shows it")
 	f.StringVar(&status, "status", "", "only calls with this status: ok, error or failed")
 	f.StringVar(&since, "since", "", "only calls since then: `1h`, 2026-11-15, or 2026-11-15T12:00:00Z")
 	f.IntVarP(&q.Limit, "limit", "n", 50, "at most this many")

@@ -25,10 +25,11 @@ func (c *cli) openCommand() *cobra.Command {
 	var printOnly bool
 	cmd := &cobra.Command{
 		Use: "open", Short: "Open the web page with administrator's rights", Args: noArgs,
-		Long: `Open the page of the gateway that serves with this configuration. The address
-has a token in it, with which the page gets the administrator's rights; whoever
-has it may change the configuration, so treat it as a password. Without a
-browser the address is printed.`,
+		Long: `Open the page of the gateway that serves with this configuration. If it listens
+on loopback, the address has a token in it, with which the page gets the
+administrator's rights; whoever has it may change the configuration, so treat it
+as a password. On any other address sign in with a key. Without a browser the
+address is printed.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, path, err := c.locate(cmd.Context())
 			if err != nil {

@@ -77,7 +77,7 @@ func NewMetrics(version string) *Metrics {
 	m.upstreams = gauge("upstream_state", "1 for the state that an upstream is in.", "server", "state")
 	m.restarts = counter("upstream_connects_total", "Connections made to an upstream.", "server")
 	m.tools = gauge("upstream_tools", "Tools that an upstream offers.", "server")
-	m.circuits = gauge("circuit_state", "State of a tool's circuit where it is not closed: 1 half open, 2 open.", "server", "tool")
+	m.circuits = gauge("circuit_state", "2 while the circuit of a tool is open; closed ones have no series.", "server", "tool")
 	m.dropped = counter("dropped_total", "Things let go because a limit was reached, by what they were.", "what")
 	m.rejected = counter("rejected_requests_total", "HTTP requests that were rejected, by reason.", "reason")
 	m.tokens = counter("model_tokens_total", "Tokens read and written by models.", "model", "direction")
@@ -174,9 +174,8 @@ func (m *Metrics) Connected(server string) {
 
 // Circuit states.
 const (
-	CircuitClosed = iota
-	CircuitHalfOpen
-	CircuitOpen
+	CircuitClosed = 0
+	CircuitOpen   = 2
 )
 
 // Circuit notes the state of a tool's circuit. Closed ones have no series:

@@ -13,7 +13,7 @@ export function Audit() {
   if (!me.admin) return <NotAdmin what="The audit log" />;
   return (
     <div className="stack">
-      <p className="muted">Who made, changed, used or revoked what. The newest 200 are shown; junctor audit has more.</p>
+      <p className="muted">Who made, changed, used or revoked what. The newest 200 are shown; junctor audit --limit 1000 has more.</p>
       <Loaded from={list}>
         {({ entries }) =>
           entries.length === 0 ? (
