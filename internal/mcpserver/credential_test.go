@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -201,4 +202,44 @@ func TestNotificationsFollowTheNewestCredential(t *testing.T) {
 			t.Errorf("got %s, want %s", m.Method, want)
 		}
 	}
+}
+
+// endedAtOnce is a credential that ends while somebody begins to wait for its
+// end. It receives what the function that was to be called panicked with.
+type endedAtOnce chan any
+
+func (c endedAtOnce) OnEnd(f func()) (stop func()) {
+	go func() {
+		defer func() { c <- recover() }()
+		f()
+	}()
+	for range 10_000 { // f is done, unless it waits for the caller
+		runtime.Gosched()
+	}
+	return func() {}
+}
+
+func TestCredentialEndsWhileAStreamIsHijacked(t *testing.T) {
+	s := New(Options{}, &scripted{})
+	defer s.Close()
+	session := s.open(newSession(tool.Local, nil))
+	st := session.own.(*eventStream)
+	credential := make(endedAtOnce, 1)
+	hs := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		reader, _ := st.attach(0)
+		r = r.WithContext(tool.SetCredential(r.Context(), credential))
+		if !s.hijackStream(&response{w: w, r: r, session: session, st: st, reader: reader}) {
+			t.Error("not hijacked")
+		}
+	}))
+	defer hs.Close()
+	resp, err := http.Get(hs.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if p := <-credential; p != nil {
+		t.Fatalf("panic: %v", p)
+	}
+	_, _ = io.Copy(io.Discard, resp.Body) // which ends
 }

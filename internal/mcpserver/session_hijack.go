@@ -40,6 +40,8 @@ func (s *Server) hijackStream(res *response) bool {
 		return false
 	}
 	l := &hijackedStream{srv: s, session: res.session, st: res.st, reader: res.reader, conn: conn}
+	l.mu.Lock() // until the line is set up: the credential may end at any moment
+	defer l.mu.Unlock()
 	l.unbind = tool.OnCredentialEnd(res.r.Context(), func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -49,8 +51,6 @@ func (s *Server) hijackStream(res *response) bool {
 	head := bytes.NewBufferString("HTTP/1.1 200 OK\r\nConnection: close\r\nTransfer-Encoding: chunked\r\nDate: " + time.Now().UTC().Format(http.TimeFormat) + "\r\n")
 	_ = h.Write(head) // into memory
 	head.WriteString("\r\n")
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	_ = conn.SetDeadline(time.Time{}) // the server may have set its own
 	if rw.Reader.Buffered() > 0 || !l.write(appendChunk(head.Bytes(), []byte(": \n\n"))) {
 		l.close()
