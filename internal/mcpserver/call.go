@@ -277,6 +277,10 @@ func (s *Server) serve(ctx context.Context, c *call) (json.RawMessage, error) {
 		return json.RawMessage(`{}`), nil
 	case mcp.MethodDiscover, mcp.MethodListen:
 		return nil, &mcp.Error{Code: mcp.CodeMethodNotFound, Message: fmt.Sprintf("%s needs protocol version %s", r.Method, mcp.Version20260728)}
+	case mcp.MethodSubscribe:
+		if len(r.paramFields().URI) > maxURIBytes {
+			return nil, &mcp.Error{Code: mcp.CodeInvalidParams, Message: fmt.Sprintf("uri is too long (over %d bytes)", maxURIBytes)}
+		}
 	}
 	result, err := s.handler.Serve(ctx, r)
 	if err == nil && r.Session != nil {

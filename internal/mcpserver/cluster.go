@@ -53,8 +53,12 @@ type NodeConn interface {
 // ErrNoSession means that a session is over.
 var ErrNoSession = errors.New("no such session")
 
+// errLargeClient refuses a session that would keep too much.
+var errLargeClient = &mcp.Error{Code: mcp.CodeInvalidParams, Message: "clientInfo and capabilities are too large (over " + strconv.Itoa(maxRecord) + " bytes)"}
+
 const (
-	// maxRecord bounds what is kept of a session.
+	// maxRecord bounds the record of a session, and what every session keeps of
+	// its initialize.
 	maxRecord = 64 << 10
 	// recheck is how long a session that was found is assumed to exist: the
 	// message that it ended may have been lost.
@@ -190,7 +194,7 @@ func (s *Server) share(ctx context.Context, session *Session) *mcp.Error {
 	}
 	data := s.record(session)
 	if data == nil {
-		return &mcp.Error{Code: mcp.CodeInvalidParams, Message: "clientInfo and capabilities are too large (" + strconv.Itoa(maxRecord) + " bytes)"}
+		return errLargeClient
 	}
 	err := s.opts.Cluster.PutSession(ctx, session.id, data, 2*s.opts.SessionIdle, true)
 	if err != nil {

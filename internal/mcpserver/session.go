@@ -58,8 +58,12 @@ func (s *Session) Notify(method string, params json.RawMessage) {
 	s.send(&mcp.Message{Method: method, Params: params})
 }
 
-// maxURIs bounds the resources that one session or subscription follows.
-const maxURIs = 1000
+// maxURIs bounds the resources that one session or subscription follows, and
+// maxURIBytes the address of each that a session keeps.
+const (
+	maxURIs     = 1000
+	maxURIBytes = 8 << 10
+)
 
 // send puts a message on the session's own stream.
 func (s *Session) send(m *mcp.Message) {

@@ -43,6 +43,9 @@ func (s *Server) initialize(ctx context.Context, r *Request) (result json.RawMes
 	if rawjson.FieldString(r.Params, "protocolVersion") == "" {
 		return nil, &mcp.Error{Code: mcp.CodeInvalidParams, Message: "initialize must name protocolVersion as a string"}
 	}
+	if len(r.Session.capabilities)+len(r.Session.client) > maxRecord {
+		return nil, errLargeClient
+	}
 	d, err := s.handler.Describe(ctx, r)
 	if err != nil {
 		return nil, err
