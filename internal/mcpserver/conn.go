@@ -174,9 +174,9 @@ func (c *conn) request(m *mcp.Message) {
 			return
 		}
 		req.Caller = c.caller
-		c.launch(func(out outlet) *call {
+		c.launch(func(out *connOutlet) *call {
 			if state := rawjson.FieldString(req.Params, "requestState"); c.srv.parked.owns(state) {
-				c.srv.resume(c.ctx, req, state, out)
+				c.srv.resume(out.life(), req, state, out)
 				return nil
 			}
 			return c.srv.modernCall(c.ctx, c.ctx, req, out)
@@ -199,7 +199,7 @@ func (c *conn) request(m *mcp.Message) {
 			Message: "send initialize first, or name the protocol version in _meta (" + mcp.Version20260728 + ")"}})
 		return
 	}
-	c.launch(func(out outlet) *call {
+	c.launch(func(out *connOutlet) *call {
 		session := c.awaitSession(ready)
 		if session == nil {
 			out.answer(&mcp.Message{ID: m.ID, Error: &mcp.Error{Code: mcp.CodeInvalidRequest, Message: "initialize failed; send it again"}})
@@ -257,8 +257,8 @@ func (c *conn) initialize(m *mcp.Message) {
 
 // launch starts a call in its own goroutine and keeps its outlet under its id,
 // so that it can be cancelled.
-func (c *conn) launch(begin func(outlet) *call, id mcp.ID) {
-	out := &connOutlet{conn: c, id: id}
+func (c *conn) launch(begin func(*connOutlet) *call, id mcp.ID) {
+	out := &connOutlet{conn: c, id: id, end: func() {}}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closing {
@@ -287,8 +287,11 @@ func (c *conn) cancelCall(params json.RawMessage) {
 	id := requestID(params)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if out := c.active[id]; out != nil && out.call != nil {
-		out.call.cancel(errCancelledByCaller)
+	if out := c.active[id]; out != nil {
+		if out.call != nil {
+			out.call.cancel(errCancelledByCaller)
+		}
+		out.end()
 	}
 	delete(c.active, id)
 }
@@ -299,7 +302,20 @@ func (c *conn) cancelCall(params json.RawMessage) {
 type connOutlet struct {
 	conn *conn
 	id   mcp.ID
-	call *call // nil before it began; conn.mu guards it
+	call *call  // nil before it began; conn.mu guards it
+	end  func() // ends life; conn.mu guards it
+}
+
+// life returns a context that ends when the request has been answered or
+// cancelled: a retry continues a call that began with another request.
+func (l *connOutlet) life() context.Context {
+	ctx, cancel := context.WithCancel(l.conn.ctx)
+	l.conn.mu.Lock()
+	defer l.conn.mu.Unlock()
+	if l.end = cancel; l.conn.active[l.id] != l { // cancelled before it began
+		cancel()
+	}
+	return ctx
 }
 
 func (l *connOutlet) put(m *mcp.Message) {
@@ -316,6 +332,7 @@ func (l *connOutlet) answer(m *mcp.Message) {
 	ok := l.conn.active[l.id] == l
 	if ok {
 		delete(l.conn.active, l.id)
+		l.end()
 	}
 	l.conn.mu.Unlock()
 	if ok {

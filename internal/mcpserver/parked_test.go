@@ -339,6 +339,28 @@ func TestDisconnectDuringParkedCall(t *testing.T) {
 	}
 }
 
+// Cancelling a retry on a byte stream ends the call that it resumed.
+func TestRetryOnAStreamIsCancelled(t *testing.T) {
+	b := newBlocked()
+	wait := b.serve
+	b.serve = func(ctx context.Context, r *Request) (json.RawMessage, error) {
+		if _, err := r.Exchange.Ask(ctx, "elicitation/create", nil); err != nil {
+			return nil, err
+		}
+		return wait(ctx, r)
+	}
+	l := newLine(t, New(Options{}, b))
+	body, _ := modern(1, "tools/call", `{"name":"x"}`, elicits)
+	keys, state := inputs(t, l.ask(body).Result)
+	body, _ = modern(2, "tools/call", `{"name":"x","requestState":"`+state+`","inputResponses":{"`+keys[0]+`":{}}}`, elicits)
+	l.send(body)
+	<-b.begun
+	l.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`)
+	b.wantEnd(t, errCallerLeft)
+	l.in.Close()
+	l.wantEnd()
+}
+
 // A call that asks after its caller has left is not parked.
 func TestCallWithoutCallerIsNotParked(t *testing.T) {
 	begun, asked := make(chan struct{}), make(chan error, 1)
