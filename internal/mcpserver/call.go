@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,9 +16,10 @@ import (
 
 // outlet takes what a call sends to its caller: notifications and requests on
 // the way, one answer at the end. It keeps their order and never blocks for
-// long; notifications may be dropped when the caller does not read.
+// long. put reports false for what is dropped, because the caller does not read
+// or has left.
 type outlet interface {
-	put(m *mcp.Message)
+	put(m *mcp.Message) (taken bool)
 	answer(m *mcp.Message)
 }
 
@@ -205,8 +207,11 @@ func (c *call) askSession(ctx context.Context, method string, params json.RawMes
 	question := &mcp.Message{ID: id, Method: method, Params: params}
 	c.srv.logSent(c.ctx, question)
 	c.mu.Lock()
-	c.out.put(question)
+	taken := c.out.put(question)
 	c.mu.Unlock()
+	if !taken {
+		return nil, cmp.Or(context.Cause(c.ctx), error(&mcp.Error{Code: tool.RateLimited.JSONRPC(), Message: "the client does not read what it is sent"}))
+	}
 	select {
 	case m := <-answer:
 		if m.Error != nil {

@@ -162,7 +162,7 @@ func (s *Server) forwardRetry(life context.Context, node string, r parkedRetry, 
 		return mcp.Message{}, err
 	}
 	defer l.Close()
-	return ReceiveResponse(life, l, s.opts.Limits, out.put)
+	return ReceiveResponse(life, l, s.opts.Limits, func(m *mcp.Message) { out.put(m) })
 }
 
 // ReceiveResponse receives messages until the response of a request; each gets
@@ -203,7 +203,7 @@ type nodeOutlet struct {
 	done chan struct{}
 }
 
-func (o *nodeOutlet) put(m *mcp.Message) { _ = o.line.Send(mcp.AppendMessage(nil, m)) }
+func (o *nodeOutlet) put(m *mcp.Message) bool { return o.line.Send(mcp.AppendMessage(nil, m)) == nil }
 
 func (o *nodeOutlet) answer(m *mcp.Message) {
 	o.put(m)

@@ -318,13 +318,11 @@ func (l *connOutlet) life() context.Context {
 	return ctx
 }
 
-func (l *connOutlet) put(m *mcp.Message) {
+func (l *connOutlet) put(m *mcp.Message) bool {
 	l.conn.mu.Lock()
 	ok := l.conn.active[l.id] == l
 	l.conn.mu.Unlock()
-	if ok {
-		l.conn.out.put(m)
-	}
+	return ok && l.conn.out.put(m)
 }
 
 func (l *connOutlet) answer(m *mcp.Message) {

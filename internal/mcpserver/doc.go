@@ -21,7 +21,8 @@
 // a while so that it can be resumed with Last-Event-ID, or a connOutlet on a byte
 // stream, whose outbox one goroutine writes. The standalone stream of a session has no goroutine of the HTTP
 // server while it is idle (hijackedStream). Outlets never block a call: a slow
-// reader loses notifications, never responses.
+// reader loses notifications, and is asked no more when 16 MiB of questions wait,
+// but loses no response.
 //
 // # Locks
 //

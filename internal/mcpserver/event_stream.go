@@ -52,26 +52,29 @@ type eventStream struct {
 }
 
 type event struct {
-	data   mcp.Encoded
-	reply  bool
-	status int
+	data     mcp.Encoded
+	reply    bool
+	question bool
+	status   int
 }
 
 type streamLimit struct{ events, bytes int }
 
 // Bounds of a stream's log. Answers are never dropped; the bounds concern
-// notifications to a slow reader, and what is kept for a replay.
+// notifications to a slow reader, and what is kept for a replay. Questions have
+// a bound of their own.
 var (
 	callLimit = streamLimit{events: 1024, bytes: 4 << 20}
 	ownLimit  = streamLimit{events: 128, bytes: 256 << 10}
 )
 
 const (
-	ownStream   = "own"
-	maxReplay   = 16       // finished streams of one session that can be replayed
-	replayBytes = 64 << 20 // of all finished streams that a server keeps for a replay
-	firstNumber = 1
-	firstReader = 1
+	ownStream        = "own"
+	maxReplay        = 16       // finished streams of one session that can be replayed
+	replayBytes      = 64 << 20 // of all finished streams that a server keeps for a replay
+	maxQuestionBytes = 16 << 20 // of the questions that wait for a reader; one alone may be larger
+	firstNumber      = 1
+	firstReader      = 1
 )
 
 // newEventStream makes the stream of a POST with that many requests. Its reader
@@ -83,7 +86,10 @@ func newEventStream(id string, keep bool, open int) *eventStream {
 }
 
 // put implements outlet.
-func (s *eventStream) put(m *mcp.Message) { s.add(m, false) }
+func (s *eventStream) put(m *mcp.Message) bool {
+	taken, _ := s.add(m, false)
+	return taken
+}
 
 // answer implements outlet. The id is free before the answer can be read:
 // some clients use one id for all their requests.
@@ -91,38 +97,34 @@ func (s *eventStream) answer(m *mcp.Message) {
 	if s.answered != nil {
 		s.answered(m.ID)
 	}
-	if onEnd := s.add(m, true); onEnd != nil {
+	if _, onEnd := s.add(m, true); onEnd != nil {
 		onEnd()
 	}
 }
 
-// add appends a message. It returns a function to call when the message was the
-// last one and the stream has no reader, and otherwise nil.
-func (s *eventStream) add(m *mcp.Message, reply bool) (onEnd func()) {
+// add appends a message, unless it is dropped. onEnd is the function to call when
+// the message was the last one and the stream has no reader, and otherwise nil.
+func (s *eventStream) add(m *mcp.Message, reply bool) (taken bool, onEnd func()) {
 	data := mcp.Encode(m)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended || s.plain && !reply {
-		return nil
+		return false, nil
 	}
 	if s.first == 0 {
 		s.first, s.next = firstNumber, firstNumber
 	}
 	waiting := s.events[min(len(s.events), max(0, s.next-s.first)):]
-	if !reply && m.ID == "" { // a question waits for its answer: it is not dropped either
-		if s.standing && contains(waiting, data) {
-			return nil // "the list has changed" is no news twice
-		}
-		size := 0
-		for _, e := range waiting {
-			size += e.data.Size()
-		}
-		if len(waiting) >= s.limit.events || size+data.Size() > s.limit.bytes {
-			s.drops.Add(1)
-			return nil
-		}
+	e := event{data: data, reply: reply, question: !reply && m.ID != "", status: http.StatusOK}
+	if s.standing && m.ID == "" && contains(waiting, data) {
+		return true, nil // "the list has changed" is no news twice
 	}
-	e := event{data: data, reply: reply, status: http.StatusOK}
+	if !reply && !s.fits(waiting, &e) {
+		if !e.question { // whose sender is told
+			s.drops.Add(1)
+		}
+		return false, nil
+	}
 	if reply && s.status != nil {
 		e.status = s.status(m)
 	}
@@ -139,7 +141,22 @@ func (s *eventStream) add(m *mcp.Message, reply bool) (onEnd func()) {
 	}
 	s.trim()
 	s.signal()
-	return onEnd
+	return true, onEnd
+}
+
+// fits reports whether a notification or a question may wait behind others. A
+// question waits for its answer, so notifications leave it room.
+func (s *eventStream) fits(waiting []event, e *event) bool {
+	size := 0
+	for _, other := range waiting {
+		if other.question || !e.question {
+			size += other.data.Size()
+		}
+	}
+	if e.question {
+		return size == 0 || size+e.data.Size() <= maxQuestionBytes
+	}
+	return len(waiting) < s.limit.events && size+e.data.Size() <= s.limit.bytes
 }
 
 func contains(events []event, data mcp.Encoded) bool {

@@ -31,18 +31,34 @@ func newOutbox(link mcp.Link, max int) *outbox {
 
 func sizeOf(m *mcp.Message) int { return len(m.Params) + len(m.Result) + 64 }
 
-// put queues a notification, which is dropped when the reader is too slow for
-// it, or a question, which is not.
-func (o *outbox) put(m *mcp.Message) {
+// put queues a notification or a question, which is dropped when the reader is
+// too slow for it.
+func (o *outbox) put(m *mcp.Message) (taken bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.closed || m.ID == "" && (len(o.queue) >= outboxMessages || o.bytes+sizeOf(m) > o.max) {
-		return
+	if o.closed || !o.fits(m) {
+		return false
 	}
 	if m.ID == "" && m.Params == nil && o.waiting(m) {
-		return // "the list has changed" is no news twice
+		return true // "the list has changed" is no news twice
 	}
 	o.add(m)
+	return true
+}
+
+// fits reports whether a notification or a question may wait behind others. A
+// question waits for its answer, so notifications leave it room.
+func (o *outbox) fits(m *mcp.Message) bool {
+	if m.ID == "" {
+		return len(o.queue) < outboxMessages && o.bytes+sizeOf(m) <= o.max
+	}
+	size := 0
+	for _, other := range o.queue {
+		if other.IsRequest() {
+			size += sizeOf(other)
+		}
+	}
+	return size == 0 || size+sizeOf(m) <= o.max
 }
 
 func (o *outbox) waiting(m *mcp.Message) bool {

@@ -170,7 +170,12 @@ type capture struct {
 	all []*mcp.Message
 }
 
-func (c *capture) put(m *mcp.Message)    { c.mu.Lock(); c.all = append(c.all, m); c.mu.Unlock() }
+func (c *capture) put(m *mcp.Message) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all = append(c.all, m)
+	return true
+}
 func (c *capture) answer(m *mcp.Message) { c.put(m) }
 func (c *capture) last() *mcp.Message {
 	c.mu.Lock()
