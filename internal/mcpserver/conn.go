@@ -105,7 +105,10 @@ func (c *conn) read() error {
 		c.srv.logReceived(c.ctx, &m)
 		switch {
 		case m.IsRequest():
-			c.request(&m)
+			c.out.awaitReader(c.srv.opts.MaxCalls)
+			if refused := c.request(&m); refused != nil {
+				c.out.answer(&mcp.Message{ID: m.ID, Error: refused})
+			}
 		case m.IsResponse():
 			if session := c.currentSession(); session != nil {
 				session.answered(&m)
@@ -166,26 +169,24 @@ func (c *conn) currentSession() *Session {
 	return c.session
 }
 
-func (c *conn) request(m *mcp.Message) {
+// request begins a request, or returns why it is refused.
+func (c *conn) request(m *mcp.Message) *mcp.Error {
 	if metaVersion(m) != "" {
 		req, refused := c.srv.modernRequest(m)
 		if refused != nil {
-			c.out.answer(&mcp.Message{ID: m.ID, Error: refused})
-			return
+			return refused
 		}
 		req.Caller = c.caller
-		c.launch(func(out *connOutlet) *call {
+		return c.launch(func(out *connOutlet) *call {
 			if state := rawjson.FieldString(req.Params, "requestState"); c.srv.parked.owns(state) {
 				c.srv.resume(out.life(), req, state, out)
 				return nil
 			}
 			return c.srv.modernCall(c.ctx, c.ctx, req, out)
 		}, m.ID)
-		return
 	}
 	if m.Method == mcp.MethodInitialize {
-		c.initialize(m)
-		return
+		return c.initialize(m)
 	}
 	c.mu.Lock()
 	ready := c.ready
@@ -193,13 +194,12 @@ func (c *conn) request(m *mcp.Message) {
 	if ready == nil {
 		if m.Method == mcp.MethodPing {
 			c.out.answer(&mcp.Message{ID: m.ID, Result: json.RawMessage(`{}`)})
-			return
+			return nil
 		}
-		c.out.answer(&mcp.Message{ID: m.ID, Error: &mcp.Error{Code: mcp.CodeInvalidRequest,
-			Message: "send initialize first, or name the protocol version in _meta (" + mcp.Version20260728 + ")"}})
-		return
+		return &mcp.Error{Code: mcp.CodeInvalidRequest,
+			Message: "send initialize first, or name the protocol version in _meta (" + mcp.Version20260728 + ")"}
 	}
-	c.launch(func(out *connOutlet) *call {
+	return c.launch(func(out *connOutlet) *call {
 		session := c.awaitSession(ready)
 		if session == nil {
 			out.answer(&mcp.Message{ID: m.ID, Error: &mcp.Error{Code: mcp.CodeInvalidRequest, Message: "initialize failed; send it again"}})
@@ -220,17 +220,14 @@ func (c *conn) awaitSession(ready <-chan struct{}) *Session {
 	return c.currentSession()
 }
 
-func (c *conn) initialize(m *mcp.Message) {
+func (c *conn) initialize(m *mcp.Message) *mcp.Error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closing {
-		return
+		return nil
 	}
 	if c.ready != nil {
-		c.calls.Go(func() {
-			c.out.answer(&mcp.Message{ID: m.ID, Error: &mcp.Error{Code: mcp.CodeInvalidRequest, Message: "initialize has been sent already"}})
-		})
-		return
+		return &mcp.Error{Code: mcp.CodeInvalidRequest, Message: "initialize has been sent already"}
 	}
 	ready := make(chan struct{})
 	c.ready = ready
@@ -253,20 +250,20 @@ func (c *conn) initialize(m *mcp.Message) {
 		c.out.answer(answer)
 		close(ready)
 	})
+	return nil
 }
 
 // launch starts a call in its own goroutine and keeps its outlet under its id,
-// so that it can be cancelled.
-func (c *conn) launch(begin func(*connOutlet) *call, id mcp.ID) {
+// so that it can be cancelled. It returns why the request is refused.
+func (c *conn) launch(begin func(*connOutlet) *call, id mcp.ID) *mcp.Error {
 	out := &connOutlet{conn: c, id: id, end: func() {}}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closing {
-		return
+		return nil
 	}
 	if refused := admit(&c.active, id, out, c.srv.opts.MaxCalls); refused != nil {
-		c.calls.Go(func() { c.out.answer(&mcp.Message{ID: id, Error: refused}) })
-		return
+		return refused
 	}
 	c.calls.Go(func() {
 		call := begin(out)
@@ -280,6 +277,7 @@ func (c *conn) launch(begin func(*connOutlet) *call, id mcp.ID) {
 		c.mu.Unlock()
 		call.run()
 	})
+	return nil
 }
 
 // cancelCall stops a call; nothing more is sent for it.

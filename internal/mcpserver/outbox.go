@@ -12,12 +12,13 @@ type outbox struct {
 	link mcp.Link
 	max  int // bytes
 
-	mu     sync.Mutex
-	room   *sync.Cond
-	queue  []*mcp.Message
-	bytes  int
-	closed bool
-	wake   chan struct{}
+	mu      sync.Mutex
+	room    *sync.Cond
+	queue   []*mcp.Message
+	bytes   int
+	blocked int // answers that wait for room
+	closed  bool
+	wake    chan struct{}
 }
 
 // outboxMessages bounds how many notifications wait for a slow reader.
@@ -29,7 +30,13 @@ func newOutbox(link mcp.Link, max int) *outbox {
 	return o
 }
 
-func sizeOf(m *mcp.Message) int { return len(m.Params) + len(m.Result) + 64 }
+func sizeOf(m *mcp.Message) int {
+	n := len(m.ID) + len(m.Method) + len(m.Params) + len(m.Result) + 64
+	if m.Error != nil {
+		n += len(m.Error.Message) + len(m.Error.Data)
+	}
+	return n
+}
 
 // put queues a notification or a question, which is dropped when the reader is
 // too slow for it.
@@ -75,10 +82,22 @@ func (o *outbox) answer(m *mcp.Message) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for !o.closed && len(o.queue) > 0 && o.bytes+sizeOf(m) > o.max {
+		o.blocked++
 		o.room.Wait()
+		o.blocked--
 	}
 	if !o.closed {
 		o.add(m)
+	}
+}
+
+// awaitReader waits while as many answers as max wait for room, so that a caller
+// that does not read cannot ask for more and more.
+func (o *outbox) awaitReader(max int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for !o.closed && o.blocked >= max {
+		o.room.Wait()
 	}
 }
 

@@ -4,9 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"junctor/internal/mcp"
 	"junctor/internal/tool"
@@ -64,5 +67,71 @@ func TestAskingAClientThatDoesNotReadFails(t *testing.T) {
 	l.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call"}`)
 	if refused, ok := errors.AsType[*mcp.Error](<-last); !ok || refused.Code != tool.RateLimited.JSONRPC() {
 		t.Errorf("refused with %v", refused)
+	}
+}
+
+// An answer waits for room, whatever it is that makes it large.
+func TestOutboxCountsIDsAndErrors(t *testing.T) {
+	large := strings.Repeat("x", 400<<10)
+	for name, m := range map[string]*mcp.Message{
+		"id":            {ID: mcp.ID(`"` + large + `"`)},
+		"error message": {ID: "1", Error: &mcp.Error{Message: large}},
+		"error data":    {ID: "1", Error: &mcp.Error{Data: json.RawMessage(`"` + large + `"`)}},
+		"result":        {ID: "1", Result: json.RawMessage(`"` + large + `"`)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := newOutbox(nil, 1<<20)
+				defer o.close()
+				var queued atomic.Int32
+				go func() {
+					for range 10 {
+						o.answer(m)
+						queued.Add(1)
+					}
+				}()
+				synctest.Wait()
+				if n := queued.Load(); n != 2 {
+					t.Errorf("%d answers of 400 KiB are queued within 1 MiB", n)
+				}
+			})
+		})
+	}
+}
+
+// Requests of a caller that reads no answers are not taken without end.
+func TestCallerThatDoesNotReadIsNotReadFrom(t *testing.T) {
+	for name, handler := range map[string]func() Handler{
+		"answered": func() Handler { return &scripted{} },
+		"refused":  func() Handler { return newBlocked() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newLine(t, New(Options{Limits: mcp.Limits{MaxBytes: 2000}, MaxCalls: 4}, handler()))
+				l.ask(initialize)
+				const limit = 1000
+				sent := 0
+				for sent < limit {
+					done := make(chan struct{})
+					go func() {
+						defer close(done)
+						fmt.Fprintf(l.in, `{"jsonrpc":"2.0","id":%d,"method":"tools/list"}`+"\n", sent+1)
+					}()
+					synctest.Wait()
+					select {
+					case <-done:
+						sent++
+						continue
+					default:
+					}
+					break
+				}
+				if sent == limit {
+					t.Errorf("%d requests were taken", sent)
+				}
+				l.stop()
+				l.wantEnd()
+			})
+		})
 	}
 }
