@@ -28,6 +28,7 @@ var (
 	errCallerLeft        = errors.New("the caller disconnected")
 	errServerClosed      = errors.New("the server is shutting down")
 	errDrained           = errors.New("the stream has ended")
+	errNotRead           = errors.New("the client does not read what it is sent")
 )
 
 // call is one request that a Handler is working on. In the stateless era it
@@ -210,7 +211,7 @@ func (c *call) askSession(ctx context.Context, method string, params json.RawMes
 	taken := c.out.put(question)
 	c.mu.Unlock()
 	if !taken {
-		return nil, cmp.Or(context.Cause(c.ctx), error(&mcp.Error{Code: tool.RateLimited.JSONRPC(), Message: "the client does not read what it is sent"}))
+		return nil, cmp.Or(context.Cause(c.ctx), error(&mcp.Error{Code: tool.RateLimited.JSONRPC(), Message: errNotRead.Error()}))
 	}
 	select {
 	case m := <-answer:

@@ -62,8 +62,8 @@ func (s *Server) serveConn(c *conn) error {
 	defer s.conns.remove(c)
 	hangUp := sync.OnceFunc(func() { _ = c.link.Close() })
 	defer hangUp()
-	// Receive may be stuck in a read that closing does not end, as on a
-	// terminal; the end of the program must not wait for it.
+	// Receive and Send may be stuck in a call that closing does not end, as on a
+	// terminal or a full pipe; the end of the program must not wait for it.
 	read, sent := make(chan error, 1), make(chan error, 1)
 	go func() { read <- c.read() }()
 	go func() { sent <- c.out.run() }()
@@ -80,12 +80,20 @@ func (s *Server) serveConn(c *conn) error {
 	}
 	c.drain(s.opts.DrainFor)
 	c.out.close()
-	last := time.AfterFunc(s.opts.WriteFor, hangUp)
-	defer last.Stop()
-	if context.Cause(c.ctx) != errDrained {
-		hangUp()
+	inOrder := context.Cause(c.ctx) == errDrained
+	var rest time.Duration // for the caller to take what is left
+	if inOrder {
+		rest = s.opts.WriteFor
 	}
-	if sendErr := <-sent; err == nil && context.Cause(c.ctx) == errDrained {
+	last := time.AfterFunc(rest, hangUp)
+	defer last.Stop()
+	var sendErr error
+	select {
+	case sendErr = <-sent:
+	case <-time.After(rest + s.opts.DrainFor): // closing did not end a write
+		sendErr = errNotRead
+	}
+	if err == nil && inOrder {
 		err = sendErr
 	}
 	return err

@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"junctor/internal/mcp"
 	"junctor/internal/tool"
@@ -131,6 +133,47 @@ func TestCallerThatDoesNotReadIsNotReadFrom(t *testing.T) {
 				}
 				l.stop()
 				l.wantEnd()
+			})
+		})
+	}
+}
+
+// stuckWriter is a full pipe that nobody reads and that is not closed while
+// something writes to it, as standard output is not.
+type stuckWriter chan struct{}
+
+func (w stuckWriter) Write([]byte) (int, error) {
+	<-w
+	return 0, io.ErrClosedPipe
+}
+
+func TestStreamEndsWhenAWriteDoesNot(t *testing.T) {
+	for name, c := range map[string]struct {
+		end  func(in io.Closer, stop func())
+		want error
+	}{
+		"the program ends": {func(_ io.Closer, stop func()) { stop() }, nil},
+		"the input ends":   {func(in io.Closer, _ func()) { in.Close() }, errNotRead},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := New(Options{}, &scripted{})
+				ctx, stop := context.WithCancel(t.Context())
+				defer stop()
+				inR, in := io.Pipe()
+				out, done := make(stuckWriter), make(chan error, 1)
+				defer close(out)
+				go func() { done <- s.ServeStream(ctx, inR, out) }()
+				fmt.Fprintln(in, initialize)
+				synctest.Wait()
+				began := time.Now()
+				c.end(in, stop)
+				if err := <-done; err != c.want {
+					t.Errorf("ServeStream = %v, want %v", err, c.want)
+				}
+				if took := time.Since(began); ctx.Err() != nil && took >= s.opts.WriteFor {
+					t.Errorf("it took %v", took)
+				}
 			})
 		})
 	}
