@@ -17,6 +17,9 @@ const (
 	maxRounds = 10
 	// maxInputs bounds the questions of one round.
 	maxInputs = 32
+	// maxTaskInputs bounds the questions of one task, which may ask them one by
+	// one.
+	maxTaskInputs = maxRounds * maxInputs
 )
 
 // resolveInput answers the questions of an input_required result through the
@@ -26,7 +29,7 @@ func (c *Client) resolveInput(ctx context.Context, r tool.Request, result json.R
 		if !mcp.MayNeedInput(r.Method) || rawjson.FieldString(rawjson.TrustedField(result, "resultType")) != "input_required" {
 			return result, nil
 		}
-		responses, err := c.answerInputs(ctx, r, rawjson.Field(result, "inputRequests"))
+		responses, err := c.answerInputs(ctx, r, rawjson.Field(result, "inputRequests"), map[string]bool{})
 		if err != nil {
 			return nil, err
 		}
@@ -45,8 +48,9 @@ func (c *Client) resolveInput(ctx context.Context, r tool.Request, result json.R
 }
 
 // answerInputs puts the questions to the caller, all at once, and returns the
-// answers under their keys; nil when there was no question.
-func (c *Client) answerInputs(ctx context.Context, r tool.Request, requests json.RawMessage) (json.RawMessage, error) {
+// answers under their keys; nil when there was no question. Keys in answered
+// are left out, and those that are answered now are added to it.
+func (c *Client) answerInputs(ctx context.Context, r tool.Request, requests json.RawMessage, answered map[string]bool) (json.RawMessage, error) {
 	type input struct {
 		key    string
 		method string
@@ -56,8 +60,13 @@ func (c *Client) answerInputs(ctx context.Context, r tool.Request, requests json
 	}
 	var inputs []*input
 	for key, request := range rawjson.Members(requests) {
-		if len(inputs) == maxInputs {
+		switch {
+		case answered[key]:
+			continue
+		case len(inputs) == maxInputs:
 			return nil, &tool.Error{Kind: tool.UpstreamFailed, Msg: fmt.Sprintf("the server asks more than %d questions at once", maxInputs)}
+		case len(answered)+len(inputs) == maxTaskInputs:
+			return nil, &tool.Error{Kind: tool.UpstreamFailed, Msg: fmt.Sprintf("the server asks more than %d questions for one task", maxTaskInputs)}
 		}
 		inputs = append(inputs, &input{key: key, method: rawjson.FieldString(request, "method"), params: rawjson.Field(request, "params")})
 	}
@@ -83,6 +92,7 @@ func (c *Client) answerInputs(ctx context.Context, r tool.Request, requests json
 		}
 		responses = append(rawjson.AppendQuoted(responses, in.key), ':')
 		responses = append(responses, in.result...)
+		answered[in.key] = true
 	}
 	return append(responses, '}'), nil
 }

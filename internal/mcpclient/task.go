@@ -136,18 +136,9 @@ func (w *taskWait) report(status string, task json.RawMessage) {
 
 // answer puts the questions that are new to the caller, and sends its answers.
 func (w *taskWait) answer(ctx context.Context, requests json.RawMessage, asked map[string]bool) error {
-	open := json.RawMessage(`{}`)
-	for key, request := range rawjson.Members(requests) {
-		if !asked[key] {
-			open = rawjson.SetField(open, request, key)
-		}
-	}
-	responses, err := w.c.answerInputs(ctx, w.r, open)
+	responses, err := w.c.answerInputs(ctx, w.r, requests, asked)
 	if err != nil || responses == nil {
 		return err
-	}
-	for key := range rawjson.Members(open) {
-		asked[key] = true
 	}
 	_, err = w.request(ctx, mcp.MethodTasksUpdate, rawjson.SetField(nil, responses, "inputResponses"))
 	return err

@@ -3,8 +3,13 @@ package mcpclient
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"runtime"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"junctor/internal/rawjson"
 	"junctor/internal/tool"
@@ -73,4 +78,66 @@ func TestAwaitTaskCancels(t *testing.T) {
 		t.Errorf("err = %v, want cancelled", err)
 	}
 	<-cancelled
+}
+
+// A task may ask so many questions at once, and so many in all. One that asks
+// more fails, at a cost in proportion to what the server sent.
+func TestTaskQuestionsAreBounded(t *testing.T) {
+	const created = `{"resultType":"task","taskId":"7","status":"working","pollIntervalMs":1}`
+	asks := func(first, n int) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, `,"k%d":{"method":"roots/list"}`, first+i)
+		}
+		return `{"resultType":"complete","taskId":"7","status":"input_required","pollIntervalMs":1,"inputRequests":{` + b.String()[1:] + `}}`
+	}
+	for name, tt := range map[string]struct {
+		rounds []string // the last one is too much
+		want   string
+	}{
+		"at once": {[]string{asks(0, 4000)}, "questions at once"},
+		"in all": {func() (rounds []string) {
+			for i := range maxRounds + 1 {
+				rounds = append(rounds, asks(i*maxInputs, maxInputs))
+			}
+			return rounds
+		}(), "questions for one task"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := mustPlay(t, testOptions(), func(s *script) {
+					s.result(s.want("server/discover"), discoverResult)
+					for i, questions := range tt.rounds {
+						s.result(s.want("tasks/get"), questions)
+						if i < len(tt.rounds)-1 {
+							s.result(s.want("tasks/update"), `{"resultType":"complete"}`)
+						}
+					}
+					m := s.want("tasks/cancel")
+					s.result(m, `{"resultType":"complete"}`)
+					if m.Method != "tasks/cancel" {
+						s.link.Close()
+					}
+				})
+				var asked atomic.Int32
+				ask := func(context.Context, string, json.RawMessage) (json.RawMessage, error) {
+					asked.Add(1)
+					return json.RawMessage(`{"roots":[]}`), nil
+				}
+				var before, after runtime.MemStats
+				runtime.ReadMemStats(&before)
+				_, err := c.AwaitTask(t.Context(), tool.Request{Method: "tools/call", Exchange: tool.Exchange{Ask: ask}}, json.RawMessage(created))
+				runtime.ReadMemStats(&after)
+				if err == nil || !strings.Contains(err.Error(), tt.want) {
+					t.Errorf("err = %v, want %s", err, tt.want)
+				}
+				if got, want := int(asked.Load()), (len(tt.rounds)-1)*maxInputs; got != want {
+					t.Errorf("asked %d questions, want %d", got, want)
+				}
+				if n := after.TotalAlloc - before.TotalAlloc; n > 32<<20 {
+					t.Errorf("allocated %d MiB", n>>20)
+				}
+			})
+		})
+	}
 }
