@@ -149,6 +149,7 @@ type Client struct {
 	queue          []*queuedCall
 	cancelledAt    map[string]time.Time // when a call of the caller was last cancelled
 	asks           map[mcp.ID]*serverRequest
+	asking         int // asks without an answer that the server took, at most maxAsks
 	listening      listener
 
 	ctx     context.Context // ends with the client; for work that no call owns

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"time"
 
 	"junctor/internal/mcp"
 	"junctor/internal/rawjson"
@@ -156,8 +157,12 @@ type serverRequest struct {
 // be asked.
 const NobodyToAsk = "declined: no user to ask"
 
-// maxAsks bounds the requests of one server that are being answered.
+// maxAsks bounds the requests of one server that are being answered, until it has
+// taken the answer.
 const maxAsks = 64
+
+// answerTime bounds how long a server may take to accept an answer.
+const answerTime = time.Minute
 
 // handleRequest passes a request of the server on to the call that it belongs
 // to, and declines one that belongs to none.
@@ -180,16 +185,18 @@ func (c *Client) handleRequest(m *mcp.Message, origin *pendingRequest) {
 		return
 	}
 	ctx, cancel := context.WithCancel(cl.ctx)
-	if !c.startAsk(m.ID, &serverRequest{call: cl, cancel: cancel}) {
+	ask := &serverRequest{call: cl, cancel: cancel}
+	if !c.startAsk(m.ID, ask) {
 		cancel()
 		c.respond(m.ID, nil, &mcp.Error{Code: mcp.CodeInternalError, Message: "too many requests are waiting for an answer"})
 		return
 	}
 	id, method, params := m.ID, m.Method, m.Params
 	go func() {
+		defer c.freeAsk()
 		defer cancel()
 		result, err := cl.ex.Ask(ctx, method, params)
-		if !c.endAsk(id) || ctx.Err() != nil && err != nil {
+		if !c.endAsk(id, ask) || ctx.Err() != nil && err != nil {
 			return // the server took its question back, or the call is over
 		}
 		c.answer(id, result, err)
@@ -205,23 +212,35 @@ func askable(method string) bool {
 	return false
 }
 
+// startAsk registers an ask; freeAsk must follow if it reports true.
 func (c *Client) startAsk(id mcp.ID, a *serverRequest) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, twice := c.asks[id]; twice || len(c.asks) >= maxAsks {
+	if _, twice := c.asks[id]; twice || c.asking >= maxAsks {
 		return false
 	}
 	c.asks[id] = a
+	c.asking++
 	return true
 }
 
-// endAsk reports whether the ask was still open.
-func (c *Client) endAsk(id mcp.ID) bool {
+// endAsk reports whether the ask was still open. Its id is free then, since some
+// servers use it again as soon as they have the answer.
+func (c *Client) endAsk(id mcp.ID, a *serverRequest) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	_, open := c.asks[id]
+	if c.asks[id] != a { // taken back, and its id perhaps used again
+		return false
+	}
 	delete(c.asks, id)
-	return open
+	return true
+}
+
+// freeAsk makes room for another ask.
+func (c *Client) freeAsk() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asking--
 }
 
 // cancelled is the server taking back a request of its own, or ending a
@@ -262,7 +281,9 @@ func (c *Client) answer(id mcp.ID, result json.RawMessage, err error) {
 		m.Result, m.Error = nil, asRPCError(err)
 	}
 	c.logMessage("sent", &m)
-	if err := c.wire.send(c.ctx, &m); err != nil && c.Err() == nil {
+	ctx, cancel := context.WithTimeout(c.ctx, answerTime)
+	defer cancel()
+	if err := c.wire.send(ctx, &m); err != nil && c.Err() == nil {
 		c.warn("answer to the server lost", "err", err)
 	}
 }
