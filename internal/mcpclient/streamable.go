@@ -42,7 +42,7 @@ type httpWire struct {
 
 	version    atomic.Pointer[string] // negotiated; empty before
 	session    atomic.Pointer[string] // of the old era; nil for none
-	renewing   chan struct{}          // holds one while a session is created again
+	renewing   chan struct{}          // full while a session is created again
 	responders chan struct{}          // one for each answer being posted
 
 	mu           sync.Mutex
@@ -77,9 +77,12 @@ func (w *httpWire) refusesSession(ctx context.Context, session *string) bool {
 
 func (w *httpWire) do(ctx context.Context, cl *pendingRequest, m *mcp.Message) (mcp.Message, error) {
 	for first := true; ; first = false {
-		session := w.session.Load()
-		if m.Method == "initialize" {
-			session = nil
+		var session *string
+		if m.Method != "initialize" {
+			var err error
+			if session, err = w.wholeSession(ctx); err != nil {
+				return mcp.Message{}, err
+			}
 		}
 		answer, err := w.exchange(ctx, cl, m, session)
 		if doubt, ok := errors.AsType[*errAmbiguousSession](err); ok {
@@ -95,35 +98,6 @@ func (w *httpWire) do(ctx context.Context, cl *pendingRequest, m *mcp.Message) (
 			return mcp.Message{}, err
 		}
 	}
-}
-
-// renew makes a new session in place of a lost one, once for all calls that
-// miss it.
-func (w *httpWire) renew(ctx context.Context, lost *string) error {
-	select {
-	case w.renewing <- struct{}{}:
-		defer func() { <-w.renewing }()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	if w.session.Load() != lost {
-		return nil
-	}
-	// Until the new session is there, others go on with the lost one, and
-	// come here to wait for it.
-	if err := w.c.initialize(ctx); err != nil {
-		if retryEra(ctx, err) {
-			w.c.end(err) // another server than before: negotiate from the start
-		}
-		return err
-	}
-	w.stop()
-	w.ready(w.c.protocol())
-	w.c.log.Info("session renewed")
-	if w.c.opts.OnRenew != nil {
-		w.c.opts.OnRenew()
-	}
-	return nil
 }
 
 // Values of headers that every POST has. They are never changed.
