@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"sync/atomic"
 	"time"
 
@@ -136,11 +137,27 @@ func (w *linkWire) sendAll(messages []*mcp.Message) error {
 		return w.stream.SendAll(messages...)
 	}
 	for _, m := range messages {
-		if err := w.link.Send(m); err != nil {
+		if err := w.link.Send(m); err != nil && !w.refusedAlone(m, err) {
 			return err
 		}
 	}
 	return nil
+}
+
+// refusedAlone fails the call of a message that the server refused over HTTP,
+// and reports whether the connection can be used on: a refusal concerns the one
+// message, such as its size, unless the session is gone or was never complete.
+func (w *linkWire) refusedAlone(m *mcp.Message, err error) bool {
+	h, ok := errors.AsType[*HTTPError](err)
+	if !ok || h.Status == http.StatusNotFound || h.Status == http.StatusGone || m.Method == "notifications/initialized" {
+		return false
+	}
+	if !m.IsRequest() {
+		w.c.warn("message to the server lost", "method", m.Method, "err", err)
+	} else if cl := w.c.waiting(m); cl != nil {
+		cl.fail(h)
+	}
+	return true
 }
 
 func (w *linkWire) do(ctx context.Context, cl *pendingRequest, m *mcp.Message) (mcp.Message, error) {

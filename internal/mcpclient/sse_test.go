@@ -1,0 +1,93 @@
+package mcpclient
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
+	"junctor/internal/tool"
+)
+
+// A message that a server of the legacy transport refuses fails alone: calls of
+// others go on. Only a server that no longer knows the session ends the
+// connection.
+func TestLegacySSERefusalConcernsOneMessage(t *testing.T) {
+	events, slow := make(chan string, 8), make(chan mcp.Message, 1)
+	ts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			sse(w, "event: endpoint\ndata: /post\n\n")
+			for {
+				select {
+				case e := <-events:
+					sse(w, e)
+				case <-r.Context().Done():
+					return
+				}
+			}
+		}
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return
+		}
+		m, err := mcp.Decode(body, mcp.Limits{})
+		if err != nil {
+			t.Errorf("the client sent %s: %v", body, err)
+		}
+		status := http.StatusAccepted
+		switch name := rawjson.FieldString(m.Params, "name"); {
+		case m.Method == "initialize":
+			events <- event1(m, initResult)
+		case name == "slow":
+			slow <- m
+		case name == "big":
+			status = http.StatusRequestEntityTooLarge
+		case name == "gone":
+			status = http.StatusNotFound
+		case m.IsRequest():
+			events <- event1(m, `{"quick":1}`)
+		case m.Method != "notifications/initialized":
+			status = http.StatusTooManyRequests
+		}
+		w.WriteHeader(status)
+	}))
+	t.Cleanup(func() {
+		ts.CloseClientConnections()
+		ts.Close()
+	})
+	c, err := Connect(t.Context(), NewSSE(HTTPOptions{URL: ts.URL}), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	call := func(name string) (json.RawMessage, error) {
+		return c.Do(t.Context(), tool.Request{Method: "tools/call", Params: json.RawMessage(`{"name":"` + name + `"}`)})
+	}
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		if result, err := call("slow"); err != nil || string(result) != `{"slow":1}` {
+			t.Errorf("the call beside refused messages: %s, %v", result, err)
+		}
+	}()
+	pending := <-slow
+	if _, err := call("big"); tool.KindOf(err) != tool.UpstreamFailed || !strings.Contains(err.Error(), "HTTP 413") {
+		t.Errorf("the refused call: %v", err)
+	}
+	if err := c.Notify(t.Context(), "notifications/x", nil); err != nil {
+		t.Errorf("the refused notification: %v", err)
+	}
+	if result, err := call("quick"); err != nil || string(result) != `{"quick":1}` {
+		t.Errorf("a call after refused messages: %s, %v", result, err)
+	}
+	events <- event1(pending, `{"slow":1}`)
+	<-over
+	if _, err := call("gone"); tool.KindOf(err) != tool.UpstreamFailed {
+		t.Errorf("a call on a lost session: %v", err)
+	}
+	<-c.Done()
+}
