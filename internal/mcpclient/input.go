@@ -68,17 +68,18 @@ func (c *Client) answerInputs(ctx context.Context, r tool.Request, requests json
 		case len(answered)+len(inputs) == maxTaskInputs:
 			return nil, &tool.Error{Kind: tool.UpstreamFailed, Msg: fmt.Sprintf("the server asks more than %d questions for one task", maxTaskInputs)}
 		}
-		inputs = append(inputs, &input{key: key, method: rawjson.FieldString(request, "method"), params: rawjson.Field(request, "params")})
+		in := &input{key: key, method: rawjson.FieldString(request, "method"), params: rawjson.Field(request, "params")}
+		if r.Exchange.Ask == nil || !c.opts.Capabilities.allow(in.method) {
+			return nil, &tool.Error{Kind: tool.UpstreamFailed, Msg: fmt.Sprintf(
+				"the server needs input from the caller (%s), and this caller cannot be asked", printable(in.method))}
+		}
+		inputs = append(inputs, in)
 	}
 	if len(inputs) == 0 {
 		return nil, nil
 	}
 	var wg sync.WaitGroup
 	for _, in := range inputs {
-		if r.Exchange.Ask == nil || !c.opts.Capabilities.allow(in.method) {
-			return nil, &tool.Error{Kind: tool.UpstreamFailed, Msg: fmt.Sprintf(
-				"the server needs input from the caller (%s), and this caller cannot be asked", printable(in.method))}
-		}
 		wg.Go(func() { in.result, in.err = r.Exchange.Ask(ctx, in.method, in.params) })
 	}
 	wg.Wait()

@@ -217,3 +217,25 @@ func TestHandshakeServerWithModernCaller(t *testing.T) {
 		}
 	}
 }
+
+// Nothing is asked when one of the questions cannot be.
+func TestInputsAreCheckedBeforeTheFirstIsAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := mustPlay(t, testOptions(), func(s *script) {
+			s.result(s.want("server/discover"), discoverResult)
+			s.result(s.want("tools/call"), `{"resultType":"input_required","inputRequests":{"a":{"method":"elicitation/create"},"b":{"method":"evil/do"}}}`)
+		})
+		asked := make(chan string, 2)
+		ask := func(_ context.Context, method string, _ json.RawMessage) (json.RawMessage, error) {
+			asked <- method
+			return json.RawMessage(`{}`), nil
+		}
+		if _, err := c.Do(t.Context(), tool.Request{Method: "tools/call", Exchange: tool.Exchange{Ask: ask}}); err == nil || !strings.Contains(err.Error(), "cannot be asked") {
+			t.Errorf("err = %v", err)
+		}
+		synctest.Wait()
+		if len(asked) > 0 {
+			t.Errorf("asked %s", <-asked)
+		}
+	})
+}
