@@ -18,7 +18,7 @@ import (
 type listener struct {
 	lists     json.RawMessage // the list_changed part of the filter, nil for none
 	resources []string
-	tasks     []string // once for each that follows them
+	tasks     []*string // once for each that follows them, which removes its own
 	running   bool
 	restart   context.CancelFunc // ends the stream that is open, for a new one
 }
@@ -59,10 +59,14 @@ func (c *Client) relisten(change func(*listener)) {
 // filter returns what to ask for, nil for nothing.
 func (l *listener) filter() json.RawMessage {
 	filter := l.lists
+	var tasks []string
+	for _, id := range l.tasks {
+		tasks = append(tasks, *id)
+	}
 	for _, part := range []struct {
 		member string
 		values []string
-	}{{"resourceSubscriptions", l.resources}, {"taskIds", l.tasks}} {
+	}{{"resourceSubscriptions", l.resources}, {"taskIds", tasks}} {
 		if len(part.values) == 0 {
 			continue
 		}
@@ -87,16 +91,16 @@ func (c *Client) FollowTasks(ids []string) (stop func()) {
 	if !c.stateless.Load() || c.opts.OnNotification == nil {
 		return func() {}
 	}
+	var own []*string
 	c.relisten(func(l *listener) {
-		l.tasks = append(l.tasks, ids[:min(len(ids), max(0, maxSubscriptions-len(l.tasks)))]...)
+		for _, id := range ids[:min(len(ids), max(0, maxSubscriptions-len(l.tasks)))] {
+			own = append(own, &id)
+		}
+		l.tasks = append(l.tasks, own...)
 	})
 	return func() {
 		c.relisten(func(l *listener) {
-			for _, id := range ids {
-				if i := slices.Index(l.tasks, id); i >= 0 {
-					l.tasks = slices.Delete(l.tasks, i, i+1)
-				}
-			}
+			l.tasks = slices.DeleteFunc(l.tasks, func(id *string) bool { return slices.Contains(own, id) })
 		})
 	}
 }

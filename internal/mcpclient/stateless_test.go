@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -238,4 +239,45 @@ func TestInputsAreCheckedBeforeTheFirstIsAsked(t *testing.T) {
 			t.Errorf("asked %s", <-asked)
 		}
 	})
+}
+
+// Who stops following tasks takes back what it follows itself, and nothing of
+// others who follow the same tasks: neither tasks for which there was no room,
+// nor those that the server refused before.
+func TestStoppedFollowersLeaveTheTasksOfOthers(t *testing.T) {
+	c := mustPlay(t, Options{OnNotification: func(string, json.RawMessage) {}}, func(s *script) {
+		s.result(s.want("server/discover"), strings.Replace(discoverResult, `{"tools":{"listChanged":true}}`, `{}`, 1))
+		for { // streams of subscriptions come and go
+			if _, err := s.link.Receive(); err != nil {
+				return
+			}
+		}
+	})
+	followed := func(want int) {
+		t.Helper()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if got := len(c.listening.tasks); got != want {
+			t.Errorf("%d tasks are followed, want %d", got, want)
+		}
+	}
+	ids := make([]string, maxSubscriptions)
+	for i := range ids {
+		ids[i] = strconv.Itoa(i)
+	}
+	stopFirst := c.FollowTasks(ids)
+	c.FollowTasks(ids[:1])() // for which there is no room
+	followed(maxSubscriptions)
+	stopFirst()
+	followed(0)
+
+	stopFirst = c.FollowTasks(ids[:1])
+	c.mu.Lock()
+	c.listening.tasks = nil // as when the server refuses them
+	c.mu.Unlock()
+	stopSecond := c.FollowTasks(ids[:1])
+	stopFirst()
+	followed(1)
+	stopSecond()
+	followed(0)
 }
