@@ -133,11 +133,25 @@ func (d *Debug) traceQuery(r *http.Request) (limit int, keep func(mcptrace.Recor
 	all := caller.Operates()
 	backend := r.URL.Query().Get("backend")
 	return limit, func(rec mcptrace.Record) bool {
-		// A server's own list is traced as it came: with tools that a limited
-		// caller may not see.
-		mine := rec.Caller == caller.ID && caller.MaySee(rec.Server) && (!caller.Limited() || rec.Method != "tools/list")
-		return (all || mine) && (backend == "" || rec.Server == backend)
+		return (all || mayRead(&rec, &caller)) && (backend == "" || rec.Server == backend)
 	}, nil
+}
+
+// mayRead reports whether the caller, who does not operate the gateway, may see
+// a record. Others with its ID may have other rights: a person's programs have
+// the person's ID, each with its own profile.
+func mayRead(rec *mcptrace.Record, caller *tool.Caller) bool {
+	switch {
+	case rec.Caller != caller.ID:
+		return false
+	case !caller.Limited():
+		return true
+	case rec.Server == "": // the steps of a task do not say with which profile it was done
+		return len(caller.Profiles) == 0 && caller.MaySee("")
+	case rec.Method == "tools/list": // as the server sent it, with tools that the caller may not see
+		return false
+	}
+	return caller.MayUse(tool.Name{Server: rec.Server, Tool: rec.Tool})
 }
 
 func limitOf(r *http.Request) (int, error) {

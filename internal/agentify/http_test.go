@@ -196,6 +196,57 @@ func TestTraceFormatAndRedaction(t *testing.T) {
 	}
 }
 
+// listsOnly is a profile of one tool.
+type listsOnly struct{ tool.UnknownProfile }
+
+func (listsOnly) Allows(n tool.Name) bool {
+	return n == tool.Name{Server: "files", Tool: "list_directory"}
+}
+func (listsOnly) Shows(string) bool { return true }
+
+func TestTraceWithProfileShowsOnlyItsTools(t *testing.T) {
+	r := newFixture(t, both(), llmtest.Script{Rules: []llmtest.Rule{
+		{When: llmtest.When{User: "read"}, Reply: calls(call("files:read_file", `{"path":"/private"}`))},
+		{When: llmtest.When{User: "confirm"}, Reply: calls(call("odd:confirm", `{}`))},
+		{When: llmtest.When{User: "list"}, Reply: calls(call("files:list_directory", `{"path":"/public"}`))},
+	}})
+	person := tool.Caller{ID: "user:ann", Name: "ann", Chat: true}
+	ex := tool.Exchange{
+		Ask: func(context.Context, string, json.RawMessage) (json.RawMessage, error) {
+			return json.RawMessage(`{"action":"accept","content":{}}`), nil
+		},
+		Capabilities: json.RawMessage(`{"elicitation":{}}`),
+	}
+	for _, query := range []string{"read it", "confirm it", "list it"} {
+		if _, err := r.Do(ctxFor(t), Task{Query: query}, Request{Caller: person, Exchange: ex}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	program := person
+	program.Profiles = tool.Profiles{listsOnly{"lists"}}
+	of := func(c tool.Caller) string {
+		t.Helper()
+		code, body := fetch(t, "GET", r.site(c).URL+"/api/mcptrace?limit=1000", "", "")
+		if code != 200 {
+			t.Fatalf("%d %s", code, body)
+		}
+		return body
+	}
+	private := []string{"read it", "/private", "read_file", "agentify/", "confirm", "elicitation/create"}
+	all, shown := of(person), of(program)
+	for _, secret := range private {
+		if !strings.Contains(all, secret) {
+			t.Errorf("the person does not see %q in %s", secret, all)
+		}
+		if strings.Contains(shown, secret) {
+			t.Errorf("with the profile the trace shows %q: %s", secret, shown)
+		}
+	}
+	if strings.Count(shown, `"method":"tools/call"`) != 2 || !strings.Contains(shown, "/public") {
+		t.Errorf("with the profile the trace shows %s, want the call of list_directory and its result", shown)
+	}
+}
+
 func TestLogsAreFiltered(t *testing.T) {
 	r := newFixture(t, both(), always(calls(call("files:read_file", `{"path":"/a"}`))))
 	if _, err := r.do(Task{Query: "read"}); err != nil {

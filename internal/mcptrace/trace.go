@@ -43,10 +43,11 @@ type Entry struct {
 	Error     json.RawMessage `json:"error,omitempty"`
 }
 
-// Record is an Entry before redaction and encoding. Method, Server and Caller
-// decide who may see it.
+// Record is an Entry before redaction and encoding. Server, Tool, Method and
+// Caller decide who may see it.
 type Record struct {
-	Server string
+	Server string // "" for a step of a task
+	Tool   string // of the request that the message belongs to; its method if that calls no tool
 	Method string
 	Caller string
 
@@ -119,17 +120,17 @@ func (t *Trace) Step(dir Direction, method, caller string, detail any, err error
 // to it.
 func (t *Trace) Request(server string, req tool.Request) (id int64, observed tool.Exchange) {
 	id, observed = t.ids.Add(1), req.Exchange
-	caller := req.Caller
-	t.add(Record{Server: server, Method: req.Method, Caller: caller, id: id, dir: Outgoing}, req.Params, nil)
+	caller, name := req.Caller, toolOf(req)
+	t.add(Record{Server: server, Tool: name, Method: req.Method, Caller: caller, id: id, dir: Outgoing}, req.Params, nil)
 	if notify := observed.Notify; notify != nil {
 		observed.Notify = func(method string, params json.RawMessage) {
-			t.add(Record{Server: server, Method: method, Caller: caller, id: id, dir: Incoming}, params, nil)
+			t.add(Record{Server: server, Tool: name, Method: method, Caller: caller, id: id, dir: Incoming}, params, nil)
 			notify(method, params)
 		}
 	}
 	if ask := observed.Ask; ask != nil {
 		observed.Ask = func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-			r := Record{Server: server, Method: method, Caller: caller, id: id, dir: Incoming}
+			r := Record{Server: server, Tool: name, Method: method, Caller: caller, id: id, dir: Incoming}
 			t.add(r, params, nil)
 			answer, err := ask(ctx, method, params)
 			r.dir = Outgoing
@@ -142,7 +143,22 @@ func (t *Trace) Request(server string, req tool.Request) (id int64, observed too
 
 // Response implements upstream.Tracer: it remembers the answer to a request.
 func (t *Trace) Response(id int64, server string, req tool.Request, result json.RawMessage, err error) {
-	t.add(Record{Server: server, Method: req.Method, Caller: req.Caller, id: id, dir: Incoming}, result, err)
+	t.add(Record{Server: server, Tool: toolOf(req), Method: req.Method, Caller: req.Caller, id: id, dir: Incoming}, result, err)
+}
+
+// toolOf returns the tool that a request calls, or its method. The executor
+// has made sure that there is one name, which usually comes first.
+func toolOf(req tool.Request) string {
+	if req.Method != mcp.MethodToolsCall {
+		return req.Method
+	}
+	for m := range rawjson.Positions(req.Params) {
+		if m.Is(req.Params, "name") {
+			name, _ := rawjson.Unquote(m.Value(req.Params))
+			return name
+		}
+	}
+	return ""
 }
 
 // Records is where the records are read and followed.

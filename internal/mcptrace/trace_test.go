@@ -2,6 +2,7 @@ package mcptrace
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"runtime"
@@ -66,6 +67,36 @@ func TestTraceIsBounded(t *testing.T) {
 		t.Errorf("%s", got.Payload)
 	}
 	(*Trace)(nil).Step(Incoming, "x", "", nil, nil) // remembers nothing
+}
+
+// TestMessagesOfCallNameItsTool: what belongs to a call can be shown to those who
+// may use its tool, and to nobody else.
+func TestMessagesOfCallNameItsTool(t *testing.T) {
+	tr := New(plain)
+	for _, r := range []tool.Request{
+		{Method: mcp.MethodToolsCall, Params: json.RawMessage(`{"_meta":{"name":"x"},"name":"re\u0061d","arguments":{"name":"y"}}`)},
+		{Method: "resources/read", Params: json.RawMessage(`{"name":"read"}`)},
+	} {
+		r.Exchange = tool.Exchange{
+			Notify: func(string, json.RawMessage) {},
+			Ask:    func(context.Context, string, json.RawMessage) (json.RawMessage, error) { return nil, nil },
+		}
+		id, observed := tr.Request("s", r)
+		observed.Notify("notifications/progress", nil)
+		if _, err := observed.Ask(t.Context(), "roots/list", nil); err != nil {
+			t.Fatal(err)
+		}
+		tr.Response(id, "s", r, nil, nil)
+	}
+	records := tr.Records().Latest(0)
+	if len(records) != 10 {
+		t.Fatalf("%d records, want 10", len(records))
+	}
+	for i, rec := range records {
+		if want := []string{"read", "resources/read"}[i/5]; rec.Tool != want || rec.Server != "s" {
+			t.Errorf("%s of %s:%s, want s:%s", rec.Method, rec.Server, rec.Tool, want)
+		}
+	}
 }
 
 func BenchmarkTrace(b *testing.B) {
