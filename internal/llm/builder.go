@@ -2,6 +2,7 @@ package llm
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 )
 
@@ -30,9 +31,14 @@ func (b *Builder) add(s string, thinking bool) {
 	b.size += len(s)
 }
 
-// Call adds a call and returns the event; see [Toolset.Call] for faithful.
+// Call adds a call and returns the event; see [Toolset.Call] for faithful. An id
+// that an earlier call of the turn has is replaced, because results and
+// approvals go by it.
 func (b *Builder) Call(c *ToolCall, faithful bool) Event {
 	b.close()
+	if slices.ContainsFunc(b.parts, func(p Part) bool { return p.Call != nil && p.Call.ID == c.ID }) {
+		c.ID, faithful = NewCallID(), false
+	}
 	b.parts = append(b.parts, Part{Call: c})
 	b.calls++
 	b.unfaithful = b.unfaithful || !faithful

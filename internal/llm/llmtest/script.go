@@ -102,6 +102,8 @@ type Reply struct {
 type Call struct {
 	Tool string          `json:"tool"`
 	Args json.RawMessage `json:"args,omitempty"`
+	// ID, if set, is the id of the call, as of a service that numbers badly.
+	ID string `json:"id,omitempty"`
 	// Raw, if set, is sent as the arguments unchanged, for example broken JSON.
 	// Gemini sends arguments as an object, so there it becomes a
 	// MALFORMED_FUNCTION_CALL.

@@ -313,6 +313,9 @@ func (s *Server) choose(req *Request, size int) answer {
 				out.args = string(b)
 			}
 		}
+		if c.ID != "" {
+			out.id = c.ID
+		}
 		if c.Raw != "" {
 			out.args, out.malformed = c.Raw, true
 		}

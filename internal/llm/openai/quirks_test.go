@@ -95,6 +95,26 @@ func TestCallWithoutAnyID(t *testing.T) {
 	}
 }
 
+func TestCallsWithOneIDAreKeptApart(t *testing.T) {
+	url, body, _ := serve(t, delta(`{"reasoning":"hm","tool_calls":[{"index":0,"id":"0","function":{"name":"x","arguments":"{}"}},{"index":1,"id":"0","function":{"name":"y","arguments":"{}"}}]}`), finish, "[DONE]")
+	m := New(llm.Config{Provider: llm.OpenAICompatible, Model: "m", BaseURL: url}, nil)
+	turn := collect(t, m)
+	calls := turn.Message.Calls()
+	if len(calls) != 2 || calls[0].ID == calls[1].ID {
+		t.Fatalf("calls %+v", calls)
+	}
+	results := llm.Message{Role: llm.Tool, Parts: []llm.Part{{Result: llm.TextResult(calls[0], "first", false)}, {Result: llm.TextResult(calls[1], "second", false)}}}
+	collect(t, m, llm.Text(llm.User, "hi"), turn.Message, results)
+	for _, c := range calls { // once in the call, once in its result
+		if strings.Count(*body, `"`+c.ID+`"`) != 2 {
+			t.Errorf("the next request does not have %s twice: %s", c.ID, *body)
+		}
+	}
+	if !strings.Contains(*body, "first") || !strings.Contains(*body, "second") {
+		t.Errorf("the next request does not have both results: %s", *body)
+	}
+}
+
 func TestExtraFieldsComeBack(t *testing.T) {
 	url, body, header := serve(t,
 		delta(`{"content":"So.","reasoning":"think","reasoning_details":[{"type":"reasoning.text","index":0,"text":"think","format":"f"}]}`),
