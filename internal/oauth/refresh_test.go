@@ -123,7 +123,27 @@ func TestNetworkFailureKeepsLogin(t *testing.T) {
 			return true
 		},
 		"a proxy's page": func(rw http.ResponseWriter, _ *http.Request) bool { rw.WriteHeader(403); return true },
-		"a broken line":  func(http.ResponseWriter, *http.Request) bool { panic(http.ErrAbortHandler) },
+		"a router's page in JSON": func(rw http.ResponseWriter, _ *http.Request) bool {
+			reply(rw, 404, map[string]any{"error": "Not Found", "status": 404})
+			return true
+		},
+		"a firewall's page in JSON": func(rw http.ResponseWriter, _ *http.Request) bool {
+			reply(rw, 403, map[string]any{"error": "forbidden"})
+			return true
+		},
+		"a framework's page in JSON": func(rw http.ResponseWriter, _ *http.Request) bool {
+			reply(rw, 401, map[string]any{"error": "Unauthorized"})
+			return true
+		},
+		"server error in 200": func(rw http.ResponseWriter, _ *http.Request) bool {
+			reply(rw, 200, map[string]any{"error": "server_error"})
+			return true
+		},
+		"no token in 200": func(rw http.ResponseWriter, _ *http.Request) bool {
+			reply(rw, 200, map[string]any{"message": "down for maintenance"})
+			return true
+		},
+		"a broken line": func(http.ResponseWriter, *http.Request) bool { panic(http.ErrAbortHandler) },
 		"unavailable": func(rw http.ResponseWriter, _ *http.Request) bool {
 			reply(rw, 400, map[string]any{"error": "temporarily_unavailable"})
 			return true

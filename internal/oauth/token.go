@@ -64,11 +64,28 @@ func refusal(a answer) error {
 		Error       string `json:"error"`
 		Description string `json:"error_description"`
 	}
-	if json.Unmarshal(a.body, &body) == nil && body.Error != "" && a.status/100 == 4 && a.status != http.StatusTooManyRequests &&
-		body.Error != "temporarily_unavailable" && body.Error != "server_error" {
+	if json.Unmarshal(a.body, &body) == nil && isRefusal(a.status, body.Error) {
 		return &errRefused{code: body.Error, description: tool.Shorten(body.Description, 300), status: a.status}
 	}
 	return fmt.Errorf("HTTP %d", a.status)
+}
+
+// isRefusal reports whether an error is the authorization server's, about the
+// request. A proxy or a framework may answer with JSON too, for example
+// {"error": "Not Found"} while the server is being deployed.
+func isRefusal(status int, code string) bool {
+	switch code {
+	case "", "server_error", "temporarily_unavailable":
+		return false
+	case "invalid_request", "invalid_client", "invalid_grant", "unauthorized_client", "unsupported_grant_type", "invalid_scope", "access_denied":
+		// Codes of RFC 6749, which some servers send with another status, as 403.
+		return status == http.StatusOK || status/100 == 4 && status != http.StatusTooManyRequests
+	}
+	switch status {
+	case http.StatusOK, http.StatusBadRequest, http.StatusUnauthorized:
+		return !strings.EqualFold(code, http.StatusText(status))
+	}
+	return false
 }
 
 // errorCode is an error's code as it may be shown.
@@ -102,7 +119,9 @@ func (s *Service) exchange(ctx context.Context, r addressPolicy, endpoint string
 	}
 	switch {
 	case got.Access == "" && refusalIn(a.body) != "": // some answer errors with 200
-		return tokens{}, &errRefused{code: refusalIn(a.body), status: a.status}
+		return tokens{}, refusal(a)
+	case got.Access == "":
+		return tokens{}, errors.New("the token endpoint's answer has no token")
 	case !validToken(got.Access) || got.Refresh != "" && !validToken(got.Refresh):
 		return tokens{}, &errRefused{code: "invalid_token_response", description: "the token endpoint gave no token that can be sent", status: a.status}
 	case got.Type != "" && !strings.EqualFold(got.Type, "Bearer") && !(c.Bound != nil && strings.EqualFold(got.Type, schemeDPoP)):

@@ -173,6 +173,35 @@ func TestRefreshAfterClose(t *testing.T) {
 	}
 }
 
+// TestRefusalsAreDistinguishedFromPages: only an authorization server's own answer
+// ends a login.
+func TestRefusalsAreDistinguishedFromPages(t *testing.T) {
+	for _, tt := range []struct {
+		status  int
+		body    string
+		refused bool
+	}{
+		{400, `{"error":"invalid_grant"}`, true},
+		{401, `{"error":"invalid_client"}`, true},
+		{403, `{"error":"unauthorized_client","error_description":"refresh_token is invalid"}`, true}, // as Atlassian answers
+		{200, `{"error":"bad_refresh_token"}`, true},                                                  // as GitHub answers
+		{400, `{"error":"Invalid refresh token"}`, true},
+		{400, `{"error":"Bad Request","status":400}`, false},
+		{401, `{"error":"unauthorized"}`, false},
+		{403, `{"error":"forbidden"}`, false},
+		{404, `{"error":"not_found"}`, false},
+		{429, `{"error":"invalid_request"}`, false},
+		{503, `{"error":"invalid_grant"}`, false},
+		{400, `{"error":{"code":"invalid_grant"}}`, false},
+		{400, `<html>`, false},
+	} {
+		err := refusal(answer{status: tt.status, body: []byte(tt.body)})
+		if _, refused := asRefused(err); refused != tt.refused {
+			t.Errorf("%d %s: %v, refused %t", tt.status, tt.body, err, refused)
+		}
+	}
+}
+
 func TestTokensThatCannotBeSent(t *testing.T) {
 	for name, body := range map[string]string{
 		"line break":    `{"access_token":"a\r\nX-Evil: 1","token_type":"bearer"}`,
