@@ -69,11 +69,11 @@ func (s *Session) Decide(ctx context.Context, callID string, d wire.Decision) bo
 		answer = s.turn.approvals[callID]
 		delete(s.turn.approvals, callID)
 	}
-	elsewhere := s.turn == nil && s.foreign
+	elsewhere, seen := s.turn == nil && s.foreign, s.seen()
 	s.mu.Unlock()
 	if answer != nil {
 		answer <- d
 		return true
 	}
-	return elsewhere && s.host.command(ctx, s.id, command{CallID: callID, Decision: &d})
+	return elsewhere && s.host.command(ctx, s.id, command{Seen: seen, CallID: callID, Decision: &d})
 }

@@ -161,12 +161,17 @@ const commandSpace = "chat-commands"
 const commandLife = time.Minute
 
 type command struct {
+	Seen       int64          `json:"seen"` // the last message that the sender knew: the command is for no later reply
 	Abort      bool           `json:"abort,omitempty"`
 	CallID     string         `json:"callId,omitempty"`
 	Decision   *wire.Decision `json:"decision,omitempty"`
 	QuestionID string         `json:"questionId,omitempty"`
 	Answer     *wire.Answer   `json:"answer,omitempty"`
 }
+
+// seen returns the number of the last message that this process knows. s.mu is
+// held.
+func (s *Session) seen() int64 { return max(s.outbox.sent, s.meta.Turn.Event) }
 
 // command stores a command for the process that runs a session's reply.
 func (h *Host) command(ctx context.Context, session string, c command) bool {
@@ -199,17 +204,23 @@ func (h *Host) runCommands(ctx context.Context) {
 			continue
 		}
 		s.mu.Lock()
-		mine := s.turn != nil
+		t, event := s.turn, int64(0)
+		if t != nil {
+			event = t.event
+		}
 		s.mu.Unlock()
 		var c command
-		if !mine || json.Unmarshal(v.Data, &c) != nil {
+		if event == 0 || json.Unmarshal(v.Data, &c) != nil {
 			continue
 		}
 		if err := h.Store.DeleteValue(ctx, commandSpace, v.Name, v.Version); err != nil {
 			continue // another process has taken it
 		}
+		if c.Seen < event { // the reply that it was for has ended
+			continue
+		}
 		if c.Abort {
-			s.Abort(ctx)
+			t.cancel(errAborted)
 		}
 		if c.Decision != nil {
 			s.Decide(ctx, c.CallID, *c.Decision)

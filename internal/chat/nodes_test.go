@@ -23,6 +23,7 @@ type meanwhile struct {
 	next  atomic.Pointer[func()]
 	lease atomic.Pointer[func()] // the same before the lease of a session is acquired
 	read  atomic.Pointer[func()] // the same after the record of a session was read
+	empty atomic.Bool            // Values returns none
 }
 
 func (m *meanwhile) Session(ctx context.Context, id string) (store.Session, error) {
@@ -40,6 +41,13 @@ func (m *meanwhile) Acquire(ctx context.Context, name, owner string, ttl time.Du
 		}
 	}
 	return m.Store.Acquire(ctx, name, owner, ttl)
+}
+
+func (m *meanwhile) Values(ctx context.Context, space string) ([]store.Value, error) {
+	if m.empty.Load() {
+		return nil, nil
+	}
+	return m.Store.Values(ctx, space)
 }
 
 func (m *meanwhile) AppendEvents(ctx context.Context, session string, events ...store.Event) error {
@@ -139,6 +147,48 @@ func TestSessionIsChangedDuringReplyOnAnotherNode(t *testing.T) {
 	}
 	if logs := a.logs.String(); strings.Contains(logs, "messages not stored") {
 		t.Error(logs)
+	}
+}
+
+// TestLateStopOnAnotherNodeStopsNoLaterReply: a stop that arrives after its reply
+// has ended leaves the next one alone, which can be stopped itself.
+func TestLateStopOnAnotherNodeStopsNoLaterReply(t *testing.T) {
+	a, b, stores := twoNodes(t)
+	first := a.connect("")
+	first.say("stall")
+	first.kind(wire.TypeText)
+	second := b.connect("sessionId=" + first.id)
+	second.kind(wire.TypeText)
+	stores[0].empty.Store(true)
+	if !b.host.loaded(first.id).Abort(t.Context()) {
+		t.Fatal("the second node does not know of the reply")
+	}
+	first.send("abort", nil)
+	first.reply()
+	second.reply()
+	a.settled(first.id)
+	b.open(first.id) // it no longer tries to end the reply, for which it takes the lease
+	stores[0].empty.Store(false)
+
+	first.say("once")
+	<-a.ups.begun
+	a.host.runCommands(t.Context())
+	if left, err := a.store.Values(t.Context(), commandSpace); err != nil || len(left) > 0 {
+		t.Errorf("commands that are left: %v, %v", left, err)
+	}
+	close(a.ups.release)
+	if _, stop := first.reply(); stop != stopEnd {
+		t.Errorf("the next reply ends with %q, want %q", stop, stopEnd)
+	}
+	second.reply()
+	a.settled(first.id)
+	b.open(first.id) // it no longer tries to end the reply, for which it takes the lease
+
+	first.say("stall")
+	second.kind(wire.TypeText)
+	second.send("abort", nil)
+	if _, stop := first.reply(); stop != stopAborted {
+		t.Errorf("a reply that is stopped in time ends with %q, want %q", stop, stopAborted)
 	}
 }
 

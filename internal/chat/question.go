@@ -226,9 +226,9 @@ func (s *Session) Answer(ctx context.Context, questionID string, a wire.Answer) 
 	if t != nil {
 		q = t.questions[questionID]
 	}
-	elsewhere := t == nil && s.foreign
+	elsewhere, seen := t == nil && s.foreign, s.seen()
 	s.mu.Unlock()
-	if elsewhere && s.host.command(ctx, s.id, command{QuestionID: questionID, Answer: &a}) {
+	if elsewhere && s.host.command(ctx, s.id, command{Seen: seen, QuestionID: questionID, Answer: &a}) {
 		return nil
 	}
 	gone := &tool.Error{Kind: wire.CodeNoQuestion, Msg: "there is no question with this questionId any more"}

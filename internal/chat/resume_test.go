@@ -26,6 +26,7 @@ import (
 var slowScript = llmtest.Script{Chunk: 2, Rules: []llmtest.Rule{
 	{When: llmtest.When{User: "call"}, Reply: llmtest.Reply{Text: "Calling.", Calls: calls("odd:slow", "odd:slow")}},
 	{When: llmtest.When{User: "count", Results: llmtest.N(0)}, Reply: llmtest.Reply{Text: strings.Repeat("one two three four five ", 8), GapMS: 5}},
+	{When: llmtest.When{User: "once", Results: llmtest.N(0)}, Reply: llmtest.Reply{Calls: calls("odd:slow")}},
 	{When: llmtest.When{User: "stall"}, Reply: llmtest.Reply{Text: strings.Repeat("word ", 40), StallAfter: 20}},
 }}
 

@@ -26,6 +26,7 @@ type turn struct {
 	approvals map[string]chan wire.Decision // by call; guarded by the session
 	reasons   map[string]string             // the reasons of denials, by call; guarded by the session
 	questions map[string]*question          // by id; guarded by the session
+	event     int64                         // where its messages begin, 0 until it has begun; guarded by the session
 	calls     int                           // guarded by the session
 	samples   int                           // sampling requests; guarded by the session
 	begun     int                           // calls so far
@@ -169,6 +170,7 @@ func (s *Session) begin(ctx context.Context, m wire.SendMessage, parts []llm.Par
 	s.entries = kept
 	before := s.meta.Turn.Event
 	mark := turnMark{Active: true, Event: s.outbox.last() + 1, Before: before, Message: s.nextSeq()}
+	s.turn.event = mark.Event
 	s.mu.Unlock()
 	id := newID("msg")
 	now := time.Now()
@@ -287,13 +289,13 @@ func (s *Session) claim(ctx context.Context, text, model string) error {
 func (s *Session) Abort(ctx context.Context) bool {
 	s.mu.Lock()
 	t := s.turn
-	elsewhere := t == nil && s.foreign && s.meta.Turn.Active
+	elsewhere, seen := t == nil && s.foreign && s.meta.Turn.Active, s.seen()
 	s.mu.Unlock()
 	if t != nil {
 		t.cancel(errAborted)
 		return true
 	}
-	return elsewhere && s.host.command(ctx, s.id, command{Abort: true})
+	return elsewhere && s.host.command(ctx, s.id, command{Seen: seen, Abort: true})
 }
 
 // run runs a turn to its end.
