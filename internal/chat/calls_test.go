@@ -49,3 +49,23 @@ func TestCallsWithOneIDAreKeptApart(t *testing.T) {
 		}
 	})
 }
+
+// TestCallCutOffBeforeArgumentsIsNotMade: a tool whose arguments are optional must
+// not run with none because the reply reached its limit before them.
+func TestCallCutOffBeforeArgumentsIsNotMade(t *testing.T) {
+	each(t, llmtest.Script{Rules: []llmtest.Rule{
+		{When: llmtest.When{User: "cut", Results: llmtest.N(0)}, Times: 1, Reply: llmtest.Reply{Calls: []llmtest.Call{{Tool: "odd:boom", Raw: " "}}, Stop: "length"}},
+		{When: llmtest.When{User: "cut"}, Reply: llmtest.Reply{Text: "told: {{results}}"}},
+	}}, func(t *testing.T, r *fixture) {
+		c := r.connect("")
+		c.say("cut")
+		text, stop := c.reply()
+		if !strings.HasPrefix(text, "told:") || stop != stopEnd || r.ups.count("odd:boom") > 0 {
+			t.Errorf("%q, %s after %d calls", text, stop, r.ups.count("odd:boom"))
+		}
+		// Gemini's calls come whole or not at all.
+		if r.model.Last().API != llmtest.Gemini && !strings.Contains(text, "INVALID_ARGUMENTS") {
+			t.Errorf("the model was told %q", text)
+		}
+	})
+}

@@ -73,9 +73,16 @@ func (b *Builder) Message() Message {
 }
 
 // Turn returns the last event. The native form is kept only if it is equivalent
-// to the neutral one.
+// to the neutral one. A last call without arguments is malformed if the reply was
+// cut off: they may have been missing.
 func (b *Builder) Turn(stop Stop, detail string, usage Usage, by string, native json.RawMessage) Event {
 	m := b.Message()
+	if n := len(m.Parts); n > 0 && (stop == StopLength || stop == StopFilter) {
+		if c := m.Parts[n-1].Call; c != nil && c.bare {
+			c.Arguments, c.Malformed = json.RawMessage("{}"), bound("")
+			c.Problem = "the reply was cut off before the arguments"
+		}
+	}
 	if len(native) > 0 && !b.unfaithful {
 		m.Native = &Native{By: by, Data: native}
 	}

@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"context"
 	"encoding/json"
 	"testing"
 )
@@ -24,5 +25,34 @@ func TestCallsOfOneTurnHaveDifferentIDs(t *testing.T) {
 	}
 	if turn.Message.Native != nil {
 		t.Error("the native form, which has the old ids, is kept")
+	}
+}
+
+func TestCallCutOffBeforeArgumentsIsMalformed(t *testing.T) {
+	var tools *Toolset
+	for _, tt := range []struct {
+		arguments string
+		stop      Stop
+		malformed bool
+	}{
+		{"", StopLength, true}, {"\n", StopFilter, true},
+		{"", StopCalls, false}, {"", StopEnd, false}, {"{}", StopLength, false}, {`{"a":1}`, StopLength, false},
+	} {
+		var b Builder
+		for _, arguments := range []string{"", tt.arguments} { // the first of them is complete
+			c, faithful := tools.Call(NewCallID(), "x", []byte(arguments))
+			b.Call(c, faithful)
+		}
+		calls := b.Turn(tt.stop, "", Usage{}, "", nil).Turn.Message.Calls()
+		if calls[0].Malformed != "" || (calls[1].Malformed != "") != tt.malformed || (calls[1].Problem != "") != tt.malformed {
+			t.Errorf("%q, %s: %+v, %+v", tt.arguments, tt.stop, calls[0], calls[1])
+		}
+	}
+	// A call in the text is complete when its block is.
+	text := "```tool\n{\"tool\": \"s:t\"}\n```\n"
+	m := WithPromptTools(&fake{answers: []any{Turn{Message: Text(Assistant, text), Stop: StopLength}}})
+	turn, err := Collect(m.Stream(context.Background(), Request{}), nil)
+	if calls := turn.Message.Calls(); err != nil || turn.Stop != StopLength || len(calls) != 1 || calls[0].Malformed != "" {
+		t.Errorf("a call in the text: %+v, %v", turn, err)
 	}
 }

@@ -107,6 +107,8 @@ type ToolCall struct {
 	Malformed string `json:"malformed,omitempty"`
 	// Problem describes what is wrong with Malformed.
 	Problem string `json:"problem,omitempty"`
+
+	bare bool // no arguments were received, not even an empty object
 }
 
 // ToolResult is the result of a call.

@@ -107,6 +107,7 @@ func (r *promptReader) block(p piece) []*ToolCall {
 	var calls []*ToolCall
 	for _, w := range written {
 		c, _ := r.tools.Call(NewCallID(), w.Tool, w.Arguments)
+		c.bare = false // a block that can be parsed was not cut off
 		calls = append(calls, c)
 	}
 	return calls

@@ -101,7 +101,7 @@ func (t *Toolset) qualified(declared string) string {
 // model wrote (an invalid name, arguments that are not an object), so that the
 // turn's native form must not be sent again.
 func (t *Toolset) Call(id, name string, arguments []byte) (*ToolCall, bool) {
-	c := &ToolCall{ID: id, Name: legalise(name)}
+	c := &ToolCall{ID: id, Name: legalise(name), bare: len(bytes.TrimSpace(arguments)) == 0}
 	faithful := c.Name == name
 	args, ok := Arguments(arguments)
 	if !ok {

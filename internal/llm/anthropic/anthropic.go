@@ -306,8 +306,8 @@ func (r *reader) close() (llm.Event, bool) {
 		json.Unmarshal(r.start["id"], &id)
 		json.Unmarshal(r.start["name"], &name)
 		args := r.text.String()
-		if args == "" {
-			args = string(r.start["input"]) // a server that does not stream them
+		if input := string(r.start["input"]); args == "" && input != "{}" {
+			args = input // a server that does not stream them
 		}
 		c, faithful := r.tools.Call(id, name, []byte(args))
 		if given, valid := llm.Arguments([]byte(args)); valid {

@@ -106,6 +106,26 @@ func TestBlocksRoundTrip(t *testing.T) {
 	}
 }
 
+func TestCallCutOffBeforeArgumentsIsMalformed(t *testing.T) {
+	for _, tt := range []struct {
+		stop      string
+		call      []string
+		malformed bool
+	}{
+		{"max_tokens", block(0, `{"type":"tool_use","id":"t","name":"x","input":{}}`), true},
+		{"max_tokens", block(0, `{"type":"tool_use","id":"t","name":"x","input":{}}`, `{"type":"input_json_delta","partial_json":""}`), true},
+		{"max_tokens", block(0, `{"type":"tool_use","id":"t","name":"x","input":{}}`, `{"type":"input_json_delta","partial_json":"{}"}`), false},
+		{"max_tokens", block(0, `{"type":"tool_use","id":"t","name":"x","input":{"whole":true}}`), false},
+		{"tool_use", block(0, `{"type":"tool_use","id":"t","name":"x","input":{}}`), false},
+	} {
+		url, _, _ := serve(t, reply(tt.stop, tt.call)...)
+		turn, err := collect(New(llm.Config{Provider: llm.Anthropic, Model: "c", BaseURL: url, APIKey: "k"}, nil), llm.Text(llm.User, "a"))
+		if calls := turn.Message.Calls(); err != nil || len(calls) != 1 || (calls[0].Malformed != "") != tt.malformed {
+			t.Errorf("%s, %s: %+v, %v", tt.stop, tt.call, turn, err)
+		}
+	}
+}
+
 func TestStopReasons(t *testing.T) {
 	for word, want := range map[string]llm.Stop{
 		"end_turn": llm.StopEnd, "stop_sequence": llm.StopEnd, "max_tokens": llm.StopLength, "refusal": llm.StopFilter,

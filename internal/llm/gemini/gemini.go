@@ -9,6 +9,7 @@ package gemini
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -290,7 +291,8 @@ func (r *reader) part(raw json.RawMessage) (llm.Event, bool) {
 			id = llm.NewCallID()
 		}
 		r.reply.Grow(len(p.FunctionCall.Args))
-		c, faithful := r.tools.Call(id, p.FunctionCall.Name, p.FunctionCall.Args)
+		args := cmp.Or(string(p.FunctionCall.Args), "{}") // a call comes whole, so there are none
+		c, faithful := r.tools.Call(id, p.FunctionCall.Name, []byte(args))
 		return r.reply.Call(c, faithful), true
 	case p.Text == "":
 		return llm.Event{}, false

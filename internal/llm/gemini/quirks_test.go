@@ -114,6 +114,16 @@ func TestFinishReasons(t *testing.T) {
 	}
 }
 
+// TestCallWithoutArgumentsIsWholeAtLimit: calls come in one piece, so that one
+// without arguments was not cut off.
+func TestCallWithoutArgumentsIsWholeAtLimit(t *testing.T) {
+	url, _ := serve(t, parts(`{"functionCall":{"name":"x"}}`), `{"candidates":[{"finishReason":"MAX_TOKENS"}]}`)
+	turn, err := collect(New(llm.Config{Provider: llm.Gemini, Model: "m", BaseURL: url, APIKey: "k"}, nil), llm.Text(llm.User, "a"))
+	if calls := turn.Message.Calls(); err != nil || turn.Stop != llm.StopLength || len(calls) != 1 || calls[0].Malformed != "" {
+		t.Errorf("%+v, %v", turn, err)
+	}
+}
+
 func TestBrokenStreamsAreCutOff(t *testing.T) {
 	for name, chunks := range map[string][]string{
 		"no end":   {parts(`{"text":"half"}`)},

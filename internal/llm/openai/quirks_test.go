@@ -115,6 +115,21 @@ func TestCallsWithOneIDAreKeptApart(t *testing.T) {
 	}
 }
 
+func TestCallCutOffBeforeArgumentsIsMalformed(t *testing.T) {
+	for api, lines := range map[llm.API][]string{
+		llm.ChatAPI: {delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"x","arguments":""}}]}`),
+			`{"choices":[{"index":0,"delta":{},"finish_reason":"length"}]}`, "[DONE]"},
+		llm.ResponsesAPI: {`{"type":"response.output_item.done","item":{"type":"function_call","id":"fc_1","call_id":"a","name":"x","arguments":"","status":"incomplete"}}`,
+			`{"type":"response.incomplete","response":{"status":"incomplete","output":[],"incomplete_details":{"reason":"max_output_tokens"}}}`},
+	} {
+		url, _, _ := serve(t, lines...)
+		turn := collect(t, New(llm.Config{Provider: llm.OpenAI, Model: "m", BaseURL: url, API: api}, nil))
+		if calls := turn.Message.Calls(); len(calls) != 1 || calls[0].Malformed == "" || turn.Stop != llm.StopLength {
+			t.Errorf("%s: %+v", api, turn)
+		}
+	}
+}
+
 func TestExtraFieldsComeBack(t *testing.T) {
 	url, body, header := serve(t,
 		delta(`{"content":"So.","reasoning":"think","reasoning_details":[{"type":"reasoning.text","index":0,"text":"think","format":"f"}]}`),
