@@ -63,7 +63,7 @@ func (o Options) loadWithFolder(place Place, load func(prepare func(*loader)) (*
 
 // addFolder adds the variables of the working folder.
 func (l *loader) addFolder(path string, vars map[string]string, part [][]byte) {
-	l.files, l.parts = append(l.files, path), append(l.parts, part...)
+	l.addParts(path, part)
 	l.env.folder, l.env.ofFolder = vars, map[string]bool{}
 }
 

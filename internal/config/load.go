@@ -37,6 +37,10 @@ type Options struct {
 	Trust func(TrustRequest) (bool, error)
 	// Overrides are settings from the command line, over everything else.
 	Overrides []Override
+
+	// onRead is called with each file that was read or looked for, and what
+	// was there; nil outside of Watch.
+	onRead func(path string, parts [][]byte)
 }
 
 // Override is one setting from outside the file.
@@ -187,8 +191,17 @@ func (l *loader) open(path string) (*source, error) {
 }
 
 func (l *loader) addFile(path string, src *source, err error) {
-	l.files = append(l.files, path)
-	l.parts = append(l.parts, part(path, src, err)...)
+	l.addParts(path, part(path, src, err))
+}
+
+func (l *loader) addParts(path string, parts [][]byte) {
+	if path == "" {
+		return // no file can come to have this name
+	}
+	l.files, l.parts = append(l.files, path), append(l.parts, parts...)
+	if l.o.onRead != nil {
+		l.o.onRead(path, parts)
+	}
 }
 
 // state identifies everything that was read.

@@ -120,14 +120,18 @@ func (w *watcher) look(deliver func(Update)) {
 		w.seen = now
 	} else {
 		before := w.files
-		u.Config, u.Notes, u.Err = Load(w.o)
-		w.files = w.candidates()
+		// A load that failed looked at files too: the one to fix may be among them.
+		var read []string
+		var parts [][]byte
+		o := w.o
+		o.onRead = func(path string, p [][]byte) { read, parts = append(read, path), append(parts, p...) }
+		u.Config, u.Notes, u.Err = Load(o)
+		w.files = append(w.candidates(), read...)
 		if u.Config != nil {
 			w.place = u.Config.place
-			w.files = append(w.files, u.Config.files...)
 		}
 		w.seen = w.fingerprint()
-		if fingerprint(before) != now || u.Config != nil && fingerprint(u.Config.files) != u.Config.state {
+		if fingerprint(before) != now || fingerprint(read) != digest(parts...) {
 			w.seen = "" // changed while it was read: look again
 		}
 	}

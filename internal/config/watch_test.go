@@ -205,3 +205,32 @@ func TestWatchReportsEnvFileChange(t *testing.T) {
 		return u.Config != nil && u.Config.Servers[0].Env["K"].Reveal() == "2"
 	})
 }
+
+// An env file that could not be used is watched on, whatever was wrong with it.
+func TestWatchReportsFixedEnvFile(t *testing.T) {
+	dir := t.TempDir()
+	file, env := filepath.Join(dir, "junctor.json"), filepath.Join(dir, "sub", "a.env")
+	write(t, file, `{"mcpServers":{"a":{"command":"x","envFile":"sub/a.env"}}}`, 0o600)
+	write(t, env, "K=1\n", 0o600)
+	o := Options{File: file}
+	updates := watch(t, o, loaded(t, o))
+	hasK := func(value string) func(Update) bool {
+		return func(u Update) bool { return u.Config != nil && u.Config.Servers[0].Env["K"].Reveal() == value }
+	}
+	write(t, env, "K\n", 0o600)
+	await(t, updates, "a line that is no variable", failed("a.env"))
+	write(t, env, "K=2\n", 0o600)
+	await(t, updates, "the corrected variable", hasK("2"))
+
+	if err := os.Remove(env); err != nil {
+		t.Fatal(err)
+	}
+	await(t, updates, "the env file gone", failed("no such file"))
+	write(t, env, "K=3\n", 0o600)
+	await(t, updates, "the env file back", hasK("3"))
+
+	write(t, file, `{"mcpServers":{"a":{"command":"x","envFile":"new/b.env"}}}`, 0o600)
+	await(t, updates, "an env file that is not there yet", failed("no such file"))
+	write(t, filepath.Join(dir, "new", "b.env"), "K=4\n", 0o600)
+	await(t, updates, "the new env file", hasK("4"))
+}
