@@ -167,7 +167,14 @@ func (u *upstream) config() Config {
 	return u.cfg
 }
 
-// reconfigure applies settings that do not concern the connection.
+// mustReplace reports whether an upstream cannot go on with its new settings:
+// they concern its connection, or how it is run, which is chosen at its start.
+func (s *Supervisor) mustReplace(old, cfg Config) bool {
+	return old.Fingerprint() != cfg.Fingerprint() || old.Enabled != cfg.Enabled ||
+		s.opts.Singletons != nil && old.Singleton != cfg.Singleton
+}
+
+// reconfigure applies the other settings.
 func (u *upstream) reconfigure(cfg Config) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

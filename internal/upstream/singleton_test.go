@@ -190,5 +190,37 @@ func TestSingletonWithoutOtherNodes(t *testing.T) {
 	server := upstreamtest.Listen(t, upstreamtest.Script{})
 	cfg := server.Config("one")
 	cfg.Singleton = true
-	newFixture(t, upstream.Options{}, cfg).run().state("one", upstream.Connected)
+	r := newFixture(t, upstream.Options{}, cfg).run()
+	r.state("one", upstream.Connected)
+	before := server.Connections()
+	cfg.Singleton = false
+	r.Apply([]upstream.Config{cfg})
+	r.ok("one", "echo", `{}`)
+	if after := server.Connections(); after != before {
+		t.Errorf("%d connections, and %d after a change without effect", before, after)
+	}
+}
+
+// TestSingletonIsAppliedLive: a change of the setting alone makes a running
+// server one that needs the right to run, and back.
+func TestSingletonIsAppliedLive(t *testing.T) {
+	server := upstreamtest.Listen(t, upstreamtest.Script{OldEra: true})
+	cfg := server.Config("one")
+	rt := &right{nodes: map[string]*fixture{}}
+	r := newFixture(t, upstream.Options{Singletons: holder{rt, "a"}}, cfg).run()
+	r.state("one", upstream.Connected)
+	owned := func(by string) func() bool {
+		return func() (is bool) {
+			rt.set(func() { is = rt.owner == by })
+			return is
+		}
+	}
+	single := cfg
+	single.Singleton = true
+	r.Apply([]upstream.Config{single})
+	r.until("the right to be claimed", owned("a"))
+	r.state("one", upstream.Connected)
+	r.Apply([]upstream.Config{cfg})
+	r.until("the right to be given back", owned(""))
+	r.state("one", upstream.Connected)
 }

@@ -208,7 +208,7 @@ func (s *Supervisor) Apply(configs []Config) {
 		case old == nil:
 			s.replace(nil, cfg)
 		case reflect.DeepEqual(old.config(), cfg):
-		case old.config().Fingerprint() != cfg.Fingerprint() || old.config().Enabled != cfg.Enabled:
+		case s.mustReplace(old.config(), cfg):
 			s.replace(old, cfg)
 		default:
 			old.reconfigure(cfg)
