@@ -12,8 +12,8 @@ import (
 )
 
 // subscriptions counts the subscriptions of each caller, because all sessions
-// of a caller share one subscription at the upstream: it is subscribed with a
-// caller's first subscription to a resource and unsubscribed with its last.
+// of a caller share one subscription at the upstream: it is unsubscribed with
+// the last one. Each is passed on, because a server may have lost those before.
 // Callers that share a connection are separated by package upstream.
 type subscriptions struct {
 	changing upstream.KeyLocks[subscription] // held while one is counted and the upstream told, in this order
@@ -41,18 +41,16 @@ func (f *subscriptions) change(ctx context.Context, face *Face, r *mcpserver.Req
 		}
 		return face.forward(ctx, r, server, r.Method, params)
 	}
-	if !f.add(face, r, key) {
-		return json.RawMessage(`{}`), nil
-	}
+	added := f.add(face, r, key)
 	result, err := face.forward(ctx, r, server, r.Method, params)
-	if err != nil {
+	if err != nil && added {
 		f.remove(r.Session, key)
 	}
 	return result, err
 }
 
-// add reports whether the upstream must be subscribed.
-func (f *subscriptions) add(face *Face, r *mcpserver.Request, key subscription) bool {
+// add counts a subscription, unless the session has it already.
+func (f *subscriptions) add(face *Face, r *mcpserver.Request, key subscription) (added bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.counts == nil {
@@ -70,7 +68,7 @@ func (f *subscriptions) add(face *Face, r *mcpserver.Request, key subscription) 
 		f.sessions[s][key] = struct{}{}
 	}
 	f.counts[key]++
-	return f.counts[key] == 1
+	return true
 }
 
 // remove reports whether it was the caller's last subscription to the resource.
@@ -123,9 +121,8 @@ func (f *subscriptions) end(face *Face, r *mcpserver.Request, s *mcpserver.Sessi
 }
 
 func (f *subscriptions) endOne(ctx context.Context, face *Face, r *mcpserver.Request, key subscription) {
-	// Without a deadline there is no error. While the subscription counts, only
-	// a request of this session waits for the upstream with the lock, and that
-	// one is cancelled.
+	// Without a deadline there is no error. A request that has the lock ends: one
+	// of this session is cancelled, and one of another has a timeout.
 	unlock, _ := f.changing.Lock(context.Background(), key)
 	defer unlock()
 	f.mu.Lock()
