@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -182,4 +183,39 @@ func TestSubscriptionWaitsForTheOneUnderWay(t *testing.T) {
 	if err := subscribe(ctxFor(t), "note:one"); err != nil || !a.has("resources/subscribe note:one") {
 		t.Errorf("the next one: %v; seen: %q", err, a.seen)
 	}
+}
+
+// A client does not notice that the server was restarted: its subscription goes
+// on.
+func TestSubscriptionOutlivesRestartOfServer(t *testing.T) {
+	a := newTestServer(issueTool)
+	a.old = true // the other era has no such requests
+	r := newFixture(t, map[string]*testServer{"a": a})
+	updated := make(chan struct{}, 1)
+	c := r.client(mcp.Version20251125, View{Server: "a"}, func(o *mcpclient.Options) {
+		o.OnNotification = func(method string, _ json.RawMessage) {
+			if method != resourceUpdated {
+				return
+			}
+			select {
+			case updated <- struct{}{}:
+			default:
+			}
+		}
+	})
+	do(t, c, "resources/subscribe", `{"uri":"note:one"}`)
+	a.forget()
+	if err := r.sup.Restart("a"); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the server is subscribed to again", func() bool { return a.has("resources/subscribe note:one") })
+	until(t, "the client gets an update", func() bool {
+		a.server.Notify(resourceUpdated, json.RawMessage(`{"uri":"note:one"}`))
+		select {
+		case <-updated:
+			return true
+		default:
+			return false
+		}
+	})
 }

@@ -48,7 +48,14 @@ func (u *upstream) do(ctx context.Context, r tool.Request) (json.RawMessage, err
 	return u.s.opts.Singletons.Do(ctx, owner, u.name, r)
 }
 
-func (u *upstream) doHere(ctx context.Context, r tool.Request) (json.RawMessage, error) {
+func (u *upstream) doHere(ctx context.Context, r tool.Request) (result json.RawMessage, err error) {
+	if r.Method == mcp.MethodUnsubscribe {
+		defer func() {
+			if err != nil { // also when the server is down, its next session does not get the subscription
+				u.sharing.leave(rawjson.FieldString(r.Params, "uri"), r.Caller)
+			}
+		}()
+	}
 	cfg := u.config()
 	if !cfg.Enabled {
 		return nil, &tool.Error{Kind: tool.ToolDisabled, Msg: fmt.Sprintf("the server %s is disabled; set enabled to true in its configuration", u.name)}
@@ -74,7 +81,7 @@ func (u *upstream) doHere(ctx context.Context, r tool.Request) (json.RawMessage,
 		}
 	}
 	u.used(r.Caller)
-	result, err := u.exchange(ctx, c, r)
+	result, err = u.exchange(ctx, c, r)
 	if err != nil {
 		if !c.shared && concernsAll(err) {
 			signal(c.suspect)

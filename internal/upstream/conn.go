@@ -20,6 +20,7 @@ import (
 // conn is one connection to an upstream.
 type conn struct {
 	client  *mcpclient.Client
+	made    atomic.Bool    // client is set; callbacks may come before
 	caller  string         // whose session it is; "" for the one that callers share
 	login   string         // the generation of the caller's own login; "" where callers have none
 	sharing *sharing       // of callers
@@ -80,6 +81,9 @@ func (u *upstream) dial(ctx context.Context, cfg Config, k connKind) (*conn, err
 func (u *upstream) connect(ctx context.Context, cfg Config, k connKind, protocol string) (*conn, error) {
 	c := newConn()
 	c.caller, c.login, c.beside = k.caller, k.login, k.beside
+	if k.sharing != nil {
+		c.sharing = k.sharing
+	}
 	log, begun := u.s.log.With("server", u.name), time.Now()
 	log.DebugContext(ctx, "connecting", "transport", string(cfg.transport()), "protocol", protocol)
 	transport, err := u.transport(ctx, cfg, c)
@@ -92,7 +96,7 @@ func (u *upstream) connect(ctx context.Context, cfg Config, k connKind, protocol
 		OnNotification: func(method string, params json.RawMessage) { u.notified(c, method, params) },
 		OneAtATime:     u.oneAtATime.Load(),
 		OnOneAtATime:   func() { u.oneAtATime.Store(true) },
-		OnRenew:        func() { signal(c.refresh) },
+		OnRenew:        func() { signal(c.refresh); u.restore(c) },
 		InputSchema:    c.schema,
 		Log:            log, Redact: u.s.opts.Redact,
 	})
@@ -110,6 +114,7 @@ func (u *upstream) connect(ctx context.Context, cfg Config, k connKind, protocol
 		log.DebugContext(ctx, "connection failed", "took", time.Since(begun), "err", err)
 		return nil, failed
 	}
+	c.made.Store(true)
 	log.DebugContext(ctx, "connection made", "protocol", c.client.Info().Protocol, "took", time.Since(begun))
 	return c, nil
 }

@@ -143,7 +143,7 @@ func (u *upstream) attempt(ctx context.Context, cfg Config) (*conn, error) {
 	// A child must be gone before its successor starts.
 	u.children.Wait()
 
-	c, err := u.dial(ctx, cfg, connKind{capabilities: u.s.opts.Capabilities})
+	c, err := u.dial(ctx, cfg, connKind{capabilities: u.s.opts.Capabilities, sharing: u.sharing})
 	if err != nil {
 		if h, ok := errors.AsType[*handshakeError](err); ok && h.conn != nil {
 			u.close(h.conn)
@@ -172,6 +172,7 @@ func (u *upstream) connected(ctx context.Context, c *conn) {
 	tools := u.tools
 	u.broadcast()
 	u.mu.Unlock()
+	u.restore(c)
 	u.publishStatus()
 	u.s.log.InfoContext(ctx, "upstream connected", "server", u.name, "tools", tools, "protocol", info.Protocol,
 		"name", info.Name, "version", info.Version)

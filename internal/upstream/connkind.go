@@ -25,6 +25,8 @@ type connKind struct {
 	handshake    bool   // the handshake era, although the server speaks the new one
 	beside       bool   // callers share it, beside the one that is listed
 	extendedBy   string // the caller that chose the capabilities; "" for those of the gateway
+
+	sharing *sharing // of the connection that this one takes the place of; nil for none
 }
 
 func (k connKind) key() string {

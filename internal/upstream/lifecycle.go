@@ -55,6 +55,8 @@ type upstream struct {
 	gone  chan struct{}   // closed when run has returned
 	wake  chan struct{}   // try again now
 
+	sharing *sharing // of the connection that all callers share, one after the other
+
 	inFlight atomic.Int64
 
 	tasks       tasks
@@ -107,7 +109,7 @@ func newUpstream(s *Supervisor, cfg Config, after <-chan struct{}) *upstream {
 	u := &upstream{
 		s: s, name: cfg.Name, cfg: cfg, after: after, state: Connecting, first: true,
 		gone: make(chan struct{}), wake: make(chan struct{}, 1), changed: make(chan struct{}),
-		sessions: map[string]*session{},
+		sessions: map[string]*session{}, sharing: newSharing(),
 	}
 	u.slots = newSlots(cfg.MaxConcurrent)
 	u.since = time.Now()

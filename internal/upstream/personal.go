@@ -296,7 +296,7 @@ func (u *upstream) forget(caller string) {
 // one that it has now. u.mu is held.
 func (u *upstream) closeSessionsOf(caller, login string) {
 	for key, s := range u.sessions {
-		if s.caller != caller || s.login == "" || s.login == login {
+		if s.kind.caller != caller || s.kind.login == "" || s.kind.login == login {
 			continue
 		}
 		delete(u.sessions, key)

@@ -15,14 +15,15 @@ import (
 // session is a connection beside the one that all callers share: of a single
 // caller, or of another kind.
 type session struct {
+	kind connKind
 	made chan struct{} // closed when conn or err is set
 	conn *conn
 	err  error
 	used time.Time // guarded by upstream.mu
-
-	caller, login string // as in connKind
-	extendedBy    string // the caller that chose its kind; "" for none
 }
+
+// ended reports whether the connection has ended by itself. upstream.mu is held.
+func (s *session) ended() bool { return s.conn != nil && s.conn.client.Err() != nil }
 
 // session returns the connection of a kind beside the shared one, entered; it
 // makes one when there is none.
@@ -42,14 +43,10 @@ func (u *upstream) session(ctx context.Context, k connKind) (*conn, error) {
 			return nil, s.err
 		}
 		u.mu.Lock()
-		if u.sessions[key] == s && s.conn.client.Err() == nil {
+		if u.sessions[key] == s && !s.ended() {
 			s.conn.enter()
 			u.mu.Unlock()
 			return s.conn, nil
-		}
-		if u.sessions[key] == s { // it ended meanwhile
-			delete(u.sessions, key)
-			u.work.Go(s.conn.close)
 		}
 		u.mu.Unlock()
 	}
@@ -63,9 +60,15 @@ func (u *upstream) sessionOf(key string, k connKind) (*session, error) {
 	if u.ended || u.life == nil {
 		return nil, &tool.Error{Kind: tool.Unavailable, Msg: fmt.Sprintf("%s is being stopped", u.name), Err: tool.ErrDown}
 	}
-	if s := u.sessions[key]; s != nil {
+	s := u.sessions[key]
+	if s != nil && !s.ended() {
 		s.used = time.Now()
 		return s, nil
+	}
+	if s != nil {
+		k.sharing = s.conn.sharing
+		delete(u.sessions, key)
+		u.work.Go(s.conn.close)
 	}
 	if k.login != "" {
 		u.closeSessionsOf(k.caller, k.login)
@@ -73,7 +76,7 @@ func (u *upstream) sessionOf(key string, k connKind) (*session, error) {
 	if err := u.evictSession(k); err != nil {
 		return nil, err
 	}
-	s := &session{made: make(chan struct{}), used: time.Now(), caller: k.caller, login: k.login, extendedBy: k.extendedBy}
+	s = &session{kind: k, made: make(chan struct{}), used: time.Now()}
 	u.sessions[key] = s
 	cfg, life := u.cfg, u.life
 	u.work.Go(func() { u.makeSession(life, s, key, cfg, k) })
@@ -103,6 +106,9 @@ func (u *upstream) makeSession(ctx context.Context, s *session, key string, cfg 
 	stray := u.sessions[key] != s // all sessions were closed meanwhile
 	u.mu.Unlock()
 	close(s.made)
+	if c != nil && !stray {
+		u.restore(c)
+	}
 	if h, ok := errors.AsType[*handshakeError](err); ok && h.conn != nil {
 		h.conn.close()
 	} else if stray && c != nil {
@@ -127,9 +133,9 @@ const (
 // the place of another such that keeps nothing. u.mu is held.
 func (u *upstream) evictSession(k connKind) error {
 	extended, chosen, own := k.extendedBy != "", 0, 0
-	mine := func(s *session) bool { return s.caller == k.caller && s.extendedBy == k.extendedBy }
+	mine := func(s *session) bool { return s.kind.caller == k.caller && s.kind.extendedBy == k.extendedBy }
 	for _, s := range u.sessions {
-		if s.extendedBy != "" {
+		if s.kind.extendedBy != "" {
 			chosen++
 		}
 		if mine(s) {
@@ -142,7 +148,7 @@ func (u *upstream) evictSession(k connKind) error {
 	}
 	oldest := ""
 	for key, s := range u.sessions {
-		if s.conn == nil || over && !mine(s) || extended && (s.extendedBy == "" || s.conn.keepsState()) {
+		if s.conn == nil || over && !mine(s) || extended && (s.kind.extendedBy == "" || s.conn.keepsState()) {
 			continue
 		}
 		if s.conn.busy.Load() == 0 && (oldest == "" || s.used.Before(u.sessions[oldest].used)) {
@@ -167,11 +173,17 @@ func (u *upstream) evictSession(k connKind) error {
 }
 
 // sweep closes sessions that were not used for long, and forgets ended ones.
+// Those with subscriptions are made again, because their callers may only wait.
 func (u *upstream) sweep() {
 	var old []*conn
+	var again []connKind
 	u.mu.Lock()
 	for key, s := range u.sessions {
-		if s.conn == nil || s.conn.client.Err() == nil && (s.conn.idle() < u.s.opts.SessionIdle || s.conn.keepsState()) {
+		switch {
+		case s.conn == nil, !s.ended() && (s.conn.idle() < u.s.opts.SessionIdle || s.conn.keepsState()):
+			continue
+		case s.ended() && s.kind.login == "" && s.conn.sharing.hasSubscribers(): // a login may be another by now
+			again = append(again, s.kind)
 			continue
 		}
 		delete(u.sessions, key)
@@ -181,12 +193,17 @@ func (u *upstream) sweep() {
 	for _, c := range old {
 		u.close(c)
 	}
+	for _, k := range again {
+		if _, err := u.sessionOf(k.key(), k); err != nil {
+			u.s.log.Debug("session not made again", "server", u.name, "err", err)
+		}
+	}
 }
 
 // keepsState reports whether callers would lose something with a connection
-// that they share and do not use.
+// that they do not use: subscriptions, or what a program that they share knows.
 func (c *conn) keepsState() bool {
-	return c.beside && (c.process != nil || c.sharing.hasSubscribers())
+	return c.sharing.hasSubscribers() || c.beside && c.process != nil
 }
 
 // closeSessions ends all sessions and prevents new ones.

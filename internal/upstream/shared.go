@@ -19,9 +19,9 @@ const (
 	maxLevels     = 10_000 // callers with a log level of their own
 )
 
-// sharing separates the callers of one connection: requests of one caller that
-// change the session must not affect the others. A session of a single caller
-// does not need it.
+// sharing is what callers set in a session of the server. It separates them:
+// requests of one caller that change the session must not affect the others.
+// A new session that takes the place of a lost one gets it too, see restore.
 type sharing struct {
 	mu          sync.Mutex
 	subscribers map[string]map[string]struct{} // callers by URI
@@ -40,8 +40,8 @@ func newSharing() *sharing {
 var emptyResult = json.RawMessage(`{}`)
 
 // exchange sends a request of a caller on the connection. State that the server
-// keeps per session (subscriptions, the log level) is kept per caller on a
-// shared connection. Tasks always belong to the caller that created them.
+// keeps per session (subscriptions, the log level) is kept per caller. Tasks
+// always belong to the caller that created them.
 func (u *upstream) exchange(ctx context.Context, c *conn, r tool.Request) (json.RawMessage, error) {
 	if r.Caller == "" {
 		return c.client.Do(ctx, r)
@@ -49,17 +49,16 @@ func (u *upstream) exchange(ctx context.Context, c *conn, r tool.Request) (json.
 	if strings.HasPrefix(r.Method, "tasks/") {
 		return u.doTask(ctx, c, r)
 	}
-	if c.caller == "" {
-		switch r.Method {
-		case "resources/subscribe":
-			return c.sharing.subscribe(ctx, c.client, r)
-		case "resources/unsubscribe":
-			return c.sharing.unsubscribe(ctx, c.client, r)
-		case "logging/setLevel":
-			return c.sharing.setLevel(ctx, c.client, r)
-		}
-		c.sharing.applyLevel(c.client.Info().Stateless(), &r)
+	switch r.Method {
+	case mcp.MethodSubscribe:
+		return c.sharing.subscribe(ctx, c.client, r)
+	case mcp.MethodUnsubscribe:
+		defer u.unsubscribeBeside(ctx, c, r)
+		return c.sharing.unsubscribe(ctx, c.client, r)
+	case mcp.MethodSetLevel:
+		return c.sharing.setLevel(ctx, c.client, r)
 	}
+	c.sharing.applyLevel(c.client.Info().Stateless(), &r)
 	wait := r.Method == mcp.MethodToolsCall && !r.Exchange.Transparent
 	if wait && rawjson.Field(r.Params, "task") == nil {
 		r.Params = u.requestTask(c, r.Params)
@@ -169,12 +168,7 @@ func (s *sharing) setLevel(ctx context.Context, client *mcpclient.Client, r tool
 		clear(s.levels)
 	}
 	s.levels[r.Caller] = level
-	least := level
-	for _, other := range s.levels {
-		if mcp.LessSevere(other, least) {
-			least = other
-		}
-	}
+	least := s.least()
 	same := least == s.sent
 	s.mu.Unlock()
 	if same || client.Info().Stateless() { // where each request carries its level
@@ -193,6 +187,18 @@ func (s *sharing) setLevel(ctx context.Context, client *mcpclient.Client, r tool
 		delete(s.levels, r.Caller)
 	}
 	return result, err
+}
+
+// least returns the most verbose level of all callers; "" if none has set one.
+// s.mu is held.
+func (s *sharing) least() string {
+	least := ""
+	for _, level := range s.levels {
+		if least == "" || mcp.LessSevere(level, least) {
+			least = level
+		}
+	}
+	return least
 }
 
 // applyLevel filters log messages by the caller's level.

@@ -3,6 +3,7 @@ package upstream_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -30,6 +31,30 @@ type ledger struct {
 	release chan struct{} // calls of the tool hold end when it is closed
 	holding chan struct{} // gets one for each call of hold
 	ending  chan struct{} // resources/unsubscribe ends when it is closed; nil: at once
+	links   []mcp.Link    // its ends of the connections
+	away    bool          // it cannot be reached
+}
+
+// cut ends all connections. When away, there are no new ones.
+func (l *ledger) cut(away bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, link := range l.links {
+		link.Close()
+	}
+	l.links, l.away = nil, away
+}
+
+func (l *ledger) dial(context.Context) (mcpclient.Transport, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.away {
+		return nil, errors.New("the ledger is away")
+	}
+	near, far := mcp.Pipe()
+	l.links = append(l.links, far)
+	go func() { _ = l.server.ServeLink(context.Background(), handshakeOnly{far}) }()
+	return mcpclient.OverLink(near), nil
 }
 
 func newLedger() *ledger {
@@ -123,11 +148,7 @@ func runLedger(t *testing.T, mode upstream.SessionMode, edit ...func(*upstream.O
 	l := newLedger()
 	cfg := upstream.DefaultConfig()
 	cfg.Name, cfg.Transport, cfg.SessionMode = "ledger", upstream.InProcess, mode
-	o := upstream.Options{InProcess: map[string]upstream.Dialer{"ledger": func(context.Context) (mcpclient.Transport, error) {
-		near, far := mcp.Pipe()
-		go func() { _ = l.server.ServeLink(context.Background(), handshakeOnly{far}) }()
-		return mcpclient.OverLink(near), nil
-	}}}
+	o := upstream.Options{InProcess: map[string]upstream.Dialer{"ledger": l.dial}}
 	for _, e := range edit {
 		e(&o)
 	}

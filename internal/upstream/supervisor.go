@@ -241,8 +241,11 @@ func (s *Supervisor) replace(old *upstream, cfg Config) {
 		after = old.gone
 	}
 	u := newUpstream(s, cfg, after)
-	if old != nil && old.config().Fingerprint() == cfg.Fingerprint() {
-		u.protocol = old.lastProtocol()
+	if old != nil {
+		u.sharing = old.sharing // the sessions of clients go on
+		if old.config().Fingerprint() == cfg.Fingerprint() {
+			u.protocol = old.lastProtocol()
+		}
 	}
 	s.upstreams[cfg.Name] = u
 	s.publish()

@@ -1,0 +1,137 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"maps"
+	"slices"
+
+	"junctor/internal/mcp"
+	"junctor/internal/mcpclient"
+	"junctor/internal/rawjson"
+	"junctor/internal/tool"
+)
+
+// A server keeps subscriptions and the log level with its session, and loses
+// them when it ends. Clients of the gateway do not notice that, so a new session
+// gets what they set in the last one.
+
+// restore has the connection's new session get what callers set. It does not
+// wait.
+func (u *upstream) restore(c *conn) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.ended || u.life == nil || !c.made.Load() || c.sharing.empty() {
+		return
+	}
+	ctx := u.life
+	u.work.Go(func() { c.sharing.restore(ctx, c.client, u.s.log.With("server", u.name)) })
+}
+
+func (s *sharing) empty() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.subscribers) == 0 && len(s.levels) == 0
+}
+
+// restore sends the log level and the subscriptions.
+func (s *sharing) restore(ctx context.Context, client *mcpclient.Client, log *slog.Logger) {
+	if err := s.restoreLevel(ctx, client); err != nil && ctx.Err() == nil && client.Err() == nil {
+		log.WarnContext(ctx, "log level not set again", "err", err)
+	}
+	s.mu.Lock()
+	uris := slices.Collect(maps.Keys(s.subscribers))
+	s.mu.Unlock()
+	failed, reason := 0, error(nil)
+	for _, uri := range uris {
+		if err := s.resubscribe(ctx, client, uri); err != nil {
+			failed, reason = failed+1, err
+		}
+		if ctx.Err() != nil || client.Err() != nil {
+			return // the next session gets them
+		}
+	}
+	if failed > 0 {
+		log.WarnContext(ctx, "resources not subscribed to again", "resources", failed, "err", reason)
+	}
+}
+
+// restoreLevel sets the most verbose level of all callers.
+func (s *sharing) restoreLevel(ctx context.Context, client *mcpclient.Client) error {
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
+	select {
+	case s.setting <- struct{}{}:
+		defer func() { <-s.setting }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	s.mu.Lock()
+	s.sent = ""
+	least := s.least()
+	s.mu.Unlock()
+	if least == "" || client.Info().Stateless() { // where each request carries its level
+		return nil
+	}
+	_, err := client.Do(ctx, tool.Request{Method: mcp.MethodSetLevel, Params: rawjson.SetField(nil, json.RawMessage(`"`+least+`"`), "level")})
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.sent = least
+	s.mu.Unlock()
+	return nil
+}
+
+// resubscribe subscribes to a resource again, unless all callers have
+// unsubscribed meanwhile.
+func (s *sharing) resubscribe(ctx context.Context, client *mcpclient.Client, uri string) error {
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
+	unlock, err := s.changing.Lock(ctx, uri)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	s.mu.Lock()
+	wanted := len(s.subscribers[uri]) > 0
+	s.mu.Unlock()
+	if !wanted {
+		return nil
+	}
+	_, err = client.Do(ctx, tool.Request{Method: mcp.MethodSubscribe, Params: rawjson.SetField(nil, rawjson.AppendQuoted(nil, uri), "uri")})
+	return err
+}
+
+// unsubscribeBeside ends the caller's subscription on its connections beside c:
+// clients of one caller that need other kinds of connections may have made it
+// there.
+func (u *upstream) unsubscribeBeside(ctx context.Context, c *conn, r tool.Request) {
+	var others []*conn
+	u.mu.Lock()
+	if u.conn != nil {
+		others = append(others, u.conn)
+	}
+	for _, s := range u.sessions {
+		if s.conn != nil {
+			others = append(others, s.conn)
+		}
+	}
+	u.mu.Unlock()
+	for _, other := range others {
+		if other == c || !other.sharing.has(rawjson.FieldString(r.Params, "uri"), r.Caller) {
+			continue
+		}
+		if _, err := other.sharing.unsubscribe(ctx, other.client, r); err != nil {
+			u.s.log.DebugContext(ctx, "unsubscribe", "server", u.name, "err", err)
+		}
+	}
+}
+
+func (s *sharing) has(uri, caller string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, ok := s.subscribers[uri][caller]
+	return ok
+}
