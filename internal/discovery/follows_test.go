@@ -7,9 +7,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
+	"time"
+	"weak"
 
 	"junctor/internal/mcp"
 	"junctor/internal/mcpclient"
@@ -100,6 +103,18 @@ func (r *fixture) subscriber(uris ...string) *mcpclient.Client {
 	return c
 }
 
+// subscribed returns the one session that has subscriptions.
+func (r *fixture) subscribed() *mcpserver.Session {
+	f := &r.Face.follows
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for s := range f.sessions {
+		return s
+	}
+	r.t.Fatal("no session has a subscription")
+	return nil
+}
+
 func TestEndOfSessionKeepsSubscriptionsOfTheNext(t *testing.T) {
 	a := newTestServer(issueTool)
 	a.old = true // the other era has no such requests
@@ -113,13 +128,7 @@ func TestEndOfSessionKeepsSubscriptionsOfTheNext(t *testing.T) {
 	}
 	r := newFixture(t, map[string]*testServer{"a": a})
 	r.subscriber("note:one", "note:two")
-	f := &r.Face.follows
-	var session *mcpserver.Session
-	f.mu.Lock()
-	for s := range f.sessions {
-		session = s
-	}
-	f.mu.Unlock()
+	f, session := &r.Face.follows, r.subscribed()
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -218,4 +227,33 @@ func TestSubscriptionOutlivesRestartOfServer(t *testing.T) {
 			return false
 		}
 	})
+}
+
+// Until it ends, a session keeps what it needs to unsubscribe, and not the
+// message of its first subscription, which may be large.
+func TestSubscriptionKeepsNoMessage(t *testing.T) {
+	r := newFixture(t, map[string]*testServer{"a": newTestServer(issueTool)})
+	r.subscriber("note:one")
+	var f subscriptions
+	message := subscribeWithLargeMessage(r, &f, r.subscribed())
+	until(t, "the message is not referred to any more", func() bool {
+		time.Sleep(50 * time.Millisecond) // between collections, not for them
+		runtime.GC()
+		return message.Value() == nil
+	})
+	runtime.KeepAlive(&f)
+}
+
+//go:noinline
+func subscribeWithLargeMessage(r *fixture, f *subscriptions, s *mcpserver.Session) weak.Pointer[byte] {
+	r.t.Helper()
+	req := &mcpserver.Request{
+		Method: "resources/subscribe", Caller: tool.Local, Session: s, Header: http.Header{},
+		Params: json.RawMessage(`{"uri":"note:two","more":"` + strings.Repeat("x", 1<<20) + `"}`),
+	}
+	req.Exchange.Notify = func(string, json.RawMessage) { _ = req.Arguments() } // as that of a session refers to its request
+	if _, err := f.change(ctxFor(r.t), r.Face, req, "a", "note:2"); err != nil {
+		r.t.Fatal(err)
+	}
+	return weak.Make(&req.Params[0])
 }

@@ -8,6 +8,7 @@ import (
 
 	"junctor/internal/mcpserver"
 	"junctor/internal/rawjson"
+	"junctor/internal/tool"
 	"junctor/internal/upstream"
 )
 
@@ -59,8 +60,8 @@ func (f *subscriptions) add(face *Face, r *mcpserver.Request, key subscription) 
 	if s := r.Session; s != nil {
 		if f.sessions[s] == nil {
 			f.sessions[s] = map[subscription]struct{}{}
-			own := *r
-			s.OnEnd(func() { f.end(face, &own, s) }) // called at once if the session has ended
+			last := lastRequest(r)
+			s.OnEnd(func() { f.end(face, last, s) }) // called at once if the session has ended
 		}
 		if _, again := f.sessions[s][key]; again {
 			return false
@@ -69,6 +70,19 @@ func (f *subscriptions) add(face *Face, r *mcpserver.Request, key subscription) 
 	}
 	f.counts[key]++
 	return true
+}
+
+// lastRequest returns what the end of a session needs of one of its requests: as
+// much as finds the same connection to the server. The message itself may be
+// large, and the functions of the exchange refer to it.
+func lastRequest(r *mcpserver.Request) *mcpserver.Request {
+	ex := tool.Exchange{Capabilities: r.Exchange.Capabilities, Protocol: r.Exchange.Protocol, Transparent: r.Exchange.Transparent}
+	if r.Exchange.Ask != nil {
+		ex.Ask = func(context.Context, string, json.RawMessage) (json.RawMessage, error) {
+			return nil, &tool.Error{Kind: tool.Canceled, Msg: "the session has ended"}
+		}
+	}
+	return &mcpserver.Request{Caller: r.Caller, Session: r.Session, Exchange: ex}
 }
 
 // remove reports whether it was the caller's last subscription to the resource.
@@ -108,7 +122,6 @@ func (f *subscriptions) end(face *Face, r *mcpserver.Request, s *mcpserver.Sessi
 	f.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	r.Params = nil
 	var wg sync.WaitGroup
 	for _, keys := range servers {
 		wg.Go(func() {
