@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -158,4 +159,23 @@ func TestRenewedSessionGetsSubscriptionsAndLevel(t *testing.T) {
 	r.until("the new session to have both", func() bool {
 		return l.count("resources/subscribe note:one") > 1 && l.count("logging/setLevel debug") > 1
 	})
+}
+
+func TestLongTaskIDsAreNotKept(t *testing.T) {
+	owners := &sharedOwners{owners: map[string]string{}}
+	r, l := runLedger(t, upstream.Shared, func(o *upstream.Options) { o.Tasks = owners })
+	l.suffix = strings.Repeat("x", 1<<10)
+	const start = `{"name":"hold","arguments":{},"task":{"ttl":60000}}`
+	r.mustAs("a", "tools/call", start)
+	if n := len(owners.owners); n != 0 {
+		t.Errorf("the owners of %d tasks are kept", n)
+	}
+	if _, err := r.as("a", "tasks/get", `{"taskId":"task-1`+l.suffix+`"}`); err == nil || !strings.Contains(err.Error(), "no such task") {
+		t.Errorf("the task was found: %v", err)
+	}
+	l.suffix = ""
+	r.mustAs("a", "tools/call", start)
+	if n := len(owners.owners); n != 1 {
+		t.Errorf("the owners of %d tasks are kept, want 1", n)
+	}
 }

@@ -75,7 +75,7 @@ func (u *upstream) exchange(ctx context.Context, c *conn, r tool.Request) (json.
 	if id := mcpclient.TaskID(result); wait && id != "" {
 		if announce := r.Exchange.Task; announce != nil {
 			var kept tool.ServerTask
-			if u.config().remote() {
+			if u.config().remote() && len(id) <= maxTaskID {
 				kept = tool.ServerTask{Server: u.name, ID: id}
 			}
 			announce(kept)

@@ -31,6 +31,7 @@ type ledger struct {
 	release chan struct{} // calls of the tool hold end when it is closed
 	holding chan struct{} // gets one for each call of hold
 	ending  chan struct{} // resources/unsubscribe ends when it is closed; nil: at once
+	suffix  string        // of the ids of tasks
 	links   []mcp.Link    // its ends of the connections
 	away    bool          // it cannot be reached
 }
@@ -84,7 +85,7 @@ func (l *ledger) Serve(_ context.Context, r *mcpserver.Request) (json.RawMessage
 		return json.RawMessage(`{"tools":[{"name":"hold","inputSchema":{"type":"object"}}]}`), nil
 	case "tools/call":
 		if rawjson.Field(r.Params, "task") != nil {
-			id := fmt.Sprintf("task-%d", len(l.tasks)+1)
+			id := fmt.Sprintf("task-%d%s", len(l.tasks)+1, l.suffix)
 			l.tasks = append(l.tasks, id)
 			return json.RawMessage(`{"task":{"taskId":"` + id + `","status":"working"}}`), nil
 		}

@@ -15,6 +15,10 @@ import (
 // oldest is forgotten first.
 const maxTasksOfCaller = 1000
 
+// maxTaskID bounds the ids that are remembered: servers choose them, and the
+// store has them too. A caller cannot ask about a task with a longer one.
+const maxTaskID = 1 << 10
+
 // TaskOwners remembers which caller a server's task belongs to, for all
 // processes that reach the server and across restarts.
 type TaskOwners interface {
@@ -35,6 +39,9 @@ type tasks struct {
 
 // add makes a task the caller's; the first one keeps it.
 func (t *tasks) add(id, caller string) (added bool) {
+	if len(id) > maxTaskID {
+		return false
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if _, taken := t.owners[id]; taken {
