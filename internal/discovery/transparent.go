@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"junctor/internal/mcp"
@@ -20,7 +21,13 @@ type transparentView struct {
 	face   *Face
 	name   string
 	server *mcpserver.Server
+
+	notifying atomic.Int64 // notifications of clients that are being sent
 }
+
+// maxNotifying bounds the notifications of clients that are being sent to one
+// server.
+const maxNotifying = 64
 
 // transparentFor returns the view of a server that exists and that the caller
 // may see.
@@ -159,7 +166,13 @@ func (s *transparentView) Notified(ctx context.Context, _ *mcpserver.Session, me
 		s.face.log.WarnContext(ctx, "notification refused", "server", s.name, "method", tool.Shorten(method, 80), "caller", caller.ID, "err", err)
 		return
 	}
+	if s.notifying.Add(1) > maxNotifying { // the server does not take them
+		s.notifying.Add(-1)
+		s.face.log.WarnContext(ctx, "notification dropped: too many wait for the server", "server", s.name, "method", tool.Shorten(method, 80), "caller", caller.ID)
+		return
+	}
 	go func() {
+		defer s.notifying.Add(-1)
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 		defer cancel()
 		if err := s.face.opts.Upstreams.Notify(ctx, s.name, caller.ID, method, params); err != nil {
