@@ -1,6 +1,7 @@
 package mcpclient
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -46,8 +47,9 @@ func (c *Client) relisten(change func(*listener)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	l := &c.listening
+	before := l.filter()
 	change(l)
-	if l.restart != nil {
+	if l.restart != nil && !bytes.Equal(before, l.filter()) { // a new stream may miss something
 		l.restart()
 	}
 	if !l.running && l.filter() != nil {
@@ -167,9 +169,10 @@ func (c *Client) bridged(r tool.Request) (result json.RawMessage, err error, ok 
 		add := r.Method == "resources/subscribe"
 		var full error
 		c.relisten(func(l *listener) {
-			l.resources = slices.DeleteFunc(l.resources, func(u string) bool { return u == uri })
 			switch {
 			case !add:
+				l.resources = slices.DeleteFunc(l.resources, func(u string) bool { return u == uri })
+			case slices.Contains(l.resources, uri):
 			case len(l.resources) == maxSubscriptions:
 				full = &mcp.Error{Code: mcp.CodeInternalError, Message: "too many resource subscriptions"}
 			default:

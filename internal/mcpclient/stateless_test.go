@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -187,6 +188,38 @@ func TestModernServerWithHandshakeCaller(t *testing.T) {
 		defer c.mu.Unlock()
 		if c.listening.running {
 			t.Error("still listens to a server that has no subscriptions")
+		}
+	})
+}
+
+// What is followed already needs no new stream, which may miss an update.
+func TestSubscribingAgainKeepsTheStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		streams := make(chan string, 10)
+		c := mustPlay(t, Options{OnNotification: func(string, json.RawMessage) {}}, func(s *script) {
+			s.result(s.want("server/discover"), strings.Replace(discoverResult, `{"tools":{"listChanged":true}}`, `{}`, 1))
+			for {
+				m, err := s.link.Receive()
+				if err != nil {
+					return
+				}
+				if m.Method == "subscriptions/listen" {
+					streams <- string(rawjson.Field(m.Params, "notifications", "resourceSubscriptions"))
+				}
+			}
+		})
+		for _, uri := range []string{"a", "b", "a", "b"} {
+			if _, err := c.Do(t.Context(), tool.Request{Method: "resources/subscribe", Params: json.RawMessage(`{"uri":"` + uri + `"}`)}); err != nil {
+				t.Error(err)
+			}
+			synctest.Wait()
+		}
+		var got []string
+		for len(streams) > 0 {
+			got = append(got, <-streams)
+		}
+		if want := []string{`["a"]`, `["a","b"]`}; !slices.Equal(got, want) {
+			t.Errorf("streams %v, want %v", got, want)
 		}
 	})
 }
