@@ -17,11 +17,12 @@
 // notification never arrives after the response that follows it. A caller
 // writes its request itself while the pipe takes it; what does not fit waits in
 // a queue that one goroutine writes. Over streamable HTTP the goroutine of a
-// call reads its own response, and one goroutine holds the GET stream. A
-// request of the server (elicitation, sampling) runs on a goroutine of its own
-// and ends with the call that it belongs to (attribute.go); one that cannot be
-// attributed to a call is declined, and from then on calls that could cause
-// questions wait for each other (turn.go).
+// call reads its own response, and one goroutine holds the GET stream; a lost
+// session is renewed on a goroutine that outlives the call that missed it, and
+// other calls wait for it (session.go). A request of the server (elicitation,
+// sampling) runs on a goroutine of its own and ends with the call that it belongs
+// to (attribute.go); one that cannot be attributed to a call is declined, and from
+// then on calls that could cause questions wait for each other (turn.go).
 //
 // # Locks
 //
