@@ -51,6 +51,20 @@ test('a form is validated and sent', on('/#/chat', async (page) => {
   await page.getByText('Request from everything. You answered.').waitFor();
 }));
 
+test('a form is shown together with its buttons, which then do not move', on('/#/chat', async (page) => {
+  let load;
+  const loading = new Promise((done) => (load = done));
+  await page.route(/\/form-[^/]*\.js$/, (route) => loading.then(() => route.continue()));
+  const requested = page.waitForRequest(/\/form-[^/]*\.js$/);
+  await sendMessage(page, 'ask me');
+  await requested;
+  await page.getByText('needs your answer').first().waitFor();
+  assert.equal(await page.getByRole('button', { name: 'Decline' }).count(), 0);
+  load();
+  await asks(page).getByRole('button', { name: 'Decline' }).click();
+  await replyFinished(page);
+}));
+
 test('a question that waits elsewhere is marked at once, without polling', on('/#/chat', async (page) => {
   await sendMessage(page, 'ask me');
   await asks(page).getByRole('button', { name: 'Decline' }).waitFor();

@@ -1,4 +1,4 @@
-import { lazy, Suspense, useEffect, useId, useRef, useState } from 'react';
+import { lazy, Suspense, useEffect, useId, useLayoutEffect, useRef, useState } from 'react';
 import { Icon } from '../ui/icons';
 import { Button, Note, Skeleton } from '../ui/ui';
 import type { Question } from './conversation';
@@ -17,7 +17,16 @@ const outcomes: Record<string, string> = {
 
 /** Questions shows the elicitation and sampling requests of a call: open ones with their forms, answered ones with their outcome. */
 export function Questions({ of, ways }: { of: Question[]; ways: Ways }) {
-  return of.map((q) => (q.action ? <Answered key={q.id} question={q} /> : <Open key={q.id} question={q} ways={ways} />));
+  return of.map((q) =>
+    q.action ? (
+      <Answered key={q.id} question={q} />
+    ) : (
+      // Nothing is shown before the form, or its buttons would move away from a click when it appears.
+      <Suspense key={q.id} fallback={<Skeleton rows={2} height={40} />}>
+        <Open question={q} ways={ways} />
+      </Suspense>
+    ),
+  );
 }
 
 function Answered({ question: q }: { question: Question }) {
@@ -40,7 +49,7 @@ function Open({ question: q, ways }: { question: Question; ways: Ways }) {
   };
   // Show a long form from its top.
   const box = useRef<HTMLElement>(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     box.current?.scrollIntoView({ block: 'start' });
   }, []);
   return (
@@ -72,16 +81,14 @@ function FormQuestion({ question: q, answer }: Kind) {
     <>
       {q.message && <p className="wrap">{q.message}</p>}
       <div className="question-form">
-        <Suspense fallback={<Skeleton rows={2} height={40} />}>
-          <SchemaForm
-            formId={id}
-            schema={q.schema ?? {}}
-            value={value}
-            onChange={set}
-            onSubmit={(content) => answer(q.id, 'accept', { content: content ?? {} })}
-            words={{ none: '', broken: 'This request cannot be shown as a form. You can decline it.' }}
-          />
-        </Suspense>
+        <SchemaForm
+          formId={id}
+          schema={q.schema ?? {}}
+          value={value}
+          onChange={set}
+          onSubmit={(content) => answer(q.id, 'accept', { content: content ?? {} })}
+          words={{ none: '', broken: 'This request cannot be shown as a form. You can decline it.' }}
+        />
       </div>
       <p className="muted small">Your answers are sent to {q.server}. Do not enter passwords.</p>
       <div className="row">
