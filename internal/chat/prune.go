@@ -198,7 +198,9 @@ func (s *Session) summarise(ctx context.Context, t *turn, model llm.Model, old s
 		text = strings.ToValidUTF8(text[:half], "") + "\n[…]\n" + strings.ToValidUTF8(text[len(text)-half:], "")
 	}
 	reply, err := llm.Ask(ctx, s.host.Executor, &t.caller, model, llm.Request{System: summaryPrompt, Messages: []llm.Message{llm.Text(llm.User, text)}, MaxTokens: 1000}, nil)
+	s.mu.Lock()
 	t.usage = t.usage.Add(reply.Usage)
+	s.mu.Unlock()
 	if out := strings.TrimSpace(reply.Message.Text()); err == nil && out != "" {
 		return tool.Shorten(out, 6000)
 	}

@@ -313,23 +313,22 @@ func (s *Session) run(ctx context.Context, t *turn) {
 	s.mu.Lock()
 	t.ending = true
 	s.meta.Usage = s.meta.Usage.Add(t.usage)
-	total := s.meta.Usage
+	usage := wire.UsagePayload{Turn: t.usage, Session: s.meta.Usage, Context: t.context}
 	s.mu.Unlock()
-	usage := wire.UsagePayload{Turn: t.usage, Session: total, Context: t.context}
 	if m := s.host.model(s.chosen()); m != nil {
 		usage.Model, usage.ContextWindow = m.Info().ID, m.Info().ContextWindow
 		if s.host.Meter != nil {
-			s.host.Meter.Tokens(m.Info().Model, t.usage.Input, t.usage.Output)
+			s.host.Meter.Tokens(m.Info().Model, usage.Turn.Input, usage.Turn.Output)
 		}
 	}
 	s.emit(wire.TypeUsage, usage)
 	s.emit(wire.TypeStatus, wire.StatusPayload{State: "complete", Message: endings[stop], Data: &wire.StatusData{Stop: stop}})
 	s.flush()
-	if err := s.save(late, func(m *metadata) { m.Turn.Active, m.Usage = false, total }); err != nil {
+	if err := s.save(late, func(m *metadata) { m.Turn.Active, m.Usage = false, usage.Session }); err != nil {
 		s.host.Log.WarnContext(late, "end of the reply not stored", "err", err)
 	}
 	s.release(late)
-	s.host.Log.InfoContext(late, "reply done", telemetry.KeyAction, "turn", "stop", stop, "took", time.Since(start), "calls", t.calls, "tokensIn", t.usage.Input, "tokensOut", t.usage.Output)
+	s.host.Log.InfoContext(late, "reply done", telemetry.KeyAction, "turn", "stop", stop, "took", time.Since(start), "calls", t.calls, "tokensIn", usage.Turn.Input, "tokensOut", usage.Turn.Output)
 	span.Set("stop", stop)
 	span.SetInt("calls", t.calls)
 	span.End()
