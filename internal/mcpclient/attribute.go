@@ -111,11 +111,13 @@ func (c *Client) onlyInFlight() (only *pendingRequest, several bool) {
 	return only, false
 }
 
-// causesMessages reports whether a request does more than read lists and state.
+// causesMessages reports whether a request does more than read lists and state,
+// so that requests and progress may belong to it; methods that the protocol does
+// not know may do anything.
 func causesMessages(method string) bool {
 	switch method {
-	case "ping", "initialize", "server/discover", "subscriptions/listen", "logging/setLevel", "completion/complete",
-		"tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/subscribe", "resources/unsubscribe",
+	case mcp.MethodInitialize, mcp.MethodDiscover, mcp.MethodPing, mcp.MethodListen, mcp.MethodSetLevel, mcp.MethodSubscribe, mcp.MethodUnsubscribe,
+		"tools/list", "prompts/list", "resources/list", "resources/templates/list", "completion/complete",
 		mcp.MethodTasksGet, mcp.MethodTasksUpdate, mcp.MethodTasksCancel, "tasks/list":
 		return false
 	}

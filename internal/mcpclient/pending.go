@@ -182,7 +182,7 @@ func (c *Client) request(ctx context.Context, r tool.Request, params json.RawMes
 	}
 	cl := &pendingRequest{id: c.nextID.Add(1), method: r.Method, caller: r.Caller, ctx: ctx, ex: r.Exchange, inline: c.inline, wake: make(chan struct{}, 1)}
 	cl.idText = mcp.NumberID(cl.id)
-	params, cl.token = mapToken(params, cl.id, r.Exchange.Notify != nil && mayTakeLong(r.Method))
+	params, cl.token = mapToken(params, cl.id, r.Exchange.Notify != nil && causesMessages(r.Method))
 	if r.Method == mcp.MethodTasksResult {
 		cl.task = rawjson.FieldString(params, "taskId")
 	}
@@ -220,19 +220,6 @@ func (c *Client) request(ctx context.Context, r tool.Request, params json.RawMes
 // repaired logs that a message of the server was not UTF-8.
 func (c *Client) repaired(method string) {
 	c.warn("message of the server is not valid UTF-8; the invalid bytes were replaced by U+FFFD", "method", method)
-}
-
-// mayTakeLong reports whether the progress of a method is asked for in any
-// case. Only what servers answer from memory needs none; methods that the
-// protocol does not know may do anything.
-func mayTakeLong(method string) bool {
-	switch method {
-	case mcp.MethodInitialize, mcp.MethodDiscover, mcp.MethodPing, mcp.MethodListen, mcp.MethodSetLevel, mcp.MethodSubscribe, mcp.MethodUnsubscribe,
-		"tools/list", "prompts/list", "resources/list", "resources/templates/list", "completion/complete",
-		"tasks/list", "tasks/get", "tasks/update", "tasks/cancel":
-		return false
-	}
-	return true
 }
 
 // mapToken replaces the caller's progress token by one that is unique on the
