@@ -18,9 +18,9 @@ import (
 
 // Edit is one change to the servers, the rules or the settings of a file.
 type Edit struct {
-	kind   editKind
-	name   string
-	server json.RawMessage
+	kind  editKind
+	name  string
+	value json.RawMessage
 }
 
 type editKind int
@@ -47,9 +47,9 @@ func Merge(name string, patch json.RawMessage) Edit { return Edit{merge, name, p
 // Remove takes a server away.
 func Remove(name string) Edit { return Edit{kind: remove, name: name} }
 
-// Server is the name of the server, the pattern of the rule, or the key of the
+// Key is the name of the server, the pattern of the rule, or the key of the
 // setting that is changed; the latter after a dot, which no name begins with.
-func (e Edit) Server() string {
+func (e Edit) Key() string {
 	if e.kind == setValue {
 		return "." + e.name
 	}
@@ -222,16 +222,16 @@ func EditBytes(text []byte, edits ...Edit) ([]byte, error) {
 func (e Edit) apply(text []byte) ([]byte, error) {
 	switch e.kind {
 	case rule:
-		return editRule(text, e.name, e.server)
+		return editRule(text, e.name, e.value)
 	case setValue:
-		return editValue(text, e.name, e.server)
+		return editValue(text, e.name, e.value)
 	}
 	if e.kind != remove {
 		if !tool.ValidServer(e.name) {
 			return nil, fmt.Errorf("invalid server name %q; use 1 to %d characters of A-Z a-z 0-9 _ -", e.name, tool.MaxServerName)
 		}
 		var obj map[string]json.RawMessage
-		if err := json.Unmarshal(e.server, &obj); err != nil || obj == nil {
+		if err := json.Unmarshal(e.value, &obj); err != nil || obj == nil {
 			return nil, fmt.Errorf("the entry of %s is not a JSON object", e.name)
 		}
 	}
@@ -243,7 +243,7 @@ func (e Edit) apply(text []byte) ([]byte, error) {
 		if e.kind != set && e.kind != add {
 			return nil, fmt.Errorf("%s: %w", e.name, ErrNoServer)
 		}
-		return spot.add(text, e.name, e.server)
+		return spot.add(text, e.name, e.value)
 	}
 	switch e.kind {
 	case add:
@@ -251,7 +251,7 @@ func (e Edit) apply(text []byte) ([]byte, error) {
 	case remove:
 		return jsonedit.Remove(text, spot.path...)
 	}
-	return rewrite(text, spot, e.server, e.kind == set)
+	return rewrite(text, spot, e.value, e.kind == set)
 }
 
 // spot is where a server is, or would go.

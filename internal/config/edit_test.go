@@ -110,8 +110,8 @@ func TestEncodedEditHasSameEffect(t *testing.T) {
 		if err1 != nil || err2 != nil || string(got) != string(want) || string(got) == file {
 			t.Errorf("%s: %s, %v; want %s, %v", name, got, err2, want, err1)
 		}
-		if back.Server() != e.Server() || back.Whole() == (name == "merge" || name == "rule") {
-			t.Errorf("%s: of %s, whole %v", name, back.Server(), back.Whole())
+		if back.Key() != e.Key() || back.Whole() == (name == "merge" || name == "rule") {
+			t.Errorf("%s: of %s, whole %v", name, back.Key(), back.Whole())
 		}
 	}
 	for _, bad := range []string{`7`, `{"kind":9,"name":"a"}`, `{"kind":5,"name":"a","server":{}}`} {

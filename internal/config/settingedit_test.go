@@ -26,7 +26,7 @@ func TestSetValue(t *testing.T) {
 		}
 	}
 	// The name under which nodes share a change is none of a server.
-	if e := SetValue("listen", nil); e.Server() == "listen" {
+	if e := SetValue("listen", nil); e.Key() == "listen" {
 		t.Error("a setting has the name of a server")
 	}
 }

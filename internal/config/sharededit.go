@@ -19,13 +19,13 @@ func (e Edit) Without(later Edit) (rest Edit, some bool) {
 		return Edit{}, false
 	}
 	var keys map[string]json.RawMessage
-	if json.Unmarshal(e.server, &keys) != nil {
+	if json.Unmarshal(e.value, &keys) != nil {
 		return Edit{}, false
 	}
-	for key := range rawjson.Members(later.server) {
+	for key := range rawjson.Members(later.value) {
 		delete(keys, key)
 	}
-	e.server = rawjson.MarshalOrNull(keys)
+	e.value = rawjson.MarshalOrNull(keys)
 	return e, len(keys) > 0
 }
 
@@ -35,9 +35,9 @@ func (e Edit) Map(server, setting func(name string, content json.RawMessage) (js
 	var err error
 	switch e.kind {
 	case set:
-		e.server, err = server(e.name, e.server)
+		e.value, err = server(e.name, e.value)
 	case setValue:
-		e.server, err = setting(e.name, e.server)
+		e.value, err = setting(e.name, e.value)
 	}
 	return e, err
 }
@@ -50,7 +50,7 @@ type editText struct {
 }
 
 // MarshalJSON lets an edit be made elsewhere too.
-func (e Edit) MarshalJSON() ([]byte, error) { return json.Marshal(editText{e.kind, e.name, e.server}) }
+func (e Edit) MarshalJSON() ([]byte, error) { return json.Marshal(editText{e.kind, e.name, e.value}) }
 
 // UnmarshalJSON reads what MarshalJSON wrote.
 func (e *Edit) UnmarshalJSON(data []byte) error {

@@ -91,7 +91,7 @@ func (s *Sharer) Publish(edits []config.Edit) error {
 	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 	defer cancel()
 	for _, e := range edits {
-		name := prefix + e.Server()
+		name := prefix + e.Key()
 		var err error
 		if e.Whole() {
 			err = s.deleteParts(ctx, name)
@@ -102,7 +102,7 @@ func (s *Sharer) Publish(edits []config.Edit) error {
 			err = s.put(ctx, name, e)
 		}
 		if err != nil {
-			return fmt.Errorf("share the change of %s: %w", e.Server(), err)
+			return fmt.Errorf("share the change of %s: %w", e.Key(), err)
 		}
 	}
 	return nil
