@@ -58,11 +58,9 @@ type Options struct {
 	Version   string
 	Waiting   *waiting.Service     // keeps tasks; nil serves none
 	Beside    func() *search.Index // makes an index of what is searched beside tools; nil searches tools alone
-	Limits    mcp.Limits
 	Log       *slog.Logger
 
-	// Server has the options of the views' MCP servers; Info, Limits and Log
-	// are set by New.
+	// Server has the options of the views' MCP servers; Info and Log are set by New.
 	Server mcpserver.Options
 }
 
@@ -142,7 +140,7 @@ func New(o Options) *Face {
 // the upstream's own, without info.
 func (f *Face) server(h mcpserver.Handler, info json.RawMessage) *mcpserver.Server {
 	o := f.opts.Server
-	o.Log, o.Limits, o.Info = f.opts.Log, f.opts.Limits, info
+	o.Log, o.Info = f.opts.Log, info
 	switch h := h.(type) {
 	case *metaView:
 		o.View = "meta"
