@@ -35,7 +35,7 @@ func (c *cli) configCheck() *cobra.Command {
 			if asJSON {
 				return c.checkJSON(cfg, notes, err)
 			}
-			c.tell(notes)
+			c.printNotes(notes)
 			if err != nil {
 				return err
 			}

@@ -56,12 +56,12 @@ func ofFlags(err error) error {
 func (c *cli) loadAndReport(o config.Options) (*config.Config, error) {
 	cfg, notes, err := config.Load(o)
 	if err == nil {
-		c.tell(notes)
+		c.printNotes(notes)
 	}
 	return cfg, ofFlags(err)
 }
 
-func (c *cli) tell(notes []config.Note) {
+func (c *cli) printNotes(notes []config.Note) {
 	for _, n := range notes {
 		c.Note("note: %s", n)
 	}

@@ -54,7 +54,7 @@ func (c *cli) logsCommand() *cobra.Command {
 				if len(calls) > 0 {
 					q.AfterSeq = calls[len(calls)-1].Seq
 				}
-				go func() { _ = s.Run(cmd.Context()) }() // hears of what other processes write
+				go func() { _ = s.Run(cmd.Context()) }() // reads what other processes write
 				for call, err := range store.Tail(cmd.Context(), s, q) {
 					if err != nil {
 						return err

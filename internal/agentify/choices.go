@@ -145,7 +145,7 @@ type choice struct {
 	look     *searchRequest
 }
 
-// searchRequest is the wish to see other tools.
+// searchRequest asks for other tools.
 type searchRequest struct {
 	Tools []string `json:"tools"`
 	Words string   `json:"words"`

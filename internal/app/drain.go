@@ -16,8 +16,8 @@ const (
 	noticeFor = 5 * time.Second
 	// drainFor is how long calls in flight get to finish.
 	drainFor = 30 * time.Second
-	// goodbyeFor is the time for sending close notifications to clients.
-	goodbyeFor = 2 * time.Second
+	// closeTimeout is the time for sending close notifications to clients.
+	closeTimeout = 2 * time.Second
 )
 
 // drain ends the server in the order that its clients notice least: first it
@@ -53,9 +53,9 @@ func (a *App) drain(server *http.Server, stopStreams func()) {
 	}
 	<-quiet
 	// The server knows nothing of WebSockets.
-	bye, cancel := context.WithTimeout(context.Background(), goodbyeFor)
+	closing, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
-	attach.AwaitIdle(bye, func() bool { return a.chat.Connections() == 0 })
+	attach.AwaitIdle(closing, func() bool { return a.chat.Connections() == 0 })
 }
 
 // stopWaiting ends the waits that could delay the shutdown: a question may never

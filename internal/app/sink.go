@@ -114,14 +114,14 @@ func (a *App) loadCatalogues(ctx context.Context, cfg *config.Config) error {
 		return fmt.Errorf("read the catalogues: %w", err)
 	}
 	for _, c := range kept {
-		offer, ok := a.toolSetOf(cfg, c)
+		set, ok := a.toolSetOf(cfg, c)
 		if !ok || time.Since(c.Seen) > life {
 			continue
 		}
-		if err := a.guard.Recall(ctx, c.Server, offer.Tools); err != nil {
+		if err := a.guard.Recall(ctx, c.Server, set.Tools); err != nil {
 			return err
 		}
-		a.sink.publish(offer)
+		a.sink.publish(set)
 	}
 	return nil
 }
@@ -133,14 +133,14 @@ func (a *App) toolSetOf(cfg *config.Config, c store.Catalogue) (upstream.ToolSet
 	if !ok || !server.Enabled || server.PersonalLogins() || server.Fingerprint() != c.Config {
 		return upstream.ToolSet{}, false
 	}
-	offer := upstream.ToolSet{Config: server, Guidance: c.Guidance}
-	if json.Unmarshal(c.Info, &offer.Info) != nil {
+	set := upstream.ToolSet{Config: server, Guidance: c.Guidance}
+	if json.Unmarshal(c.Info, &set.Info) != nil {
 		return upstream.ToolSet{}, false
 	}
 	for _, raw := range c.Tools {
 		if d, err := tool.ParseDefinition(c.Server, raw); err == nil {
-			offer.Tools = append(offer.Tools, d)
+			set.Tools = append(set.Tools, d)
 		}
 	}
-	return offer, true
+	return set, true
 }

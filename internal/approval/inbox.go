@@ -16,6 +16,7 @@ import (
 	"junctor/internal/catalog"
 	"junctor/internal/rawjson"
 	"junctor/internal/store"
+	"junctor/internal/telemetry"
 	"junctor/internal/tool"
 	"junctor/internal/waiting"
 )
@@ -44,7 +45,7 @@ type Inbox struct {
 	Options
 	cfg      atomic.Pointer[Config]
 	id       string
-	progress time.Duration // between signs of life to waiting clients
+	progress time.Duration // between progress messages to waiting clients
 
 	mu        sync.Mutex
 	attending int           // pages of administrators that are open here
@@ -61,7 +62,7 @@ const (
 
 // New returns an Inbox; it starts nothing.
 func New(o Options) *Inbox {
-	o.Log = o.Log.With("component", "approval")
+	o.Log = o.Log.With(telemetry.KeyComponent, "approval")
 	if o.Redact == nil {
 		o.Redact = func(raw json.RawMessage) json.RawMessage { return raw }
 	}

@@ -13,12 +13,13 @@ import (
 	"sync"
 	"time"
 
+	"junctor/internal/telemetry"
 	"junctor/internal/tool"
 )
 
 // Opener returns the function that serves a requested stream. An error is shown
 // to the user at the other end.
-type Opener func(ctx context.Context, w StreamRequest) (serve func(ctx context.Context, r io.Reader, w io.Writer) error, err error)
+type Opener func(ctx context.Context, req StreamRequest) (serve func(ctx context.Context, r io.Reader, w io.Writer) error, err error)
 
 // Options are what a Server is made of.
 type Options struct {
@@ -46,7 +47,7 @@ type Server struct {
 
 // New returns a Server; it starts nothing.
 func New(o Options) *Server {
-	return &Server{opts: o, log: o.Log.With("component", "attach")}
+	return &Server{opts: o, log: o.Log.With(telemetry.KeyComponent, "attach")}
 }
 
 // maxConns bounds the connections at one time.
@@ -144,19 +145,19 @@ func (s *Server) serve(ctx, streams context.Context, c net.Conn, requests *connQ
 		return
 	}
 	defer c.Close()
-	w, err := readStreamRequest(r)
-	if err == nil && w.Yield {
+	req, err := readStreamRequest(r)
+	if err == nil && req.Yield {
 		s.yield(c)
 		return
 	}
 	if err == nil {
 		_ = c.SetReadDeadline(time.Time{})
 		var serve func(context.Context, io.Reader, io.Writer) error
-		if serve, err = s.opts.Open(ctx, w); err == nil {
+		if serve, err = s.opts.Open(ctx, req); err == nil {
 			if ctx.Err() != nil { // the program looks for the next gateway
 				return
 			}
-			if s.answer(c, reply{OK: true, Version: s.opts.Version, Temporary: s.opts.Temporary, Profile: w.Profile}) != nil {
+			if s.answer(c, reply{OK: true, Version: s.opts.Version, Temporary: s.opts.Temporary, Profile: req.Profile}) != nil {
 				return
 			}
 			if err := serve(streams, r, c); err != nil && ctx.Err() == nil {

@@ -43,15 +43,14 @@ type reply struct {
 	Profile string `json:"profile,omitempty"`
 }
 
-// Refused is the error of a gateway that is running but has not what was
-// wished for.
+// Refused is the error of a gateway that is running but refuses the request.
 type Refused struct{ Message string }
 
 func (e *Refused) Error() string { return e.Message }
 
 // Open asks the gateway that listens at path for a stream. The error is ErrNone
 // when no gateway runs and *Refused when it declines.
-func Open(ctx context.Context, path string, w StreamRequest) (*Conn, error) {
+func Open(ctx context.Context, path string, req StreamRequest) (*Conn, error) {
 	c, err := Dial(ctx, path)
 	if err != nil {
 		return nil, err
@@ -59,7 +58,7 @@ func Open(ctx context.Context, path string, w StreamRequest) (*Conn, error) {
 	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
 	defer stop()
 	r := bufio.NewReader(c)
-	answer, err := requestStream(c, r, w)
+	answer, err := requestStream(c, r, req)
 	if err != nil {
 		_ = c.Close()
 		return nil, err
@@ -97,8 +96,8 @@ func (c *Conn) CloseWrite() error {
 }
 
 // requestStream asks for the stream.
-func requestStream(c net.Conn, r *bufio.Reader, w StreamRequest) (answer reply, err error) {
-	line, err := json.Marshal(w)
+func requestStream(c net.Conn, r *bufio.Reader, req StreamRequest) (answer reply, err error) {
+	line, err := json.Marshal(req)
 	if err != nil {
 		return answer, err
 	}
@@ -117,7 +116,7 @@ func requestStream(c net.Conn, r *bufio.Reader, w StreamRequest) (answer reply, 
 	if !answer.OK {
 		return answer, &Refused{answer.Message}
 	}
-	if answer.Profile != w.Profile {
+	if answer.Profile != req.Profile {
 		return answer, &Refused{"the running gateway is of a version without profiles; restart it, or use --standalone"}
 	}
 	return answer, nil
@@ -150,9 +149,9 @@ func readStreamRequest(r *bufio.Reader) (StreamRequest, error) {
 	if !ok {
 		return StreamRequest{}, errors.New("this gateway speaks " + strings.TrimSpace(greeting))
 	}
-	var w StreamRequest
-	if err := json.Unmarshal([]byte(text), &w); err != nil {
+	var req StreamRequest
+	if err := json.Unmarshal([]byte(text), &req); err != nil {
 		return StreamRequest{}, fmt.Errorf("read the greeting: %w", err)
 	}
-	return w, nil
+	return req, nil
 }

@@ -18,6 +18,7 @@ import (
 
 	"junctor/internal/httperr"
 	"junctor/internal/store"
+	"junctor/internal/telemetry"
 	"junctor/internal/tool"
 )
 
@@ -51,7 +52,7 @@ type Log struct {
 
 // New returns a Log. redact is applied to details; nil changes nothing.
 func New(s store.Values, redact func(json.RawMessage) json.RawMessage, log *slog.Logger) *Log {
-	return &Log{store: s, redact: redact, log: log.With("component", "audit")}
+	return &Log{store: s, redact: redact, log: log.With(telemetry.KeyComponent, "audit")}
 }
 
 func space(t time.Time) string { return spacePrefix + t.UTC().Format("2006-01") }

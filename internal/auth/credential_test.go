@@ -124,7 +124,7 @@ func (g *grantTokens) Grant(context.Context, string) (TokenGrant, error) {
 	return g.grant, nil
 }
 
-func (*grantTokens) Distrust() {}
+func (*grantTokens) MarkStale() {}
 
 // grantChanges announces changes of grants and nothing else.
 type grantChanges chan struct{}

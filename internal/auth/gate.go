@@ -82,7 +82,7 @@ func NewGate(o Options) *Gate {
 	g := &Gate{
 		opts: o, loopback: IsLoopback(o.Listen),
 		keys: newKeyring(o.Keys), sessions: newSessions(o.Sessions), changed: make(chan struct{}, 1),
-		log: o.Log.With("component", "auth"),
+		log: o.Log.With(telemetry.KeyComponent, "auth"),
 	}
 	if g.loopback {
 		g.localToken = o.LocalToken
@@ -186,10 +186,10 @@ func (g *Gate) Run(ctx context.Context) error {
 
 // recheck looks at the credentials in use, in the store and not in memory.
 func (g *Gate) recheck(ctx context.Context) {
-	g.keys.distrust()
-	g.sessions.distrust()
+	g.keys.markStale()
+	g.sessions.markStale()
 	if g.opts.Tokens != nil {
-		g.opts.Tokens.Distrust()
+		g.opts.Tokens.MarkStale()
 	}
 	ctx, cancel := context.WithTimeout(ctx, recheckTimeout)
 	defer cancel()

@@ -177,8 +177,8 @@ func (r *keyring) find(ctx context.Context, h []byte) (store.Key, error) {
 	return r.use(k, now)
 }
 
-// distrust has what is in memory looked up again, if the store answers.
-func (r *keyring) distrust() {
+// markStale has what is in memory looked up again, if the store answers.
+func (r *keyring) markStale() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	old := time.Now().Add(-keyFresh)

@@ -50,8 +50,8 @@ type Tokens interface {
 	Check(ctx context.Context, token string) (g TokenGrant, ok bool, err error)
 	// Grant returns a grant, or ErrNoGrant.
 	Grant(ctx context.Context, id string) (TokenGrant, error)
-	// Distrust has grants that are in memory looked up again.
-	Distrust()
+	// MarkStale has grants that are in memory looked up again.
+	MarkStale()
 }
 
 // SpaceGrants is where the grants are in the store; the gate watches it.

@@ -165,8 +165,8 @@ func (s *sessions) forget(name string) {
 	delete(s.known, name)
 }
 
-// distrust has what is in memory looked up again, if the store answers.
-func (s *sessions) distrust() {
+// markStale has what is in memory looked up again, if the store answers.
+func (s *sessions) markStale() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old := time.Now().Add(-keyFresh)

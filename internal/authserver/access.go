@@ -102,8 +102,8 @@ func (s *Server) Grant(ctx context.Context, id string) (auth.TokenGrant, error) 
 	return auth.TokenGrant{ID: rec.ID, Person: rec.Person, Client: rec.ClientName, Profile: rec.Profile, Path: path, Expires: rec.Expires}, nil
 }
 
-// Distrust has grants that are in memory looked up again.
-func (s *Server) Distrust() {
+// MarkStale has grants that are in memory looked up again.
+func (s *Server) MarkStale() {
 	s.grants.mu.Lock()
 	defer s.grants.mu.Unlock()
 	clear(s.grants.known)

@@ -94,7 +94,7 @@ type Server struct {
 
 // New returns a Server. It reads nothing until the first request.
 func New(o Options) *Server {
-	s := &Server{opts: o, log: o.Log.With("component", "authserver"), now: time.Now}
+	s := &Server{opts: o, log: o.Log.With(telemetry.KeyComponent, "authserver"), now: time.Now}
 	s.keys = &keyring{store: o.Store, sealer: o.Sealer, now: func() time.Time { return s.now() }}
 	s.grants = &grants{store: o.Store, now: func() time.Time { return s.now() }, known: map[string]knownGrant{}}
 	return s

@@ -26,7 +26,7 @@ type terminalChat struct {
 	model string
 	ask   bool // go on asking after the first reply
 
-	line     *chatLine
+	conn     *connection
 	input    *bufio.Reader
 	open     bool                  // text is being written and its line is not ended
 	failed   bool                  // the last reply was an error
@@ -48,10 +48,10 @@ var ErrNoReply = errors.New("no reply")
 func Run(ctx context.Context, term *terminal.Terminal, client *http.Client, o Options) error {
 	t := &terminalChat{
 		Terminal: term, api: apiclient.Client{HTTP: client}, model: o.Model, ask: o.Message == "",
-		line: &chatLine{client: client, session: o.Session, seq: -1}, input: bufio.NewReader(term.In),
+		conn: &connection{client: client, session: o.Session, seq: -1}, input: bufio.NewReader(term.In),
 	}
-	defer t.line.close()
-	if err := t.line.dial(ctx); err != nil {
+	defer t.conn.close()
+	if err := t.conn.dial(ctx); err != nil {
 		return err
 	}
 	if err := t.greet(ctx); err != nil {
@@ -92,7 +92,7 @@ func (t *terminalChat) converse(ctx context.Context, first string) error {
 // greet reads the first message and says where the person is.
 func (t *terminalChat) greet(ctx context.Context) error {
 	var hello wire.ConnectionPayload
-	m, err := t.line.next(ctx)
+	m, err := t.conn.next(ctx)
 	if err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func (t *terminalChat) command(ctx context.Context, line string) {
 /quit         exit
 While the model answers, Ctrl-C stops it.`)
 	case "/session":
-		fmt.Fprintln(t.Out, t.line.session)
+		fmt.Fprintln(t.Out, t.conn.session)
 	case "/model":
 		if rest = strings.TrimSpace(rest); rest != "" {
 			t.model = rest
@@ -171,19 +171,19 @@ While the model answers, Ctrl-C stops it.`)
 // turn sends a message and shows the reply as it comes.
 func (t *terminalChat) turn(ctx context.Context, text string) error {
 	// A gateway that was started again meanwhile still knows the conversation.
-	if err := t.line.ready(ctx); err != nil {
+	if err := t.conn.ready(ctx); err != nil {
 		return err
 	}
-	if err := t.line.send(ctx, "message", map[string]any{"text": text, "model": t.model}); err != nil {
+	if err := t.conn.send(ctx, "message", map[string]any{"text": text, "model": t.model}); err != nil {
 		return err
 	}
 	t.failed = false
 	for done := false; !done; {
-		m, err := t.line.next(ctx)
+		m, err := t.conn.next(ctx)
 		if ctx.Err() != nil { // Ctrl-C: stop the reply, not the conversation's history
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 			defer cancel()
-			_ = t.line.send(last, "abort", nil)
+			_ = t.conn.send(last, "abort", nil)
 			return fmt.Errorf("%w: %w", ErrNoReply, ctx.Err())
 		}
 		if err != nil {
@@ -269,14 +269,14 @@ func (t *terminalChat) decide(ctx context.Context, p wire.ApprovalPayload) error
 	t.endLine()
 	if !t.canAsk() {
 		t.Note("%s needs approval, but this is not a terminal; the call is denied.", terminal.OneLine(p.Tool))
-		return t.line.send(ctx, "deny", map[string]any{"callId": p.CallID, "reason": "not a terminal"})
+		return t.conn.send(ctx, "deny", map[string]any{"callId": p.CallID, "reason": "not a terminal"})
 	}
 	fmt.Fprintf(t.Err, "Run %s with %s?\n[y]es, for this [s]ession, [a]lways, [N]o: ", terminal.OneLine(p.Tool), terminal.OneLine(string(p.Arguments)))
 	scope := map[string]wire.Scope{"y": wire.Once, "yes": wire.Once, "s": wire.ForSession, "a": wire.Always}[strings.ToLower(t.typed())]
 	if scope == "" {
-		return t.line.send(ctx, "deny", map[string]any{"callId": p.CallID})
+		return t.conn.send(ctx, "deny", map[string]any{"callId": p.CallID})
 	}
-	return t.line.send(ctx, "approve", map[string]any{"callId": p.CallID, "scope": scope})
+	return t.conn.send(ctx, "approve", map[string]any{"callId": p.CallID, "scope": scope})
 }
 
 // canAsk reports whether somebody is there to answer.

@@ -30,7 +30,7 @@ func TestChatAnswersPingsWhileWaitingForInput(t *testing.T) {
 		pinged <- conn.Ping(conn.CloseRead(r.Context()))
 	}))
 	defer server.Close()
-	l := &chatLine{seq: -1, client: &http.Client{Transport: &http.Transport{
+	l := &connection{seq: -1, client: &http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "tcp", server.Listener.Addr().String())
 		}}}}

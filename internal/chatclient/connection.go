@@ -24,9 +24,9 @@ type message struct {
 	Payload json.RawMessage `json:"payload"`
 }
 
-// chatLine is the connection of a conversation. It is read all the time:
+// connection is the WebSocket connection of a conversation. It is read all the time:
 // while the person thinks, the gateway asks whether anybody is still there.
-type chatLine struct {
+type connection struct {
 	client  *http.Client
 	session string // "" is a new one
 	seq     int64  // the latest number seen; -1 is none
@@ -39,104 +39,104 @@ type chatLine struct {
 }
 
 // dial connects, after what has been seen already.
-func (l *chatLine) dial(ctx context.Context) error {
+func (c *connection) dial(ctx context.Context) error {
 	q := url.Values{}
-	if l.session != "" {
-		q.Set("sessionId", l.session)
+	if c.session != "" {
+		q.Set("sessionId", c.session)
 	}
-	if l.seq >= 0 {
-		q.Set("after", strconv.FormatInt(l.seq, 10))
+	if c.seq >= 0 {
+		q.Set("after", strconv.FormatInt(c.seq, 10))
 	}
-	conn, _, err := websocket.Dial(ctx, "ws://junctor/ws?"+q.Encode(), &websocket.DialOptions{HTTPClient: l.client})
+	conn, _, err := websocket.Dial(ctx, "ws://junctor/ws?"+q.Encode(), &websocket.DialOptions{HTTPClient: c.client})
 	if err != nil {
 		return fmt.Errorf("connect to the chat: %w", err)
 	}
 	conn.SetReadLimit(maxMessage)
 	reading, stop := context.WithCancel(context.WithoutCancel(ctx))
-	l.conn, l.stop, l.in, l.done = conn, stop, make(chan message, 64), make(chan struct{})
-	go l.read(reading, l.in, l.done)
+	c.conn, c.stop, c.in, c.done = conn, stop, make(chan message, 64), make(chan struct{})
+	go c.read(reading, c.in, c.done)
 	return nil
 }
 
-func (l *chatLine) read(ctx context.Context, in chan<- message, done chan<- struct{}) {
+func (c *connection) read(ctx context.Context, in chan<- message, done chan<- struct{}) {
 	defer close(done)
 	for {
-		_, data, err := l.conn.Read(ctx)
+		_, data, err := c.conn.Read(ctx)
 		if err != nil {
-			l.err = fmt.Errorf("the chat connection was lost: %w", err)
+			c.err = fmt.Errorf("the chat connection was lost: %w", err)
 			if code := websocket.CloseStatus(err); code != -1 {
-				l.err = errors.New("the gateway ended the chat")
+				c.err = errors.New("the gateway ended the chat")
 			}
 			return
 		}
 		var m message
 		if err := json.Unmarshal(data, &m); err != nil {
-			l.err = fmt.Errorf("read the gateway's message: %w", err)
+			c.err = fmt.Errorf("read the gateway's message: %w", err)
 			return
 		}
 		select {
 		case in <- m:
 		case <-ctx.Done():
-			l.err = ctx.Err()
+			c.err = ctx.Err()
 			return
 		}
 	}
 }
 
 // next returns the next message.
-func (l *chatLine) next(ctx context.Context) (message, error) {
+func (c *connection) next(ctx context.Context) (message, error) {
 	var m message
 	select {
-	case m = <-l.in:
+	case m = <-c.in:
 	default:
 		select {
-		case m = <-l.in:
+		case m = <-c.in:
 		case <-ctx.Done():
 			return message{}, ctx.Err()
-		case <-l.done:
+		case <-c.done:
 			select {
-			case m = <-l.in: // what came before the end
+			case m = <-c.in: // what came before the end
 			default:
-				return message{}, l.err
+				return message{}, c.err
 			}
 		}
 	}
-	l.seq = max(l.seq, m.Seq)
+	c.seq = max(c.seq, m.Seq)
 	if m.Type == wire.TypeConnection {
 		var hello wire.ConnectionPayload
 		if json.Unmarshal(m.Payload, &hello) == nil && hello.State != "error" {
-			l.session = hello.SessionID
+			c.session = hello.SessionID
 		}
 	}
 	return m, nil
 }
 
 // ready connects again if the connection was lost.
-func (l *chatLine) ready(ctx context.Context) error {
+func (c *connection) ready(ctx context.Context) error {
 	select {
-	case <-l.done:
-		l.close()
-		return l.dial(ctx)
+	case <-c.done:
+		c.close()
+		return c.dial(ctx)
 	default:
 		return nil
 	}
 }
 
-func (l *chatLine) send(ctx context.Context, kind string, payload any) error {
+func (c *connection) send(ctx context.Context, kind string, payload any) error {
 	data, err := json.Marshal(map[string]any{"type": kind, "payload": payload})
 	if err != nil {
 		return err
 	}
-	if err := l.conn.Write(ctx, websocket.MessageText, data); err != nil {
+	if err := c.conn.Write(ctx, websocket.MessageText, data); err != nil {
 		return fmt.Errorf("the chat connection was lost: %w", err)
 	}
 	return nil
 }
 
-func (l *chatLine) close() {
-	if l.conn != nil {
-		l.stop()
-		l.conn.CloseNow()
-		<-l.done
+func (c *connection) close() {
+	if c.conn != nil {
+		c.stop()
+		c.conn.CloseNow()
+		<-c.done
 	}
 }

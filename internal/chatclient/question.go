@@ -19,7 +19,7 @@ func (t *terminalChat) answer(ctx context.Context, q wire.QuestionPayload) error
 		for k, v := range more {
 			payload[k] = v
 		}
-		return t.line.send(ctx, "answer", payload)
+		return t.conn.send(ctx, "answer", payload)
 	}
 	if !t.canAsk() {
 		t.Note("%s asks a question, but this is not a terminal; it gets no answer.", terminal.OneLine(q.Server))

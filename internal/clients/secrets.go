@@ -50,8 +50,8 @@ func findSecrets(server string, raw json.RawMessage) []Secret {
 	_ = json.Unmarshal(raw, &s)
 
 	var all []Secret
-	add := func(key, offer, value string, path ...string) {
-		all = append(all, Secret{Key: key, Variable: offer, value: telemetry.Secret(value), path: path})
+	add := func(key, env, value string, path ...string) {
+		all = append(all, Secret{Key: key, Variable: env, value: telemetry.Secret(value), path: path})
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Env)) {
 		if config.LooksSecret(name, s.Env[name]) {
@@ -77,11 +77,11 @@ func findSecrets(server string, raw json.RawMessage) []Secret {
 		field = strings.TrimSpace(field)
 		switch {
 		case assigned && !strings.Contains(name, "://") && config.LooksSecret(strings.TrimLeft(name, "-"), value):
-			offer := config.VariableName(name)
+			env := config.VariableName(name)
 			if strings.HasPrefix(name, "-") {
-				offer = variable(server, strings.TrimLeft(name, "-"))
+				env = variable(server, strings.TrimLeft(name, "-"))
 			}
-			add(key, offer, value, path...)
+			add(key, env, value, path...)
 		case isHeader && !strings.HasPrefix(field, "//") && config.LooksSecret(header, field):
 			add(key, headerVariable(server, header), bare(field), path...)
 		case config.LooksSecret(flag, a):

@@ -18,6 +18,7 @@ import (
 	"junctor/internal/rawjson"
 	"junctor/internal/results"
 	"junctor/internal/search"
+	"junctor/internal/telemetry"
 	"junctor/internal/tool"
 	"junctor/internal/upstream"
 	"junctor/internal/waiting"
@@ -125,7 +126,7 @@ func (f *Face) mcpServers() []*mcpserver.Server {
 
 // New returns a Face. It starts nothing.
 func New(o Options) *Face {
-	f := &Face{opts: o, log: o.Log.With("component", "discovery"), single: map[string]*transparentView{}}
+	f := &Face{opts: o, log: o.Log.With(telemetry.KeyComponent, "discovery"), single: map[string]*transparentView{}}
 	f.config.Store(&o.Config)
 	f.info = marshal(map[string]string{"name": "junctor", "title": "Junctor", "version": o.Version})
 	f.meta = f.server(&metaView{face: f}, f.info)

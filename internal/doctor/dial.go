@@ -27,9 +27,9 @@ type Dial struct {
 	Authorize func(ctx context.Context, r *http.Request, refused *mcpclient.HTTPError) error
 }
 
-// gentle is how long a program may take to end after its stdin was closed; then
+// exitTimeout is how long a program may take to end after its stdin was closed; then
 // the launcher asks it to.
-const gentle = 2 * time.Second
+const exitTimeout = 2 * time.Second
 
 // connection is one connection to the server under test.
 type connection struct {
@@ -58,11 +58,11 @@ func (r *TestReport) connect(ctx context.Context, o TestOptions, version string)
 		select {
 		case <-c.process.Done():
 		case <-ctx.Done():
-		case <-time.After(gentle): // it closed its stdout and may be on its way out
+		case <-time.After(exitTimeout): // it closed its stdout and may be on its way out
 		}
 		c.process.Kill()
 		<-c.process.Done()
-		r.lastWords = c.stderr()
+		r.lastStderr = c.stderr()
 		if exit, ok := errors.AsType[*child.ExitError](c.process.Err()); ok && exit.Signal == "" && exit.Code >= 0 && ctx.Err() == nil {
 			err = errors.Join(err, errors.New("its program "+exit.Error()))
 		}
@@ -121,7 +121,7 @@ func (d Dial) open(ctx context.Context, o TestOptions, version string) (*connect
 	return c, err
 }
 
-// dropped hears of what a program wrote to stdout that was no message.
+// dropped counts what a program wrote to stdout that was no message.
 func (c *connection) dropped(d mcp.Drop) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -154,9 +154,9 @@ func (c *connection) close() time.Duration {
 	return time.Since(begun)
 }
 
-// hopeless reports whether there is nobody to ask for another version: the
+// noOtherVersion reports whether there is nobody to ask for another version: the
 // program could not be started, or nothing is at the address.
-func hopeless(err error) bool {
+func noOtherVersion(err error) bool {
 	_, noProgram := errors.AsType[*child.StartError](err)
 	dial, ok := errors.AsType[*net.OpError](err)
 	return noProgram || ok && dial.Op == "dial"

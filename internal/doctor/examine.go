@@ -61,7 +61,7 @@ type Probes struct {
 	Now  func() time.Time
 	// Document reads the OpenAPI document of a server.
 	Document func(context.Context, upstream.Config) (*openapi.Service, error)
-	// Progress hears what is being looked at.
+	// Progress is called with each area before it is examined.
 	Progress func(area string)
 }
 

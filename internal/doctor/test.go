@@ -42,18 +42,18 @@ type ToolCall struct {
 // TestReport is what came of testing one server.
 type TestReport struct {
 	Report
-	Server   string  `json:"server"`             // the name under which it was tested
-	Name     string  `json:"name,omitempty"`     // by which it calls itself
-	Version  string  `json:"version,omitempty"`  // likewise
-	Protocol string  `json:"protocol,omitempty"` // what was agreed on without being asked for
-	Versions []Spoke `json:"versions"`
-	Tools    int     `json:"tools"`
+	Server   string          `json:"server"`             // the name under which it was tested
+	Name     string          `json:"name,omitempty"`     // by which it calls itself
+	Version  string          `json:"version,omitempty"`  // likewise
+	Protocol string          `json:"protocol,omitempty"` // what was agreed on without being asked for
+	Versions []VersionResult `json:"versions"`
+	Tools    int             `json:"tools"`
 
-	lastWords []string // on stderr, of a program that did not connect
+	lastStderr []string // on stderr, of a program that did not connect
 }
 
-// Spoke is what came of asking a server for one version of the protocol.
-type Spoke struct {
+// VersionResult is what came of asking a server for one version of the protocol.
+type VersionResult struct {
 	Asked  string  `json:"asked"`
 	Agreed string  `json:"agreed,omitempty"`
 	TookMs float64 `json:"tookMs"`
@@ -85,7 +85,7 @@ func (r *TestReport) handshakes(ctx context.Context, o TestOptions) bool {
 	silent, kill := 0, false
 	for _, v := range versions() {
 		r.begin("handshake " + v)
-		s := Spoke{Asked: v}
+		s := VersionResult{Asked: v}
 		begun := time.Now()
 		c, err := r.connect(ctx, o, v)
 		s.TookMs = millis(time.Since(begun))
@@ -95,7 +95,7 @@ func (r *TestReport) handshakes(ctx context.Context, o TestOptions) bool {
 				c.process.Kill()
 			}
 			// One that does not end by itself is not waited for again.
-			kill = c.close() >= gentle && c.isProgram() || kill
+			kill = c.close() >= exitTimeout && c.isProgram() || kill
 		} else {
 			s.Error = err.Error()
 		}
@@ -106,11 +106,11 @@ func (r *TestReport) handshakes(ctx context.Context, o TestOptions) bool {
 		if errors.Is(err, errSilent) {
 			silent++
 		}
-		if hopeless(err) || silent == 2 {
+		if noOtherVersion(err) || silent == 2 {
 			break // the other versions will do no better
 		}
 	}
-	agreed := slices.ContainsFunc(r.Versions, func(s Spoke) bool { return s.Agreed != "" })
+	agreed := slices.ContainsFunc(r.Versions, func(s VersionResult) bool { return s.Agreed != "" })
 	for _, s := range r.Versions {
 		f := Finding{Area: "handshake", Subject: s.Asked, TookMs: s.TookMs}
 		switch {
@@ -130,7 +130,7 @@ func (r *TestReport) handshakes(ctx context.Context, o TestOptions) bool {
 		if o.Server.Command == "" {
 			do = "see that the server runs, that the address is that of its MCP endpoint (often /mcp), and that it needs no sign-in or the right header (-H)"
 		}
-		r.Add(Finding{Severity: Problem, Area: "handshake", What: "no protocol version could be negotiated", Do: do, Details: r.lastWords})
+		r.Add(Finding{Severity: Problem, Area: "handshake", What: "no protocol version could be negotiated", Do: do, Details: r.lastStderr})
 	}
 	return agreed
 }
@@ -157,7 +157,7 @@ func (r *TestReport) session(ctx context.Context, o TestOptions) {
 	r.Tools = len(defs)
 	r.names(defs)
 	r.schemas(defs)
-	r.manners(defs)
+	r.adviseOnTools(defs)
 	r.begin("providers")
 	r.providers(defs)
 	r.safety(defs)
@@ -330,7 +330,7 @@ func (r *TestReport) output(c *connection) {
 	if lines := c.stderr(); len(lines) > 0 {
 		r.Add(Finding{Severity: Info, Area: "output", What: "it wrote to stderr", Details: lines})
 	}
-	if ended >= gentle {
+	if ended >= exitTimeout {
 		r.Add(Finding{Severity: Warning, Area: "output", What: "does not end when its stdin is closed", Do: "end when stdin ends: that is how clients stop a server", TookMs: millis(ended)})
 	} else {
 		r.Add(Finding{Severity: OK, Area: "output", What: "ends when its stdin is closed", TookMs: millis(ended)})

@@ -176,8 +176,8 @@ func (r *Report) safety(defs []tool.Definition) {
 	}
 }
 
-// manners tells an author what would make the tools better.
-func (r *Report) manners(defs []tool.Definition) {
+// adviseOnTools tells an author what would make the tools better.
+func (r *Report) adviseOnTools(defs []tool.Definition) {
 	var silent, long, params, unmarked []string
 	for _, d := range defs {
 		if strings.TrimSpace(d.Description) == "" {

@@ -24,20 +24,20 @@ const recordTimeout = 10 * time.Second
 
 // callRun is the state of one call in progress, and how it ended.
 type callRun struct {
-	x      *Executor
-	ctx    context.Context
-	call   tool.Call       // of a forwarded request without tool and arguments
-	method string          // of MCP
-	input  json.RawMessage // what the record keeps: arguments, or params of a forwarded request
-	cfg    *Config
-	name   tool.Name // as resolved; empty until then
-	begun  time.Time
-	last   time.Time
-	stages store.Stages
-	span   telemetry.Span
-	trace  trace.SpanContext // the trace context sent to the upstream; zero if the call is not traced
-	landed func()
-	within lateContext // of the record
+	x       *Executor
+	ctx     context.Context
+	call    tool.Call       // of a forwarded request without tool and arguments
+	method  string          // of MCP
+	input   json.RawMessage // what the record keeps: arguments, or params of a forwarded request
+	cfg     *Config
+	name    tool.Name // as resolved; empty until then
+	begun   time.Time
+	last    time.Time
+	stages  store.Stages
+	span    telemetry.Span
+	trace   trace.SpanContext // the trace context sent to the upstream; zero if the call is not traced
+	endCall func()
+	within  lateContext // of the record
 
 	rule    string // the select of the tool's rules; empty for none
 	refused bool   // because calls cannot be recorded; so this one is not
@@ -72,7 +72,7 @@ func (x *Executor) begin(ctx context.Context, method string, call tool.Call, inp
 	now := time.Now()
 	f := &callRun{
 		x: x, call: call, method: method, input: input, cfg: x.cfg.Load(), begun: now, last: now,
-		stages: make(store.Stages, 0, 6), landed: x.Meter.Begin(),
+		stages: make(store.Stages, 0, 6), endCall: x.Meter.Begin(),
 	}
 	x.inFlight.Add(1)
 	if c := tool.CallerFrom(ctx); c.View() != call.Caller.View() || c.Admin != call.Caller.Admin {
@@ -185,7 +185,7 @@ func (f *callRun) record(result tool.Result, err error) (lost error) {
 	} else if lost = f.append(now, rec); lost != nil {
 		f.x.Log.ErrorContext(ctx, "call not recorded", "err", lost)
 	}
-	f.landed()
+	f.endCall()
 	f.x.Meter.Call(f.call.Face, f.name.Server, f.name.Tool, string(rec.Status), rec.Kind, took)
 	f.endSpan(rec)
 	if rec.Status == store.StatusFailed {

@@ -512,7 +512,7 @@ func TestForwardOfALimitedKey(t *testing.T) {
 		"all of the server":  {[]string{"fs:*"}, "prompts/get", false},
 		"all of another":     {[]string{"git:*"}, "prompts/get", true},
 		"list of tools":      {[]string{"fs:read_*"}, "tools/list", false},
-		"sign of life":       {[]string{"fs:read_*"}, "ping", false},
+		"ping":               {[]string{"fs:read_*"}, "ping", false},
 		"a call in disguise": {[]string{"fs:read_*"}, "tools/call ", true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -7,14 +7,14 @@ import (
 	"junctor/internal/tool"
 )
 
-// Observer hears of a request that was rejected. reason is one of a fixed set
+// Observer is called for a request that was rejected. reason is one of a fixed set
 // of words.
 type Observer func(r *http.Request, status int, reason string, err error)
 
 type observerKey struct{}
 
-// WithObserver has the Observer hear of the requests that next, or what it
-// hands them to, rejects.
+// WithObserver has the Observer called for the requests that next, or what it
+// passes them to, rejects.
 func WithObserver(o Observer, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		next.ServeHTTP(w, WithContext(r, tool.SetValue(r.Context(), observerKey{}, o)))

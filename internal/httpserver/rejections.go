@@ -33,7 +33,7 @@ type Rejections struct {
 
 // NewRejections returns a Rejections that has seen none.
 func NewRejections(log *slog.Logger, m *telemetry.Metrics) *Rejections {
-	return &Rejections{log: log.With("component", "http"), meter: m, left: rejectionBurst, refill: time.Now()}
+	return &Rejections{log: log.With(telemetry.KeyComponent, "http"), meter: m, left: rejectionBurst, refill: time.Now()}
 }
 
 // Observe is an httperr.Observer.

@@ -145,7 +145,7 @@ func TestIdleStreamSendsHeartbeats(t *testing.T) {
 			time.Sleep(2*keepAlive + time.Second)
 			s.End()
 			if got := strings.Count(w.Body.String(), ": alive"); got != want {
-				t.Errorf("%s: %d signs of life, want %d", format, got, want)
+				t.Errorf("%s: %d keep-alives, want %d", format, got, want)
 			}
 		}
 	})

@@ -27,7 +27,7 @@ func (w *httpWire) readStream(ctx, reqCtx context.Context, cancel context.Cancel
 	events := mcp.NewEventReader(resp.Body, w.limits)
 	defer events.Release()
 	for failures := 0; ; {
-		answer, news, err := w.readAnswer(events, cl)
+		answer, received, err := w.readAnswer(events, cl)
 		if err == nil {
 			stop()
 			if own, ok := resp.Body.(*http1.Body); ok {
@@ -49,7 +49,7 @@ func (w *httpWire) readStream(ctx, reqCtx context.Context, cancel context.Cancel
 			cancel()
 			return answer, failed
 		}
-		if news {
+		if received {
 			failures = 0
 		}
 		if events.LastID == "" || w.c.stateless.Load() || failures == resumeTries {
@@ -104,18 +104,18 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// readAnswer reads events until the response of the call. news reports whether
+// readAnswer reads events until the response of the call. received reports whether
 // anything was received.
-func (w *httpWire) readAnswer(events *mcp.EventReader, cl *pendingRequest) (answer mcp.Message, news bool, err error) {
+func (w *httpWire) readAnswer(events *mcp.EventReader, cl *pendingRequest) (answer mcp.Message, received bool, err error) {
 	for {
 		_, data, err := events.Next()
 		if err != nil {
 			if d, ok := errors.AsType[*mcp.DecodeError](err); ok && d.ID != "" && d.ID != cl.idText {
 				continue
 			}
-			return mcp.Message{}, news, err
+			return mcp.Message{}, received, err
 		}
-		news = true
+		received = true
 		found := false
 		var lost error
 		mcp.DecodeEach(data, w.limits, func(m mcp.Message, decodeErr error) {

@@ -132,8 +132,8 @@ func (s *Server) leaveCluster() {
 }
 
 // publish sends a message about a session to one process, or to all others.
-func (s *Server) publish(to string, w clusterMessage) {
-	data, err := rawjson.Marshal(w)
+func (s *Server) publish(to string, msg clusterMessage) {
+	data, err := rawjson.Marshal(msg)
 	if err == nil {
 		s.opts.Cluster.Publish(to, s.messageKind(), data)
 	}
@@ -142,29 +142,29 @@ func (s *Server) publish(to string, w clusterMessage) {
 // onClusterMessage handles a message of another process. Only sessions that
 // were used here are concerned.
 func (s *Server) onClusterMessage(from string, data []byte) {
-	var w clusterMessage
-	if json.Unmarshal(data, &w) != nil {
+	var msg clusterMessage
+	if json.Unmarshal(data, &msg) != nil {
 		return
 	}
-	session := s.sessions.find(w.Session)
+	session := s.sessions.find(msg.Session)
 	if session == nil {
 		return
 	}
-	switch w.What {
+	switch msg.What {
 	case clusterEnd:
 		s.end(session)
 	case clusterLearn:
-		session.learn(w.Method, w.Params)
+		session.learn(msg.Method, msg.Params)
 	case clusterReader:
 		session.readAt(from)
 	case clusterOwn:
-		session.own.put(&mcp.Message{Method: w.Method, Params: w.Params})
+		session.own.put(&mcp.Message{Method: msg.Method, Params: msg.Params})
 	case clusterAnswer:
-		if m, err := mcp.Decode(w.Message, s.opts.Limits); err == nil {
+		if m, err := mcp.Decode(msg.Message, s.opts.Limits); err == nil {
 			session.answered(&m)
 		}
 	case clusterCancel:
-		session.cancelCall(w.Params)
+		session.cancelCall(msg.Params)
 	}
 }
 

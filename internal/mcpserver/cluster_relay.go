@@ -91,12 +91,12 @@ func (s *Server) sendStream(ctx context.Context, first []byte, l NodeConn) {
 	session.enter()
 	defer session.leave()
 	r := (&http.Request{}).WithContext(ctx)
-	s.writeStream(&response{w: &nodeWriter{line: l, header: http.Header{}}, r: r, session: session, st: st, reader: reader, events: true})
+	s.writeStream(&response{w: &nodeWriter{conn: l, header: http.Header{}}, r: r, session: session, st: st, reader: reader, events: true})
 }
 
 // nodeWriter writes a response to another process.
 type nodeWriter struct {
-	line   NodeConn
+	conn   NodeConn
 	header http.Header
 }
 
@@ -104,7 +104,7 @@ func (w *nodeWriter) Header() http.Header { return w.header }
 func (w *nodeWriter) WriteHeader(int)     {}
 func (w *nodeWriter) Flush()              {}
 func (w *nodeWriter) Write(data []byte) (int, error) {
-	if err := w.line.Send(data); err != nil {
+	if err := w.conn.Send(data); err != nil {
 		return 0, err
 	}
 	return len(data), nil
@@ -189,7 +189,7 @@ func (s *Server) resumeFor(ctx context.Context, first []byte, l NodeConn) {
 		return
 	}
 	req := &Request{ID: mcp.ID(r.ID), Method: r.Method, Params: r.Params, Protocol: r.Protocol, Client: r.Client, Caller: r.Caller}
-	out := &nodeOutlet{line: l, done: make(chan struct{})}
+	out := &nodeOutlet{conn: l, done: make(chan struct{})}
 	s.resume(ctx, req, r.State, out)
 	select {
 	case <-out.done:
@@ -199,11 +199,11 @@ func (s *Server) resumeFor(ctx context.Context, first []byte, l NodeConn) {
 
 // nodeOutlet sends the output of a call to another process.
 type nodeOutlet struct {
-	line NodeConn
+	conn NodeConn
 	done chan struct{}
 }
 
-func (o *nodeOutlet) put(m *mcp.Message) bool { return o.line.Send(mcp.AppendMessage(nil, m)) == nil }
+func (o *nodeOutlet) put(m *mcp.Message) bool { return o.conn.Send(mcp.AppendMessage(nil, m)) == nil }
 
 func (o *nodeOutlet) answer(m *mcp.Message) {
 	o.put(m)

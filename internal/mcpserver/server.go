@@ -97,7 +97,7 @@ type Options struct {
 	ParkFor     time.Duration // how long they wait; 10 min
 	ResumeFor   time.Duration // how long a broken stream can be resumed; 60 s
 	StreamAfter time.Duration // when a slow answer becomes a stream; 10 s
-	KeepAlive   time.Duration // between signs of life on a silent stream; 20 s
+	KeepAlive   time.Duration // between keep-alives on a silent stream; 20 s
 	WriteFor    time.Duration // until a reader that takes nothing is given up; 30 s
 	DrainFor    time.Duration // for calls in flight when a stream's input ends; 3 s
 }
@@ -158,7 +158,7 @@ type Server struct {
 // New returns a Server; it starts nothing. Close ends its sessions.
 func New(o Options, h Handler) *Server {
 	o = o.filled()
-	s := &Server{opts: o, handler: h, log: o.Log.With("component", "mcp"), closed: make(chan struct{})}
+	s := &Server{opts: o, handler: h, log: o.Log.With(telemetry.KeyComponent, "mcp"), closed: make(chan struct{})}
 	s.usuallyMissing = usuallyMissing(o.Info)
 	s.workers = newWorkerPool(s.closed)
 	s.sessions.init(o.MaxSessions)

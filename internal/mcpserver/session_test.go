@@ -281,7 +281,7 @@ func TestSlowResponseBecomesStream(t *testing.T) {
 			if got := strings.HasPrefix(line, "id: "); got != prime {
 				t.Errorf("first line %q, prime %v", line, prime)
 			}
-			for range 3 { // signs of life
+			for range 3 { // keep-alives
 				if line, err := e.r.ReadString(':'); err != nil {
 					t.Fatal(line, err)
 				}
@@ -435,7 +435,7 @@ func TestSlowReaderLosesNotificationsNotResponses(t *testing.T) {
 	}
 }
 
-// A session's own stream on a connection of its own: signs of life, an end
+// A session's own stream on a connection of its own: keep-alives, an end
 // when the caller leaves, and news for whoever comes back.
 func TestStandaloneStreamOnHijackedConnection(t *testing.T) {
 	s := newSite(t, Options{KeepAlive: time.Millisecond}, &scripted{})

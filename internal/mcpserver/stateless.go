@@ -141,7 +141,7 @@ func (c *call) modern() *call {
 	req := c.req
 	level := rawjson.FieldString(req.paramFields().LogLevel)
 	if !mcp.ValidLogLevel(level) {
-		level = "" // without a level the caller wants to hear nothing
+		level = "" // without a level the caller wants no log messages
 	}
 	c.level = level
 	c.exchange(req.paramFields().Capabilities)

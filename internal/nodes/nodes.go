@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"junctor/internal/store"
+	"junctor/internal/telemetry"
 )
 
 // Store is what nodes need of the store.
@@ -80,7 +81,7 @@ type Node struct {
 // New returns a Node; it starts nothing.
 func New(o Options) *Node {
 	return &Node{
-		opts: o, id: rand.Text()[:12], log: o.Log.With("component", "nodes"), look: make(chan struct{}, 1),
+		opts: o, id: rand.Text()[:12], log: o.Log.With(telemetry.KeyComponent, "nodes"), look: make(chan struct{}, 1),
 		handlers: map[string]Handler{}, subscribers: map[string]func(string, []byte){}, conns: map[string]*Conn{},
 		out: map[string]*outbox{}, others: map[string]bool{}, seen: map[string]time.Time{}, opened: map[string]time.Time{},
 	}

@@ -320,7 +320,7 @@ func TestUnknownConnIsClosed(t *testing.T) {
 	}
 }
 
-// TestConnsToDeadNodeEnd: connections to a node that gives no sign of life end, and it cannot be
+// TestConnsToDeadNodeEnd: connections to a node that sends no heartbeat end, and it cannot be
 // dialled.
 func TestConnsToDeadNodeEnd(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "junctor.db")

@@ -20,12 +20,12 @@ import (
 const (
 	// flowLife is the time that a user has to consent.
 	flowLife = 10 * time.Minute
-	// offerLeft is the minimum remaining lifetime of a login that is offered
+	// minPendingLife is the minimum remaining lifetime of a login that is offered
 	// again.
-	offerLeft = 3 * time.Minute
-	// maxOffers bounds the pending logins of one upstream that are kept in
+	minPendingLife = 3 * time.Minute
+	// maxPending bounds the pending logins of one upstream that are kept in
 	// memory. Others can still be completed.
-	maxOffers = 8
+	maxPending = 8
 	// beginTimeout bounds the preparation of a login.
 	beginTimeout = 30 * time.Second
 )
@@ -39,11 +39,11 @@ type loginRequest struct {
 
 // attemptKey distinguishes the attempts of callers, and attempts with and
 // without administrator rights.
-func (w loginRequest) attemptKey() string {
-	if w.owner.Admin {
-		return "admin " + w.owner.ID
+func (req loginRequest) attemptKey() string {
+	if req.owner.Admin {
+		return "admin " + req.owner.ID
 	}
-	return w.owner.ID
+	return req.owner.ID
 }
 
 // pendingLogin is a login that waits for the user to open its URL.
@@ -67,15 +67,15 @@ type preparedLogin struct {
 // same caller. It does not wait. An attempt belongs to the caller that began it
 // and is never offered to others, because anyone with its URL can complete it
 // with their own account.
-func (s *Service) begin(cfg upstream.Config, st *state, w loginRequest) *preparedLogin {
-	key := w.attemptKey()
+func (s *Service) begin(cfg upstream.Config, st *state, req loginRequest) *preparedLogin {
+	key := req.attemptKey()
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if b := st.beginning[key]; b != nil {
 		return b
 	}
 	b := &preparedLogin{done: make(chan struct{})}
-	if o := st.pending[key]; o.usable(cfg) && covers(o.scopes, w.challenge.scopes) {
+	if o := st.pending[key]; o.usable(cfg) && covers(o.scopes, req.challenge.scopes) {
 		b.login = o
 		close(b.done)
 		return b
@@ -83,11 +83,11 @@ func (s *Service) begin(cfg upstream.Config, st *state, w loginRequest) *prepare
 	if !s.spawn(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), beginTimeout)
 		defer cancel()
-		b.login, b.rec, b.err = s.prepare(ctx, cfg, st, w)
+		b.login, b.rec, b.err = s.prepare(ctx, cfg, st, req)
 		st.mu.Lock()
 		delete(st.beginning, key)
 		if b.err == nil {
-			if st.pending == nil || len(st.pending) >= maxOffers {
+			if st.pending == nil || len(st.pending) >= maxPending {
 				st.pending = map[string]*pendingLogin{}
 			}
 			st.pending[key] = b.login
@@ -108,12 +108,12 @@ func (s *Service) begin(cfg upstream.Config, st *state, w loginRequest) *prepare
 
 // prepare discovers the authorization server, registers this client if needed,
 // and creates the URL that the user has to open.
-func (s *Service) prepare(ctx context.Context, cfg upstream.Config, st *state, w loginRequest) (*pendingLogin, *record, error) {
+func (s *Service) prepare(ctx context.Context, cfg upstream.Config, st *state, req loginRequest) (*pendingLogin, *record, error) {
 	before, err := s.known(ctx, cfg, st, false)
 	if err != nil && tool.KindOf(err) != tool.UpstreamFailed { // a login that cannot be decrypted is replaced
 		return nil, nil, err
 	}
-	f, err := s.discover(ctx, cfg, s.addressPolicyOf(cfg, st), w.challenge, issuerOf(before))
+	f, err := s.discover(ctx, cfg, s.addressPolicyOf(cfg, st), req.challenge, issuerOf(before))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -122,9 +122,9 @@ func (s *Service) prepare(ctx context.Context, cfg upstream.Config, st *state, w
 		return nil, nil, &tool.Error{Kind: tool.UpstreamFailed, Msg: fmt.Sprintf(
 			"it names another authorization server now (%s), which must not be given the configured client's secret; set oauth.issuer if that is right", hostOf(f.meta.Issuer))}
 	}
-	scopes := chooseScopes(own.Scopes, w, f)
+	scopes := chooseScopes(own.Scopes, req, f)
 	if ownCredentials(cfg) {
-		rec, err := s.ownLogin(ctx, cfg, st, f, w.challenge, scopes)
+		rec, err := s.ownLogin(ctx, cfg, st, f, req.challenge, scopes)
 		return nil, rec, err
 	}
 	switch {
@@ -142,11 +142,11 @@ func (s *Service) prepare(ctx context.Context, cfg upstream.Config, st *state, w
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := c.bind(own, w.challenge, f.meta); err != nil {
+	if err := c.bind(own, req.challenge, f.meta); err != nil {
 		return nil, nil, err
 	}
-	o, err := s.newSignInOffer(ctx, cfg, f, flow{
-		Client: c, Redirect: redirect, Scopes: scopes, Owner: w.owner.ID, Name: w.owner.Name, Admin: w.owner.Admin,
+	o, err := s.newPendingLogin(ctx, cfg, f, flow{
+		Client: c, Redirect: redirect, Scopes: scopes, Owner: req.owner.ID, Name: req.owner.Name, Admin: req.owner.Admin,
 		Personal: st.login.Caller != "", Replaces: sinceOf(before),
 	})
 	return o, nil, err
@@ -172,15 +172,15 @@ func sinceOf(rec *record) time.Time {
 // otherwise those that the refused request needs, otherwise those that the
 // server supports, and those of the previous login. offline_access is added if
 // the server supports it.
-func chooseScopes(configured []string, w loginRequest, f discovered) []string {
+func chooseScopes(configured []string, req loginRequest, f discovered) []string {
 	scopes := configured
 	if len(scopes) == 0 {
-		if scopes = w.challenge.scopes; len(scopes) == 0 {
+		if scopes = req.challenge.scopes; len(scopes) == 0 {
 			scopes = f.scopes
 		}
-		scopes = union(w.asked, scopes)
+		scopes = union(req.asked, scopes)
 	} else {
-		scopes = union(scopes, w.challenge.scopes)
+		scopes = union(scopes, req.challenge.scopes)
 	}
 	const offline = "offline_access"
 	if slices.Contains(f.meta.Scopes, offline) && len(configured) == 0 {
@@ -189,10 +189,10 @@ func chooseScopes(configured []string, w loginRequest, f discovered) []string {
 	return scopes
 }
 
-// newSignInOffer creates the URL and stores the state for checking the
+// newPendingLogin creates the URL and stores the state for checking the
 // callback. The URL is only for the caller that began the login; logs show it
 // without its state.
-func (s *Service) newSignInOffer(ctx context.Context, cfg upstream.Config, f discovered, fl flow) (*pendingLogin, error) {
+func (s *Service) newPendingLogin(ctx context.Context, cfg upstream.Config, f discovered, fl flow) (*pendingLogin, error) {
 	u, err := url.Parse(f.meta.Authorization)
 	if err != nil {
 		return nil, unreachable("its authorization endpoint", &errForbidden{"it is no web address"})

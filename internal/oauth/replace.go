@@ -137,7 +137,7 @@ func (s *Service) loginURLFor(ctx context.Context, cfg upstream.Config, st *stat
 
 // usable reports whether an attempt can be offered again.
 func (o *pendingLogin) usable(cfg upstream.Config) bool {
-	return o != nil && o.server == cfg.URL && time.Until(o.expires) > offerLeft
+	return o != nil && o.server == cfg.URL && time.Until(o.expires) > minPendingLife
 }
 
 // signInWait bounds how long a failed call waits for the URL.

@@ -80,7 +80,7 @@ func New(o Options) *Service {
 		o.LoggedOut = func(upstream.Login) {}
 	}
 	return &Service{
-		opts: o, log: o.Log.With("component", "oauth"), out: newOutbound(o.Proxy, o.Version),
+		opts: o, log: o.Log.With(telemetry.KeyComponent, "oauth"), out: newOutbound(o.Proxy, o.Version),
 		owner:  o.Node + "/" + rand.Text()[:8],
 		states: map[upstream.Login]*state{}, hidden: map[telemetry.Secret]time.Time{}, waiting: map[upstream.Login][]chan error{},
 	}

@@ -17,6 +17,7 @@ import (
 
 	"junctor/internal/store"
 	"junctor/internal/store/sqlstore"
+	"junctor/internal/telemetry"
 )
 
 // How the database is used.
@@ -89,7 +90,7 @@ func Open(ctx context.Context, cfg store.Config, log *slog.Logger) (*Store, erro
 		return nil, explain("open the store", err)
 	}
 	s := &Store{
-		pool: pool, keep: cfg.Retention, open: cfg.WhenAway == store.AwayOpen, log: log.With("component", "store"),
+		pool: pool, keep: cfg.Retention, open: cfg.WhenAway == store.AwayOpen, log: log.With(telemetry.KeyComponent, "store"),
 		node: rand.Text()[:10], poll: pollEvery, sweep: sweepEvery, timeout: cfg.Timeout(),
 	}
 	s.Records = sqlstore.New(database{s})

@@ -20,6 +20,7 @@ import (
 
 	"junctor/internal/store"
 	"junctor/internal/store/sqlstore"
+	"junctor/internal/telemetry"
 )
 
 // How the database is used. The caches are small on purpose: the operating
@@ -71,7 +72,7 @@ var _ store.Store = (*Store)(nil)
 // do about a file that is locked, damaged, read-only or of a newer Junctor.
 func Open(ctx context.Context, cfg store.Config, log *slog.Logger) (*Store, error) {
 	s := &Store{
-		path: cfg.Path, keep: cfg.Retention, log: log.With("component", "store"),
+		path: cfg.Path, keep: cfg.Retention, log: log.With(telemetry.KeyComponent, "store"),
 		now: time.Now, poll: pollEvery, sweep: sweepEvery, others: map[string]int64{},
 		serveOn: cfg.WhenAway == store.AwayOpen,
 	}

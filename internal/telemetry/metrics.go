@@ -21,7 +21,7 @@ type Metrics struct {
 	latency   *prometheus.HistogramVec
 	failures  *prometheus.CounterVec
 	inFlight  prometheus.Gauge
-	landed    func() // inFlight.Dec, which would be a new function for each call
+	endCall   func() // inFlight.Dec, which would be a new function for each call
 	upstreams *prometheus.GaugeVec
 	restarts  *prometheus.CounterVec
 	tools     *prometheus.GaugeVec
@@ -72,7 +72,7 @@ func NewMetrics(version string) *Metrics {
 		Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
 	}, []string{"server", "face"})
 	m.inFlight = prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "junctor", Name: "calls_in_flight", Help: "Calls being carried out now."})
-	m.landed = m.inFlight.Dec
+	m.endCall = m.inFlight.Dec
 	m.registry.MustRegister(m.latency, m.inFlight)
 	m.upstreams = gauge("upstream_state", "1 for the state that an upstream is in.", "server", "state")
 	m.restarts = counter("upstream_connects_total", "Connections made to an upstream.", "server")
@@ -100,7 +100,7 @@ func (m *Metrics) Begin() (end func()) {
 		return func() {}
 	}
 	m.inFlight.Inc()
-	return m.landed
+	return m.endCall
 }
 
 // Call counts one finished call. status is ok, error or failed; kind says why

@@ -65,7 +65,7 @@ var Local = Caller{ID: "local", Name: "local", Admin: true, Chat: true}
 const AnonymousID = "anonymous"
 
 // Exchange is the caller's end of a call in flight. The zero Exchange is a
-// caller that hears nothing and can be asked nothing.
+// caller that receives no notifications and can be asked nothing.
 type Exchange struct {
 	// Notify receives the notifications that belong to the call (progress,
 	// logging), in order, before its result. It must not block for long.
@@ -200,7 +200,7 @@ type Forward struct {
 }
 
 // Request is one MCP request on its way to an upstream: what remains of a
-// call when names, rights and arguments have been settled.
+// call when names, rights and arguments have been resolved.
 type Request struct {
 	Method   string
 	Params   json.RawMessage

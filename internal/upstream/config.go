@@ -8,9 +8,9 @@ import (
 
 // Config describes one upstream: Command for a child process, URL for a
 // remote server, OpenAPI for an HTTP service, or none of them and Transport
-// InProcess for the built-in one. It
-// holds what is in the file after the loader has filled in defaults, settled
-// the words that other programs use, and expanded variables.
+// InProcess for the built-in one. It holds what is in the file after the loader
+// has filled in defaults, converted the keys of other programs, and expanded
+// variables.
 type Config struct {
 	// The name of the upstream, by which tools are qualified: 1 to 64 of A-Z a-z 0-9 _ -. In a map of servers it is the map's key.
 	Name string `json:"name,omitempty"`

@@ -150,12 +150,12 @@ func (u *upstream) attempt(ctx context.Context, cfg Config) (*conn, error) {
 		}
 		return nil, err
 	}
-	offer, err := u.list(ctx, c, cfg)
+	set, err := u.list(ctx, c, cfg)
 	if err != nil {
 		u.close(c)
 		return nil, err
 	}
-	u.publishTools(offer)
+	u.publishTools(set)
 	u.connected(ctx, c)
 	return c, nil
 }

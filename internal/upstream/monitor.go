@@ -90,7 +90,7 @@ func (u *upstream) check(ctx context.Context, c *conn) error {
 // stay valid; a lost connection is detected elsewhere.
 func (u *upstream) relist(ctx context.Context, c *conn) {
 	notified, before := c.toolsChanged.Swap(false), c.definitions
-	offer, err := u.list(ctx, c, u.config())
+	set, err := u.list(ctx, c, u.config())
 	if err != nil {
 		if ctx.Err() == nil && c.client.Err() == nil {
 			u.s.log.WarnContext(ctx, "tools not listed again", "server", u.name, "err", err)
@@ -98,13 +98,13 @@ func (u *upstream) relist(ctx context.Context, c *conn) {
 		}
 		return
 	}
-	u.publishTools(offer)
+	u.publishTools(set)
 	if notified && c.definitions == before {
 		// The list is as it was: nobody else would pass the notification on.
 		u.s.opts.Sink.Notified(u.name, "", toolsChanged, nil)
 	}
 	u.publishStatus()
-	u.s.log.InfoContext(ctx, "tools listed again", "server", u.name, "tools", len(offer.Tools))
+	u.s.log.InfoContext(ctx, "tools listed again", "server", u.name, "tools", len(set.Tools))
 }
 
 // notified takes a notification that belongs to no call. It runs on the

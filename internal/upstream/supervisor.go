@@ -18,6 +18,7 @@ import (
 	"junctor/internal/http1"
 	"junctor/internal/mcpclient"
 	"junctor/internal/store"
+	"junctor/internal/telemetry"
 	"junctor/internal/tool"
 )
 
@@ -127,7 +128,7 @@ func NewSupervisor(configs []Config, o Options) *Supervisor {
 		o.SessionIdle = 10 * time.Minute
 	}
 	s := &Supervisor{
-		opts: o, log: o.Log.With("component", "upstream"), launcher: child.NewLauncher(),
+		opts: o, log: o.Log.With(telemetry.KeyComponent, "upstream"), launcher: child.NewLauncher(),
 		upstreams: make(map[string]*upstream, len(configs)), leaving: map[string]<-chan struct{}{},
 	}
 	s.stopping, s.stop = context.WithCancel(context.Background())

@@ -227,7 +227,7 @@ func (u *upstream) recipient(c *conn, method string, params json.RawMessage) (ca
 	case c.caller != "":
 		return c.caller, true
 	case strings.HasSuffix(method, "/list_changed"), method == "notifications/resources/updated":
-		return "", true // subscribers alone hear of a resource
+		return "", true // a change of a resource goes to subscribers only
 	}
 	switch id := u.firstCaller.Load(); {
 	case id == nil:

@@ -34,7 +34,7 @@ const (
 func (u *upstream) list(ctx context.Context, c *conn, cfg Config) (ToolSet, error) {
 	ctx, cancel := context.WithTimeout(ctx, max(listTimeout, cfg.StartTimeoutMs.Duration()))
 	defer cancel()
-	offer := ToolSet{Config: cfg, Info: c.client.Info()}
+	set := ToolSet{Config: cfg, Info: c.client.Info()}
 	raws, problem, err := u.pages(ctx, c)
 	if err != nil {
 		return ToolSet{}, err
@@ -44,15 +44,15 @@ func (u *upstream) list(ctx context.Context, c *conn, cfg Config) (ToolSet, erro
 	if problem != "" {
 		problems.add(problem)
 	}
-	offer.Tools = definitions(cfg.Name, raws, problems)
+	set.Tools = definitions(cfg.Name, raws, problems)
 	if cfg.remote() {
-		offer.Tools = mirrorable(offer.Tools, problems)
+		set.Tools = mirrorable(set.Tools, problems)
 	}
-	offer.Problems = problems.list()
-	schemas := schemasOf(offer.Tools)
+	set.Problems = problems.list()
+	schemas := schemasOf(set.Tools)
 	c.schemas.Store(&schemas)
-	offer.Guidance = u.guidance(ctx, c, &offer)
-	return offer, nil
+	set.Guidance = u.guidance(ctx, c, &set)
+	return set, nil
 }
 
 // schemasOf returns the input schemas of tools by name.
@@ -180,8 +180,8 @@ func (p *problems) list() []string {
 
 // guidance finds out how the tools are meant to be used: from the prompt
 // tool-descriptions, else the instructions, else the definitions.
-func (u *upstream) guidance(ctx context.Context, c *conn, offer *ToolSet) tool.Guidance {
-	if rawjson.Field(offer.Info.Capabilities, "prompts") != nil {
+func (u *upstream) guidance(ctx context.Context, c *conn, set *ToolSet) tool.Guidance {
+	if rawjson.Field(set.Info.Capabilities, "prompts") != nil {
 		ctx, cancel := context.WithTimeout(ctx, guidanceTimeout)
 		defer cancel()
 		result, err := c.client.Do(ctx, tool.Request{Method: "prompts/get", Params: json.RawMessage(`{"name":"tool-descriptions"}`)})
@@ -189,10 +189,10 @@ func (u *upstream) guidance(ctx context.Context, c *conn, offer *ToolSet) tool.G
 			return tool.Guidance{Text: bound(text), Source: tool.FromPrompt}
 		}
 	}
-	if text := strings.TrimSpace(offer.Info.Instructions); text != "" {
+	if text := strings.TrimSpace(set.Info.Instructions); text != "" {
 		return tool.Guidance{Text: bound(text), Source: tool.FromInstructions}
 	}
-	return tool.Guidance{Text: generatedGuidance(offer), Source: tool.Generated}
+	return tool.Guidance{Text: generatedGuidance(set), Source: tool.Generated}
 }
 
 // promptText returns the text of a prompt that is guidance: one message, of
@@ -219,19 +219,19 @@ func bound(text string) string {
 }
 
 // generatedGuidance returns guidance for a server that provides none.
-func generatedGuidance(offer *ToolSet) string {
-	if len(offer.Tools) == 0 {
+func generatedGuidance(set *ToolSet) string {
+	if len(set.Tools) == 0 {
 		return ""
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "Tools of %s", offer.Config.Name)
-	if d := strings.TrimSpace(offer.Config.Description); d != "" {
+	fmt.Fprintf(&b, "Tools of %s", set.Config.Name)
+	if d := strings.TrimSpace(set.Config.Description); d != "" {
 		fmt.Fprintf(&b, " (%s)", tool.Shorten(d, 200))
 	}
 	b.WriteString(":\n")
-	for i, d := range offer.Tools {
+	for i, d := range set.Tools {
 		if i == guidanceTools {
-			fmt.Fprintf(&b, "… and %d more\n", len(offer.Tools)-i)
+			fmt.Fprintf(&b, "… and %d more\n", len(set.Tools)-i)
 			break
 		}
 		fmt.Fprintf(&b, "- %s", d.Name.Tool)
@@ -244,13 +244,13 @@ func generatedGuidance(offer *ToolSet) string {
 }
 
 // publishTools passes a tool set to the sink.
-func (u *upstream) publishTools(offer ToolSet) {
-	u.taskTools.Store(taskTools(offer.Tools))
+func (u *upstream) publishTools(set ToolSet) {
+	u.taskTools.Store(taskTools(set.Tools))
 	u.mu.Lock()
-	offer.Config = u.cfg // it may have changed while the tools were listed
-	u.tools, u.problems = len(offer.Tools), offer.Problems
+	set.Config = u.cfg // it may have changed while the tools were listed
+	u.tools, u.problems = len(set.Tools), set.Problems
 	u.mu.Unlock()
-	u.s.opts.Sink.ToolsChanged(offer)
+	u.s.opts.Sink.ToolsChanged(set)
 }
 
 // setLatency records the latency of a simple request.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"junctor/internal/store"
+	"junctor/internal/telemetry"
 	"junctor/internal/tool"
 )
 
@@ -84,7 +85,7 @@ type keptResult struct {
 // NewService returns a Service; it starts nothing.
 func NewService(s Store, log *slog.Logger) *Service {
 	return &Service{
-		store: s, log: log.With("component", "waiting"), owner: rand.Text(),
+		store: s, log: log.With(telemetry.KeyComponent, "waiting"), owner: rand.Text(),
 		own: map[string]*Call{}, open: map[string]int{}, kept: map[string][]keptResult{}, maxEnded: maxEnded,
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"junctor/internal/llm/anthropic"
 	"junctor/internal/llm/gemini"
 	"junctor/internal/llm/openai"
+	"junctor/internal/telemetry"
 )
 
 // New returns the model that cfg, completed by [llm.Choose], describes, with
@@ -27,8 +28,8 @@ func New(cfg llm.Config, transport http.RoundTripper, log *slog.Logger) (llm.Mod
 	default:
 		return nil, fmt.Errorf("llm.provider: %q is not known; use one of %v", cfg.Provider, cfg.Provider.Words())
 	}
-	m = llm.WithDebugLog(m, log.With("component", "llm"))
-	m = llm.WithRetries(m, cfg.MaxRetries, log.With("component", "llm"))
+	m = llm.WithDebugLog(m, log.With(telemetry.KeyComponent, "llm"))
+	m = llm.WithRetries(m, cfg.MaxRetries, log.With(telemetry.KeyComponent, "llm"))
 	if cfg.ToolMode == llm.PromptTools {
 		m = llm.WithPromptTools(m)
 	}
