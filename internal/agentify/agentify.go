@@ -9,6 +9,7 @@ import (
 
 	"junctor/internal/listing"
 	"junctor/internal/llm"
+	"junctor/internal/mcp"
 	"junctor/internal/mcpclient"
 	"junctor/internal/mcpserver"
 	"junctor/internal/mcptrace"
@@ -93,7 +94,7 @@ func (f *Face) Close() { f.server.Close() }
 // Notified takes a notification of a backend that belongs to no call.
 func (f *Face) Notified(_, _, method string, _ json.RawMessage) {
 	switch method {
-	case "notifications/resources/list_changed", "notifications/prompts/list_changed":
+	case mcp.MethodResourcesChanged, mcp.MethodPromptsChanged:
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		clear(f.lists)

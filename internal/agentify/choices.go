@@ -9,6 +9,7 @@ import (
 
 	"junctor/internal/catalog"
 	"junctor/internal/llm"
+	"junctor/internal/mcp"
 	"junctor/internal/rawjson"
 	"junctor/internal/schema"
 	"junctor/internal/tool"
@@ -224,7 +225,7 @@ func (o *choices) callTool(call *llm.ToolCall, c Context) (choice, []string) {
 		}
 	}
 	p := &Plan{
-		BackendID: e.Name.Server, Method: "tools/call", Approval: string(e.Approval), name: e.Name, arguments: arguments,
+		BackendID: e.Name.Server, Method: mcp.MethodToolsCall, Approval: string(e.Approval), name: e.Name, arguments: arguments,
 		Params: rawjson.MarshalOrNull(map[string]any{"name": e.Name.Tool, "arguments": arguments}),
 	}
 	if e.Approval != catalog.AskApproval {
@@ -238,7 +239,7 @@ func (o *choices) readResource(call *llm.ToolCall, c Context) (choice, []string)
 	backend, uri := rawjson.FieldString(call.Arguments, "backend"), hold.Replace(rawjson.FieldString(call.Arguments, "uri"))
 	for _, e := range o.extras {
 		if e.server == backend && e.kind != aPrompt && e.matches(uri) {
-			return choice{plan: &Plan{BackendID: backend, Method: "resources/read", Params: rawjson.MarshalOrNull(map[string]string{"uri": uri})}}, nil
+			return choice{plan: &Plan{BackendID: backend, Method: mcp.MethodResourcesRead, Params: rawjson.MarshalOrNull(map[string]string{"uri": uri})}}, nil
 		}
 	}
 	return choice{}, []string{fmt.Sprintf("backend %q has no resource %q; choose one of the list", tool.Shorten(backend, 64), tool.Shorten(uri, 200))}
@@ -277,7 +278,7 @@ func (o *choices) getPrompt(call *llm.ToolCall, c Context) (choice, []string) {
 	if len(in.Arguments) > 0 {
 		params["arguments"] = in.Arguments
 	}
-	return choice{plan: &Plan{BackendID: in.Backend, Method: "prompts/get", Params: rawjson.MarshalOrNull(params)}}, nil
+	return choice{plan: &Plan{BackendID: in.Backend, Method: mcp.MethodPromptsGet, Params: rawjson.MarshalOrNull(params)}}, nil
 }
 
 // texts are violations as the model reads them.

@@ -15,6 +15,7 @@ import (
 
 	"junctor/internal/httperr"
 	"junctor/internal/listing"
+	"junctor/internal/mcp"
 	"junctor/internal/mcptrace"
 	"junctor/internal/rawjson"
 	"junctor/internal/telemetry"
@@ -148,7 +149,7 @@ func mayRead(rec *mcptrace.Record, caller *tool.Caller) bool {
 		return true
 	case rec.Server == "": // the steps of a task do not say with which profile it was done
 		return len(caller.Profiles) == 0 && caller.MaySee("")
-	case rec.Method == "tools/list": // as the server sent it, with tools that the caller may not see
+	case rec.Method == mcp.MethodToolsList: // as the server sent it, with tools that the caller may not see
 		return false
 	}
 	return caller.MayUse(tool.Name{Server: rec.Server, Tool: rec.Tool})

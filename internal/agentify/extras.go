@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"junctor/internal/mcp"
 	"junctor/internal/rawjson"
 	"junctor/internal/search"
 	"junctor/internal/tool"
@@ -40,9 +41,9 @@ const (
 
 // extraLists has the list method of each kind.
 var extraLists = [...]struct{ method, capability, member, key string }{
-	aResource: {"resources/list", "resources", "resources", "uri"},
-	aTemplate: {"resources/templates/list", "resources", "resourceTemplates", "uriTemplate"},
-	aPrompt:   {"prompts/list", "prompts", "prompts", "name"},
+	aResource: {mcp.MethodResourcesList, "resources", "resources", "uri"},
+	aTemplate: {mcp.MethodTemplatesList, "resources", "resourceTemplates", "uriTemplate"},
+	aPrompt:   {mcp.MethodPromptsList, "prompts", "prompts", "name"},
 }
 
 // extra is a resource, a template of resources or a prompt of one backend.

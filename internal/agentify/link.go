@@ -96,11 +96,11 @@ func (l *link) Receive() (mcp.Message, error) {
 			}
 			// Here a request that was cancelled is answered, unlike in MCP.
 			l.send(&mcp.Message{ID: id, Error: &mcp.Error{Code: tool.Canceled.JSONRPC(), Message: "the request was cancelled"}})
-			return mcp.Message{Method: "notifications/cancelled", Params: rawjson.MarshalOrNull(map[string]any{"requestId": json.RawMessage(id)})}, nil
-		case m.Method == "notifications/cancelled":
+			return mcp.Message{Method: mcp.MethodCancelled, Params: rawjson.MarshalOrNull(map[string]any{"requestId": json.RawMessage(id)})}, nil
+		case m.Method == mcp.MethodCancelled:
 			l.cancelled(idOf(rawjson.Field(m.Params, "requestId")))
 		case m.Method == "initialized":
-			m.Method = "notifications/initialized"
+			m.Method = mcp.MethodInitialized
 		case m.Method == "exit":
 			l.mu.Lock()
 			l.exited = true
@@ -115,7 +115,7 @@ func (l *link) Receive() (mcp.Message, error) {
 // admit checks and completes a request, or returns why it is refused.
 func (l *link) admit(m *mcp.Message) *mcp.Error {
 	l.mu.Lock()
-	if l.state == initializing && m.Method != "initialize" {
+	if l.state == initializing && m.Method != mcp.MethodInitialize {
 		answered := l.answered
 		l.mu.Unlock()
 		select { // initialize is answered at once
@@ -131,7 +131,7 @@ func (l *link) admit(m *mcp.Message) *mcp.Error {
 	case m.Method == "shutdown":
 		l.down = true
 		return nil
-	case m.Method == "initialize":
+	case m.Method == mcp.MethodInitialize:
 		if l.state == fresh {
 			l.state, l.initID, l.answered = initializing, m.ID, make(chan struct{})
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"junctor/internal/llm"
+	"junctor/internal/mcp"
 	"junctor/internal/mcptrace"
 	"junctor/internal/tool"
 	"junctor/internal/upstream"
@@ -191,7 +192,7 @@ func (o *choices) reason(p *Plan, said llm.Message, model string) string {
 	if text := strings.TrimSpace(said.Text()); text != "" {
 		return tool.Shorten(tool.OneLine(text), 500)
 	}
-	if p.Method != "tools/call" {
+	if p.Method != mcp.MethodToolsCall {
 		return fmt.Sprintf("%s chose it among %d tools and %d resources and prompts", model, len(o.candidates), len(o.extras))
 	}
 	i := slices.IndexFunc(o.candidates, func(c Candidate) bool { return c.Name == p.name })

@@ -33,7 +33,7 @@ type handler struct{ face *Face }
 // Describe implements mcpserver.Handler. An initialize may configure the gateway.
 func (h *handler) Describe(ctx context.Context, r *mcpserver.Request) (mcpserver.Description, error) {
 	options := rawjson.Field(r.Params, "initializationOptions")
-	if r.Method == "initialize" && len(options) > 0 && string(options) != "null" {
+	if r.Method == mcp.MethodInitialize && len(options) > 0 && string(options) != "null" {
 		if h.face.opts.Configure == nil {
 			return mcpserver.Description{}, &tool.Error{Kind: tool.InvalidArguments, Msg: "initializationOptions cannot be given to a gateway that serves others, too"}
 		}
@@ -49,9 +49,9 @@ func (h *handler) Serve(ctx context.Context, r *mcpserver.Request) (json.RawMess
 	switch r.Method {
 	case methodOrchestrate:
 		return h.orchestrate(ctx, r)
-	case "tools/list":
+	case mcp.MethodToolsList:
 		return json.RawMessage(toolList), nil
-	case "tools/call":
+	case mcp.MethodToolsCall:
 		return h.call(ctx, r)
 	}
 	return nil, &mcp.Error{Code: mcp.CodeMethodNotFound, Message: fmt.Sprintf("there is no method %q; use %s, or tools/call with %s", tool.Shorten(r.Method, 100), methodOrchestrate, toolName)}
@@ -130,11 +130,11 @@ func textResult(value json.RawMessage) json.RawMessage {
 func asToolResult(out Outcome) json.RawMessage {
 	var content []any
 	switch out.Plan.Method {
-	case "resources/read":
+	case mcp.MethodResourcesRead:
 		for item := range rawjson.Elements(rawjson.Field(out.Result, "contents")) {
 			content = append(content, map[string]any{"type": "resource", "resource": item})
 		}
-	case "prompts/get":
+	case mcp.MethodPromptsGet:
 		for m := range rawjson.Elements(rawjson.Field(out.Result, "messages")) {
 			block := rawjson.Field(m, "content")
 			if rawjson.FieldString(block, "type") == "text" {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"junctor/internal/catalog"
+	"junctor/internal/mcp"
 	"junctor/internal/rawjson"
 	"junctor/internal/store"
 	"junctor/internal/telemetry"
@@ -320,7 +321,7 @@ func (i *Inbox) keepAlive(ctx context.Context, call *tool.Call, e *catalog.Entry
 		if err != nil {
 			return
 		}
-		call.Exchange.Notify("notifications/progress", params)
+		call.Exchange.Notify(mcp.MethodProgress, params)
 		select {
 		case <-ctx.Done():
 			return

@@ -148,12 +148,12 @@ func (r *Relay) trackRequest(line []byte) {
 	switch {
 	case m.IsRequest():
 		r.inFlight[m.ID] = true
-		if m.Method == "initialize" {
+		if m.Method == mcp.MethodInitialize {
 			r.opening, r.openingID = line, m.ID
 		}
-	case m.Method == "notifications/initialized":
+	case m.Method == mcp.MethodInitialized:
 		r.opened = line
-	case m.Method == "notifications/cancelled": // it may never be answered
+	case m.Method == mcp.MethodCancelled: // it may never be answered
 		delete(r.inFlight, mcp.ID(rawjson.Field(m.Params, "requestId")))
 	}
 }
@@ -205,7 +205,7 @@ func (r *Relay) writeLine(line []byte) error {
 			}
 			// The client may hold lists of the gateway before.
 			r.sinceAgain = false
-			return r.write(mcp.AppendMessage(nil, &mcp.Message{Method: "notifications/tools/list_changed"}), true)
+			return r.write(mcp.AppendMessage(nil, &mcp.Message{Method: mcp.MethodToolsChanged}), true)
 		}
 	}
 	return r.write(line, false)

@@ -99,9 +99,9 @@ func (s *Server) Describe(context.Context, *mcpserver.Request) (mcpserver.Descri
 // Serve answers tools/list and tools/call.
 func (s *Server) Serve(ctx context.Context, r *mcpserver.Request) (json.RawMessage, error) {
 	switch r.Method {
-	case "tools/list":
+	case mcp.MethodToolsList:
 		return s.list, nil
-	case "tools/call":
+	case mcp.MethodToolsCall:
 		caller, ok := s.callers(rawjson.FieldString(r.Params, "_meta", MetaCaller))
 		if !ok {
 			caller = nobody

@@ -15,6 +15,7 @@ import (
 
 	"junctor/internal/control"
 	"junctor/internal/form"
+	"junctor/internal/mcp"
 	"junctor/internal/rawjson"
 	"junctor/internal/terminal"
 	"junctor/internal/tool"
@@ -165,7 +166,7 @@ func (q *questions) put(ctx context.Context, in waiting.Input) (json.RawMessage,
 		fmt.Fprintln(q.Err, q.Paint(q.Err, terminal.Bold, "The server asks: ")+terminal.Printable(tool.Shorten(message, 8<<10)))
 	}
 	switch in.Kind {
-	case "elicitation/create":
+	case mcp.MethodElicit:
 		if rawjson.FieldString(in.Params, "mode") == "url" {
 			return q.address(ctx, in.Params)
 		}
@@ -174,9 +175,9 @@ func (q *questions) put(ctx context.Context, in waiting.Input) (json.RawMessage,
 			return nil, err
 		}
 		return action(chosen, content)
-	case "sampling/createMessage":
+	case mcp.MethodSample:
 		return q.sampling(ctx, in.Params)
-	case "roots/list":
+	case mcp.MethodRootsList:
 		return q.roots(ctx)
 	}
 	return action("decline", nil)

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"junctor/internal/control"
+	"junctor/internal/mcp"
 	"junctor/internal/terminal"
 )
 
@@ -71,7 +72,7 @@ func showProgress(c *terminal.Terminal, n control.CallAnswer) {
 		return
 	}
 	switch {
-	case n.Method == "notifications/message":
+	case n.Method == mcp.MethodLogMessage:
 		fmt.Fprintf(c.Err, "\r\x1b[K%s\n", c.Paint(c.Err, terminal.Dim, terminal.OneLine(fmt.Sprint(p.Data))))
 	case p.Total > 0:
 		filled := int(20 * min(p.Progress/p.Total, 1))

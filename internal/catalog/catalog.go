@@ -18,6 +18,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"junctor/internal/mcp"
 	"junctor/internal/tool"
 )
 
@@ -56,7 +57,7 @@ func (s *Server) GuidanceFor(caller *tool.Caller) string {
 		}
 	case tool.FromInstructions: // what the server says of itself to everyone
 	default:
-		if !caller.MayUse(tool.Name{Server: s.Name, Tool: "prompts/get"}) {
+		if !caller.MayUse(tool.Name{Server: s.Name, Tool: mcp.MethodPromptsGet}) {
 			return ""
 		}
 	}

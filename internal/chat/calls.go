@@ -180,7 +180,7 @@ func (s *Session) dispatch(ctx context.Context, t *turn, c, target *llm.ToolCall
 		Meta: rawjson.MarshalOrNull(map[string]string{"progressToken": id}), // without one no server reports progress
 		Exchange: tool.Exchange{
 			Notify: func(method string, params json.RawMessage) {
-				if method == "notifications/progress" {
+				if method == mcp.MethodProgress {
 					s.progress(c, target, params)
 				}
 			},

@@ -48,9 +48,9 @@ func questionOf(c, target *llm.ToolCall) wire.QuestionPayload {
 // call.
 func (s *Session) serverAsks(ctx context.Context, t *turn, about wire.QuestionPayload, method string, params json.RawMessage) (json.RawMessage, error) {
 	switch method {
-	case "elicitation/create":
+	case mcp.MethodElicit:
 		return s.elicit(ctx, t, about, params)
-	case "sampling/createMessage":
+	case mcp.MethodSample:
 		return s.sample(ctx, t, about, params)
 	}
 	return nil, &mcp.Error{Code: mcp.CodeMethodNotFound, Message: "the chat does not answer " + tool.Shorten(method, 80)}

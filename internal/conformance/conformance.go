@@ -52,7 +52,7 @@ func Run(ctx context.Context, o Options) error {
 }
 
 var scenarios = map[string]func(*session, context.Context) error{
-	"initialize":                          (*session).listTools,
+	mcp.MethodInitialize:                  (*session).listTools,
 	"tools_call":                          (*session).addNumbers,
 	"request-metadata":                    (*session).listTools,
 	"elicitation-sep1034-client-defaults": (*session).elicit,
@@ -113,7 +113,7 @@ func (s *session) do(ctx context.Context, method string, params json.RawMessage)
 // defaults that it proposes and "true" where it wants a yes or no.
 func answer(_ context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 	switch method {
-	case "elicitation/create":
+	case mcp.MethodElicit:
 		content := json.RawMessage(`{}`)
 		for name, property := range rawjson.Members(rawjson.Field(params, "requestedSchema", "properties")) {
 			if value := rawjson.Field(property, "default"); value != nil {
@@ -123,9 +123,9 @@ func answer(_ context.Context, method string, params json.RawMessage) (json.RawM
 			}
 		}
 		return rawjson.SetField(json.RawMessage(`{"action":"accept"}`), content, "content"), nil
-	case "sampling/createMessage":
+	case mcp.MethodSample:
 		return json.RawMessage(`{"role":"assistant","content":{"type":"text","text":"Paris"},"model":"none","stopReason":"endTurn"}`), nil
-	case "roots/list":
+	case mcp.MethodRootsList:
 		return json.RawMessage(`{"roots":[]}`), nil
 	}
 	return nil, &mcp.Error{Code: mcp.CodeMethodNotFound, Message: "method not found"}
@@ -134,7 +134,7 @@ func answer(_ context.Context, method string, params json.RawMessage) (json.RawM
 // listTools lists the tools, leaving out those that MCP forbids to offer over
 // HTTP.
 func (s *session) listTools(ctx context.Context) error {
-	result, err := s.do(ctx, "tools/list", nil)
+	result, err := s.do(ctx, mcp.MethodToolsList, nil)
 	if err != nil {
 		return err
 	}
@@ -162,7 +162,7 @@ func (s *session) call(ctx context.Context, name string, arguments json.RawMessa
 		return err
 	}
 	params := rawjson.SetField(rawjson.SetField(nil, arguments, "arguments"), quoted, "name")
-	_, err = s.do(ctx, "tools/call", params)
+	_, err = s.do(ctx, mcp.MethodToolsCall, params)
 	return err
 }
 
@@ -221,8 +221,8 @@ func (s *session) standardHeaders(ctx context.Context) error {
 		errs = append(errs, s.call(ctx, s.order[0], nil))
 	}
 	for _, kind := range []struct{ list, items, key, get string }{
-		{"resources/list", "resources", "uri", "resources/read"},
-		{"prompts/list", "prompts", "name", "prompts/get"},
+		{mcp.MethodResourcesList, "resources", "uri", mcp.MethodResourcesRead},
+		{mcp.MethodPromptsList, "prompts", "name", mcp.MethodPromptsGet},
 	} {
 		result, err := s.do(ctx, kind.list, nil)
 		errs = append(errs, err)

@@ -78,7 +78,7 @@ func (c *Control) opened(ctx context.Context, record *waiting.Call, err error) b
 	n := 0
 	for e := range rawjson.Elements(rawjson.Field(wire.Data, "elicitations")) {
 		params := rawjson.SetField(rawjson.SetField(e, json.RawMessage(`"url"`), "mode"), json.RawMessage(`true`), "_meta", MetaRetry)
-		answer, err := c.ask(ctx, record, nil, "elicitation/create", params)
+		answer, err := c.ask(ctx, record, nil, mcp.MethodElicit, params)
 		if err != nil || rawjson.FieldString(answer, "action") != "accept" {
 			return false
 		}
@@ -96,9 +96,9 @@ func (c *Control) ask(ctx context.Context, record *waiting.Call, caller *tool.Ca
 	var sample func(context.Context) (json.RawMessage, error)
 	var err error
 	switch method {
-	case "elicitation/create":
+	case mcp.MethodElicit:
 		err = c.Questions.CheckElicitation(params)
-	case "sampling/createMessage":
+	case mcp.MethodSample:
 		sample, err = c.Questions.Sampling(caller, params)
 	}
 	if err != nil {

@@ -16,15 +16,15 @@ import (
 
 // requestMethods are the MCP requests that the page makes beside calls.
 var requestMethods = []string{
-	"ping", "resources/list", "resources/templates/list", "resources/read", "prompts/list", "prompts/get", "completion/complete",
+	mcp.MethodPing, mcp.MethodResourcesList, mcp.MethodTemplatesList, mcp.MethodResourcesRead, mcp.MethodPromptsList, mcp.MethodPromptsGet, mcp.MethodComplete,
 }
 
 // lists has the capability and the result member of the lists that servers need
 // not have.
 var lists = map[string]struct{ capability, member string }{
-	"resources/list":           {"resources", "resources"},
-	"resources/templates/list": {"resources", "resourceTemplates"},
-	"prompts/list":             {"prompts", "prompts"},
+	mcp.MethodResourcesList: {"resources", "resources"},
+	mcp.MethodTemplatesList: {"resources", "resourceTemplates"},
+	mcp.MethodPromptsList:   {"prompts", "prompts"},
 }
 
 // request passes {"method": "prompts/get", "params": {…}} on to a server and

@@ -76,7 +76,7 @@ func TestNotificationsOfAHiddenServer(t *testing.T) {
 			ours, theirs := newTestServer(anyTool("one")), newTestServer(anyTool("two"))
 			r := newFixture(t, map[string]*testServer{"ours": ours, "theirs": theirs})
 			update := func(d *testServer, uri, n string) {
-				d.server.Notify(resourceUpdated, json.RawMessage(`{"uri":"`+uri+`","n":"`+n+`"}`))
+				d.server.Notify(mcp.MethodResourceUpdated, json.RawMessage(`{"uri":"`+uri+`","n":"`+n+`"}`))
 			}
 			// follow returns what the caller hears after the first update.
 			follow := func(caller tool.Caller, uri string, d *testServer, updated string) <-chan string {
@@ -95,17 +95,17 @@ func TestNotificationsOfAHiddenServer(t *testing.T) {
 			}
 			limited := follow(tool.Caller{ID: "limited", Servers: []string{"ours"}}, "note:/", ours, "note:/mine")
 			other := follow(tool.Caller{ID: "other"}, "junctor:theirs:note:/one", theirs, "note:/one")
-			theirs.server.Notify(resourcesChanged, nil)
+			theirs.server.Notify(mcp.MethodResourcesChanged, nil)
 			update(theirs, "note:/one", "last") // which comes after the others
-			want(t, other, resourceUpdated+" junctor:theirs:note:/one last")
+			want(t, other, mcp.MethodResourceUpdated+" junctor:theirs:note:/one last")
 			update(ours, "note:/mine", "last")
-			for got := ""; got != resourceUpdated+" note:/mine last"; {
+			for got := ""; got != mcp.MethodResourceUpdated+" note:/mine last"; {
 				select {
 				case got = <-limited:
 				case <-ctxFor(t).Done():
 					t.Fatal("the last notification never came")
 				}
-				if !strings.HasPrefix(got, resourceUpdated+" note:/mine ") {
+				if !strings.HasPrefix(got, mcp.MethodResourceUpdated+" note:/mine ") {
 					t.Errorf("the limited caller heard %s", got)
 				}
 			}
@@ -161,7 +161,7 @@ func TestUpdatesOfASharedURI(t *testing.T) {
 	}
 	for i := range 20 { // enough for each list to be looked at first
 		for name, d := range servers {
-			d.server.Notify(resourceUpdated, json.RawMessage(fmt.Sprintf(`{"uri":"note:one","n":"%s %d"}`, name, i)))
+			d.server.Notify(mcp.MethodResourceUpdated, json.RawMessage(fmt.Sprintf(`{"uri":"note:one","n":"%s %d"}`, name, i)))
 		}
 	}
 	for caller, owner := range map[string]string{"all": "first", "limited": "second"} {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"junctor/internal/codemode"
+	"junctor/internal/mcp"
 	"junctor/internal/mcpserver"
 	"junctor/internal/rawjson"
 )
@@ -50,7 +51,7 @@ func scriptProgress(r *mcpserver.Request) func(codemode.Call) {
 			return
 		}
 		n := <-ended + 1
-		r.Exchange.Notify("notifications/progress", marshal(map[string]any{"progressToken": token, "progress": n, "message": c.Tool}))
+		r.Exchange.Notify(mcp.MethodProgress, marshal(map[string]any{"progressToken": token, "progress": n, "message": c.Tool}))
 		ended <- n
 	}
 }

@@ -61,17 +61,17 @@ func (v *directView) Notified(context.Context, *mcpserver.Session, string, json.
 // Serve implements mcpserver.Handler.
 func (v *directView) Serve(ctx context.Context, r *mcpserver.Request) (json.RawMessage, error) {
 	switch r.Method {
-	case "tools/list":
+	case mcp.MethodToolsList:
 		return v.listTools(ctx, r)
-	case "tools/call":
+	case mcp.MethodToolsCall:
 		return v.callTool(ctx, r)
-	case "prompts/list", "resources/list", "resources/templates/list":
+	case mcp.MethodPromptsList, mcp.MethodResourcesList, mcp.MethodTemplatesList:
 		return v.list(ctx, r, kindOf(r.Method))
-	case "prompts/get":
+	case mcp.MethodPromptsGet:
 		return v.getPrompt(ctx, r)
-	case "resources/read":
+	case mcp.MethodResourcesRead:
 		return v.readResource(ctx, r)
-	case "resources/subscribe", "resources/unsubscribe":
+	case mcp.MethodSubscribe, mcp.MethodUnsubscribe:
 		return v.subscribe(ctx, r)
 	}
 	return v.face.serveCommon(ctx, r)

@@ -205,7 +205,7 @@ func (f *Face) RightsChanged() {
 		if v == f.meta || v == f.code { // which list the same tools always
 			continue
 		}
-		for _, method := range []string{toolsChanged, promptsChanged, resourcesChanged} {
+		for _, method := range []string{mcp.MethodToolsChanged, mcp.MethodPromptsChanged, mcp.MethodResourcesChanged} {
 			v.Notify(method, nil)
 		}
 	}
@@ -224,13 +224,6 @@ func (f *Face) Close() {
 	f.mu.Unlock()
 }
 
-const (
-	toolsChanged     = "notifications/tools/list_changed"
-	promptsChanged   = "notifications/prompts/list_changed"
-	resourcesChanged = "notifications/resources/list_changed"
-	resourceUpdated  = "notifications/resources/updated"
-)
-
 // announce notifies the views of the differences between two snapshots, and
 // ends the views of removed servers.
 func (f *Face) announce(last, next *catalog.Snapshot) {
@@ -238,7 +231,7 @@ func (f *Face) announce(last, next *catalog.Snapshot) {
 	for _, s := range next.Servers() {
 		if !sameTools(last.Server(s.Name), s) {
 			differ = true
-			f.notifyTransparent(s.Name, nil, toolsChanged, nil)
+			f.notifyTransparent(s.Name, nil, mcp.MethodToolsChanged, nil)
 		}
 	}
 	for _, s := range last.Servers() {
@@ -247,7 +240,7 @@ func (f *Face) announce(last, next *catalog.Snapshot) {
 		}
 	}
 	if differ {
-		f.direct.Notify(toolsChanged, nil)
+		f.direct.Notify(mcp.MethodToolsChanged, nil)
 	}
 	f.prune()
 }
@@ -265,14 +258,14 @@ func sameTools(a, b *catalog.Server) bool {
 func (f *Face) Notified(server, caller, method string, params json.RawMessage) {
 	to := func(c *tool.Caller) bool {
 		return (caller == "" || c.ID == caller) && c.MaySee(server) &&
-			(method != resourceUpdated || c.MayUse(tool.Name{Server: server, Tool: mcp.MethodSubscribe}))
+			(method != mcp.MethodResourceUpdated || c.MayUse(tool.Name{Server: server, Tool: mcp.MethodSubscribe}))
 	}
 	f.notifyTransparent(server, to, method, params)
 	switch method {
-	case promptsChanged, resourcesChanged:
+	case mcp.MethodPromptsChanged, mcp.MethodResourcesChanged:
 		f.view.forget()
 		f.direct.NotifyCallers(to, method, nil)
-	case resourceUpdated:
+	case mcp.MethodResourceUpdated:
 		uri := rawjson.FieldString(params, "uri")
 		f.direct.NotifyCallers(to, method, rawjson.SetField(params, marshal(alias(server, uri)), "uri"))
 		f.direct.NotifyCallers(func(c *tool.Caller) bool { return to(c) && f.view.mayOwn(c, server, uri) }, method, params)

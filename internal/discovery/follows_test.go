@@ -203,7 +203,7 @@ func TestSubscriptionOutlivesRestartOfServer(t *testing.T) {
 	updated := make(chan struct{}, 1)
 	c := r.client(mcp.Version20251125, View{Server: "a"}, func(o *mcpclient.Options) {
 		o.OnNotification = func(method string, _ json.RawMessage) {
-			if method != resourceUpdated {
+			if method != mcp.MethodResourceUpdated {
 				return
 			}
 			select {
@@ -219,7 +219,7 @@ func TestSubscriptionOutlivesRestartOfServer(t *testing.T) {
 	}
 	until(t, "the server is subscribed to again", func() bool { return a.has("resources/subscribe note:one") })
 	until(t, "the client gets an update", func() bool {
-		a.server.Notify(resourceUpdated, json.RawMessage(`{"uri":"note:one"}`))
+		a.server.Notify(mcp.MethodResourceUpdated, json.RawMessage(`{"uri":"note:one"}`))
 		select {
 		case <-updated:
 			return true

@@ -15,7 +15,7 @@ import (
 // result of a tool. The URI is one that a server gave, or an alias of the
 // direct view.
 func (f *Face) ReadResource(ctx context.Context, call *tool.Call, uri string) (json.RawMessage, error) {
-	raw, err := f.view.readResource(ctx, itemRequest(call, "resources/read", map[string]any{"uri": uri}))
+	raw, err := f.view.readResource(ctx, itemRequest(call, mcp.MethodResourcesRead, map[string]any{"uri": uri}))
 	if err != nil {
 		return nil, itemError(err)
 	}
@@ -33,7 +33,7 @@ func (f *Face) ReadResource(ctx context.Context, call *tool.Call, uri string) (j
 // GetPrompt returns a prompt, by its name in the direct view, as the result of a
 // tool: the content of its messages.
 func (f *Face) GetPrompt(ctx context.Context, call *tool.Call, name string, arguments map[string]string) (json.RawMessage, error) {
-	raw, err := f.view.getPrompt(ctx, itemRequest(call, "prompts/get", map[string]any{"name": name, "arguments": arguments}))
+	raw, err := f.view.getPrompt(ctx, itemRequest(call, mcp.MethodPromptsGet, map[string]any{"name": name, "arguments": arguments}))
 	if err != nil {
 		return nil, itemError(err)
 	}

@@ -27,9 +27,9 @@ const (
 // kinds has the method, the capability, the result member and the identifying
 // key of each list.
 var kinds = [...]struct{ method, capability, member, key string }{
-	prompts:   {"prompts/list", "prompts", "prompts", "name"},
-	resources: {"resources/list", "resources", "resources", "uri"},
-	templates: {"resources/templates/list", "resources", "resourceTemplates", "uriTemplate"},
+	prompts:   {mcp.MethodPromptsList, "prompts", "prompts", "name"},
+	resources: {mcp.MethodResourcesList, "resources", "resources", "uri"},
+	templates: {mcp.MethodTemplatesList, "resources", "resourceTemplates", "uriTemplate"},
 }
 
 func kindOf(method string) kind {

@@ -99,10 +99,10 @@ func (v *metaView) Notified(context.Context, *mcpserver.Session, string, json.Ra
 // Serve implements mcpserver.Handler.
 func (v *metaView) Serve(ctx context.Context, r *mcpserver.Request) (json.RawMessage, error) {
 	switch r.Method {
-	case "tools/list":
+	case mcp.MethodToolsList:
 		list, _ := v.tools(&r.Caller)
 		return list, nil
-	case "tools/call":
+	case mcp.MethodToolsCall:
 		return v.call(ctx, r)
 	}
 	return v.face.serveCommon(ctx, r)
@@ -111,9 +111,9 @@ func (v *metaView) Serve(ctx context.Context, r *mcpserver.Request) (json.RawMes
 // serveCommon serves the methods that the direct and the meta view share.
 func (f *Face) serveCommon(ctx context.Context, r *mcpserver.Request) (json.RawMessage, error) {
 	switch {
-	case r.Method == "completion/complete": // in the meta view of what search_tools finds
+	case r.Method == mcp.MethodComplete: // in the meta view of what search_tools finds
 		return f.view.complete(ctx, r)
-	case r.Method == "logging/setLevel":
+	case r.Method == mcp.MethodSetLevel:
 		return setLevel(r)
 	case strings.HasPrefix(r.Method, "tasks/"):
 		return f.serveTasks(ctx, r)

@@ -46,10 +46,10 @@ var protocolMethods = []struct{ method, params string }{
 // show the transparent view where nothing is said of it.
 var protocolNotifications = []struct{ method, from, transparent, direct, meta string }{
 	{"notifications/cancelled", "both", "", bothEras, bothEras},
-	{toolsChanged, "server", bothEras, bothEras, "–"},                         // TestChangesReachClients
-	{promptsChanged, "server", bothEras, bothEras, "–"},                       // TestChangesReachClients
-	{resourcesChanged, "server", bothEras, bothEras, "–"},                     // TestChangesReachClients
-	{resourceUpdated, "server", bothEras, bothEras, "–"},                      // TestChangesReachClients
+	{mcp.MethodToolsChanged, "server", bothEras, bothEras, "–"},               // TestChangesReachClients
+	{mcp.MethodPromptsChanged, "server", bothEras, bothEras, "–"},             // TestChangesReachClients
+	{mcp.MethodResourcesChanged, "server", bothEras, bothEras, "–"},           // TestChangesReachClients
+	{mcp.MethodResourceUpdated, "server", bothEras, bothEras, "–"},            // TestChangesReachClients
 	{mcp.MethodTasks, "server", "", modernEra, modernEra},                     // TestFollowTasks
 	{mcp.MethodTasksStatus, "server", "", oldEras, oldEras},                   // TestTaskStatusNotifications
 	{mcp.MethodSubscriptionsAcknowledged, "server", "", modernEra, modernEra}, // TestFollowTasks

@@ -152,7 +152,7 @@ func TestSearchSeesNewItems(t *testing.T) {
 	office.lists = map[string]string{"resources/list": `{"resources":[{"uri":"note:travel","name":"travel","description":"Rules for travel expenses"}]}`}
 	office.mu.Unlock()
 	until(t, "the new resource is found", func() bool {
-		office.server.Notify(resourcesChanged, nil) // again, because the gateway may not listen yet
+		office.server.Notify(mcp.MethodResourcesChanged, nil) // again, because the gateway may not listen yet
 		hits := found(t, c, query)
 		return len(hits) > 0 && hits[0].Kind == "resource"
 	})

@@ -32,7 +32,7 @@ func (f *Face) signInError(ctx context.Context, r *mcpserver.Request, server str
 	if st, ok := f.opts.Upstreams.StatusOf(server); !ok || st.Login != upstream.LoginPerCaller || mcp.SignInFirst(err) != nil {
 		return err
 	}
-	if _, why := f.forward(ctx, r, server, "ping", nil); mcp.SignInFirst(why) != nil {
+	if _, why := f.forward(ctx, r, server, mcp.MethodPing, nil); mcp.SignInFirst(why) != nil {
 		return why
 	}
 	return err

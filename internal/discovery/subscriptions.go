@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"junctor/internal/mcp"
 	"junctor/internal/mcpserver"
 	"junctor/internal/rawjson"
 	"junctor/internal/tool"
@@ -36,7 +37,7 @@ func (f *subscriptions) change(ctx context.Context, face *Face, r *mcpserver.Req
 		return nil, err
 	}
 	defer unlock()
-	if r.Method == "resources/unsubscribe" {
+	if r.Method == mcp.MethodUnsubscribe {
 		if !f.remove(r.Session, key) {
 			return json.RawMessage(`{}`), nil
 		}
@@ -144,7 +145,7 @@ func (f *subscriptions) endOne(ctx context.Context, face *Face, r *mcpserver.Req
 	if !last {
 		return
 	}
-	if _, err := face.forward(ctx, r, key.server, "resources/unsubscribe", rawjson.SetField(nil, marshal(key.uri), "uri")); err != nil {
+	if _, err := face.forward(ctx, r, key.server, mcp.MethodUnsubscribe, rawjson.SetField(nil, marshal(key.uri), "uri")); err != nil {
 		face.log.DebugContext(ctx, "unsubscribe", "server", key.server, "err", err)
 	}
 }

@@ -96,7 +96,7 @@ func play(t *testing.T, script string) string {
 				t.Fatal(err)
 			}
 			m, err := mcp.Decode(data, mcp.Limits{})
-			if err == nil && m.Method == toolsChanged {
+			if err == nil && m.Method == mcp.MethodToolsChanged {
 				continue // of the start, which may still be going on
 			}
 			b.WriteString("< " + string(data) + "\n")

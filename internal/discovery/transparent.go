@@ -119,9 +119,9 @@ func (s *transparentView) down(ctx context.Context, r *mcpserver.Request) error 
 func (s *transparentView) Serve(ctx context.Context, r *mcpserver.Request) (json.RawMessage, error) {
 	r.Exchange.Transparent = true
 	switch r.Method {
-	case "tools/call":
+	case mcp.MethodToolsCall:
 		return s.call(ctx, r)
-	case "resources/subscribe", "resources/unsubscribe":
+	case mcp.MethodSubscribe, mcp.MethodUnsubscribe:
 		return s.face.follows.change(ctx, s.face, r, s.name, rawjson.FieldString(r.Params, "uri"))
 	}
 	return s.face.forward(ctx, r, s.name, r.Method, r.Params)
@@ -158,7 +158,7 @@ func (s *transparentView) call(ctx context.Context, r *mcpserver.Request) (json.
 // could refer to another caller's request.
 func (s *transparentView) Notified(ctx context.Context, _ *mcpserver.Session, method string, params json.RawMessage) {
 	switch method {
-	case "notifications/initialized", "notifications/cancelled", "notifications/progress":
+	case mcp.MethodInitialized, mcp.MethodCancelled, mcp.MethodProgress:
 		return
 	}
 	caller := tool.CallerFrom(ctx)

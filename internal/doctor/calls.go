@@ -71,7 +71,7 @@ func harmless(d tool.Definition) bool {
 // long the tool took, and whether it answered at all.
 func (r *TestReport) call(ctx context.Context, o TestOptions, c *connection, d tool.Definition, t ToolCall) (took time.Duration, answered bool) {
 	f := Finding{Area: "calls", Subject: t.Tool}
-	result, took, err := c.do(ctx, o, "tools/call", map[string]any{"name": t.Tool, "arguments": t.Arguments})
+	result, took, err := c.do(ctx, o, mcp.MethodToolsCall, map[string]any{"name": t.Tool, "arguments": t.Arguments})
 	f.TookMs = millis(took)
 	if err != nil {
 		f.Severity, f.What = Problem, describe(err)
@@ -151,10 +151,10 @@ func (r *TestReport) cancel(ctx context.Context, o TestOptions, c *connection, t
 		return
 	}
 	short, cancel := context.WithTimeout(ctx, min(took/2, 500*time.Millisecond))
-	_, err = c.client.Do(short, tool.Request{Method: "tools/call", Params: params})
+	_, err = c.client.Do(short, tool.Request{Method: mcp.MethodToolsCall, Params: params})
 	cancel()
 	_, refused := errors.AsType[*mcp.Error](err)
-	if _, _, err := c.do(ctx, o, "tools/list", map[string]any{}); err != nil {
+	if _, _, err := c.do(ctx, o, mcp.MethodToolsList, map[string]any{}); err != nil {
 		r.Add(Finding{
 			Severity: Problem, Area: area, Subject: "cancellation", What: "after a cancelled call nothing is answered any more: " + describe(err),
 			Do: "notifications/cancelled ends one request, not the session",

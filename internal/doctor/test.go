@@ -203,7 +203,7 @@ func (r *TestReport) list(ctx context.Context, o TestOptions, c *connection, inf
 		if cursor != "" {
 			params["cursor"] = cursor
 		}
-		result, t, err := c.do(ctx, o, "tools/list", params)
+		result, t, err := c.do(ctx, o, mcp.MethodToolsList, params)
 		took += t
 		if err != nil {
 			r.Add(Finding{Severity: Problem, Area: "tools", What: "tools/list fails: " + err.Error()})
@@ -271,7 +271,7 @@ func (r *TestReport) errors(ctx context.Context, o TestOptions, c *connection, i
 	if rawjson.Field(info.Capabilities, "tools") == nil {
 		return
 	}
-	result, _, err := c.do(ctx, o, "tools/call", map[string]any{"name": "junctor-no-such-tool", "arguments": map[string]any{}})
+	result, _, err := c.do(ctx, o, mcp.MethodToolsCall, map[string]any{"name": "junctor-no-such-tool", "arguments": map[string]any{}})
 	_, isRefusal = errors.AsType[*mcp.Error](err)
 	switch {
 	case isRefusal:
@@ -287,11 +287,11 @@ func (r *TestReport) errors(ctx context.Context, o TestOptions, c *connection, i
 
 // latency measures the simplest request.
 func (r *TestReport) latency(ctx context.Context, o TestOptions, c *connection, info mcpclient.ServerInfo) {
-	method := "ping"
+	method := mcp.MethodPing
 	if mcp.Stateless(info.Protocol) {
-		method = "tools/list" // there is no ping any more
+		method = mcp.MethodToolsList // there is no ping any more
 		if rawjson.Field(info.Capabilities, "tools") == nil {
-			method = "server/discover"
+			method = mcp.MethodDiscover
 		}
 	}
 	const rounds = 9

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"junctor/internal/catalog"
+	"junctor/internal/mcp"
 	"junctor/internal/tool"
 	"junctor/internal/waiting"
 )
@@ -153,7 +154,7 @@ func (x *Executor) elicitApproval(ctx context.Context, ask func(context.Context,
 	if err != nil {
 		return false, err
 	}
-	raw, err := ask(ctx, "elicitation/create", params)
+	raw, err := ask(ctx, mcp.MethodElicit, params)
 	if err != nil && errors.Is(context.Cause(ctx), waiting.ErrExpired) {
 		err = waiting.ErrExpired
 	}

@@ -311,7 +311,7 @@ func (x *Executor) forward(ctx context.Context, f *callRun) (json.RawMessage, er
 		Method: f.method, Params: f.traced(f.input), Caller: f.call.Caller.ID, Exchange: f.call.Exchange,
 	})
 	f.stage("dispatch")
-	if err == nil && f.method == "tools/list" {
+	if err == nil && f.method == mcp.MethodToolsList {
 		raw = permitted(x.Catalog.Snapshot(), &f.call.Caller, server, raw)
 	}
 	return raw, err
@@ -337,7 +337,7 @@ func (x *Executor) Permit(caller *tool.Caller, server, method string) error {
 // Lists of tools are filtered, and methods without content are allowed.
 func mayForward(c *tool.Caller, server, method string) bool {
 	switch method {
-	case "tools/list", "ping", "logging/setLevel":
+	case mcp.MethodToolsList, mcp.MethodPing, mcp.MethodSetLevel:
 		return true
 	}
 	return c.MayUse(tool.Name{Server: server, Tool: method})

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"junctor/internal/catalog"
+	"junctor/internal/mcp"
 	"junctor/internal/tool"
 )
 
@@ -73,7 +74,7 @@ func (x *Executor) down(ctx context.Context, f *callRun) error {
 	}
 	unknown := f.name
 	f.name.Server = server // whose timeouts apply
-	_, err := x.dispatch(ctx, f, tool.Request{Method: "ping", Caller: f.call.Caller.ID})
+	_, err := x.dispatch(ctx, f, tool.Request{Method: mcp.MethodPing, Caller: f.call.Caller.ID})
 	if !errors.Is(err, tool.ErrDown) {
 		if tool.KindOf(err) == tool.Timeout {
 			return err // it may have the tool

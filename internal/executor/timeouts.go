@@ -45,7 +45,7 @@ func newTimeouts(idle time.Duration, silent func(), total time.Duration, tooLong
 func (t *timeouts) watch(e *tool.Exchange, x *Executor) {
 	notify, ask := e.Notify, e.Ask
 	e.Notify = func(method string, params json.RawMessage) {
-		if method == "notifications/progress" {
+		if method == mcp.MethodProgress {
 			t.note(0)
 			if rawjson.Field(params, "progressToken") == nil {
 				return

@@ -308,13 +308,13 @@ func (e *envelope) message() (Message, error) {
 func methodText(quoted []byte) (string, bool) {
 	switch string(quoted) {
 	case `"tools/call"`:
-		return "tools/call", true
+		return MethodToolsCall, true
 	case `"tools/list"`:
-		return "tools/list", true
+		return MethodToolsList, true
 	case `"notifications/progress"`:
-		return "notifications/progress", true
+		return MethodProgress, true
 	case `"notifications/message"`:
-		return "notifications/message", true
+		return MethodLogMessage, true
 	}
 	return rawjson.Unquote(quoted)
 }

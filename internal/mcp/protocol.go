@@ -16,20 +16,32 @@ func Stateless(version string) bool { return version >= Version20260728 }
 // The methods that the gateway itself answers or looks at.
 const (
 	MethodInitialize                = "initialize"
+	MethodInitialized               = "notifications/initialized"
 	MethodDiscover                  = "server/discover"
 	MethodPing                      = "ping"
 	MethodListen                    = "subscriptions/listen"
+	MethodSubscriptionsAcknowledged = "notifications/subscriptions/acknowledged"
 	MethodSetLevel                  = "logging/setLevel"
+	MethodLogMessage                = "notifications/message"
+	MethodCancelled                 = "notifications/cancelled"
+	MethodProgress                  = "notifications/progress"
+	MethodToolsList                 = "tools/list"
+	MethodToolsCall                 = "tools/call"
+	MethodToolsChanged              = "notifications/tools/list_changed"
+	MethodPromptsList               = "prompts/list"
+	MethodPromptsGet                = "prompts/get"
+	MethodPromptsChanged            = "notifications/prompts/list_changed"
+	MethodResourcesList             = "resources/list"
+	MethodTemplatesList             = "resources/templates/list"
+	MethodResourcesRead             = "resources/read"
+	MethodResourcesChanged          = "notifications/resources/list_changed"
 	MethodSubscribe                 = "resources/subscribe"
 	MethodUnsubscribe               = "resources/unsubscribe"
-	MethodCancelled                 = "notifications/cancelled"
-	MethodLogMessage                = "notifications/message"
-	MethodProgress                  = "notifications/progress"
 	MethodResourceUpdated           = "notifications/resources/updated"
-	MethodSubscriptionsAcknowledged = "notifications/subscriptions/acknowledged"
-	MethodToolsCall                 = "tools/call"
-	MethodPromptsGet                = "prompts/get"
-	MethodResourcesRead             = "resources/read"
+	MethodComplete                  = "completion/complete"
+	MethodElicit                    = "elicitation/create"
+	MethodSample                    = "sampling/createMessage"
+	MethodRootsList                 = "roots/list"
 	MethodTasks                     = "notifications/tasks"
 	MethodTasksStatus               = "notifications/tasks/status" // of the handshake era
 	MethodTasksGet                  = "tasks/get"
@@ -42,7 +54,7 @@ const (
 // MayNeedInput reports whether a request of the new era may be answered with
 // input_required.
 func MayNeedInput(method string) bool {
-	return method == "tools/call" || method == "prompts/get" || method == "resources/read"
+	return method == MethodToolsCall || method == MethodPromptsGet || method == MethodResourcesRead
 }
 
 // The extensions that Junctor knows.

@@ -47,7 +47,7 @@ func (c *Client) attribute(m *mcp.Message, origin *pendingRequest) (cl *pendingR
 	}
 	c.mu.Lock()
 	only, several := c.onlyInFlight()
-	first := several && (m.Method == "elicitation/create" || m.Method == "sampling/createMessage") && !c.oneAtATime && c.anyCanBeAsked()
+	first := several && (m.Method == mcp.MethodElicit || m.Method == mcp.MethodSample) && !c.oneAtATime && c.anyCanBeAsked()
 	c.oneAtATime = c.oneAtATime || first
 	cancelled := only != nil && c.cancelledByOther(only.caller)
 	c.mu.Unlock()
@@ -117,8 +117,8 @@ func (c *Client) onlyInFlight() (only *pendingRequest, several bool) {
 func causesMessages(method string) bool {
 	switch method {
 	case mcp.MethodInitialize, mcp.MethodDiscover, mcp.MethodPing, mcp.MethodListen, mcp.MethodSetLevel, mcp.MethodSubscribe, mcp.MethodUnsubscribe,
-		"tools/list", "prompts/list", "resources/list", "resources/templates/list", "completion/complete",
-		mcp.MethodTasksGet, mcp.MethodTasksUpdate, mcp.MethodTasksCancel, "tasks/list":
+		mcp.MethodToolsList, mcp.MethodPromptsList, mcp.MethodResourcesList, mcp.MethodTemplatesList, mcp.MethodComplete,
+		mcp.MethodTasksGet, mcp.MethodTasksUpdate, mcp.MethodTasksCancel, mcp.MethodTasksList:
 		return false
 	}
 	return true

@@ -149,7 +149,7 @@ func (w *linkWire) sendAll(messages []*mcp.Message) error {
 // message, such as its size, unless the session is gone or was never complete.
 func (w *linkWire) refusedAlone(m *mcp.Message, err error) bool {
 	h, ok := errors.AsType[*HTTPError](err)
-	if !ok || h.Status == http.StatusNotFound || h.Status == http.StatusGone || m.Method == "notifications/initialized" {
+	if !ok || h.Status == http.StatusNotFound || h.Status == http.StatusGone || m.Method == mcp.MethodInitialized {
 		return false
 	}
 	if !m.IsRequest() {
@@ -194,7 +194,7 @@ func (w *linkWire) last(cl *pendingRequest, err error) (mcp.Message, error) {
 // cancel sends a cancellation of a call to the server. An initialize request
 // must not be cancelled.
 func (w *linkWire) cancel(ctx context.Context, cl *pendingRequest) {
-	if cl.method != "initialize" {
+	if cl.method != mcp.MethodInitialize {
 		w.respond(cancelMessage(ctx, cl))
 	}
 }
@@ -205,7 +205,7 @@ func cancelMessage(ctx context.Context, cl *pendingRequest) *mcp.Message {
 		reason = "the request timed out"
 	}
 	params := fmt.Appendf(nil, `{"requestId":%s,"reason":%q}`, cl.idText, reason)
-	return &mcp.Message{Method: "notifications/cancelled", Params: json.RawMessage(params)}
+	return &mcp.Message{Method: mcp.MethodCancelled, Params: json.RawMessage(params)}
 }
 
 func (w *linkWire) send(ctx context.Context, m *mcp.Message) error {

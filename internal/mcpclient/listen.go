@@ -124,7 +124,7 @@ func (c *Client) keepListening() {
 		c.mu.Unlock()
 
 		opened := time.Now()
-		_, err := c.round(ctx, tool.Request{Method: "subscriptions/listen"}, rawjson.SetField(nil, filter, "notifications"))
+		_, err := c.round(ctx, tool.Request{Method: mcp.MethodListen}, rawjson.SetField(nil, filter, "notifications"))
 		restarted := ctx.Err() != nil
 		cancel()
 		if restarted {
@@ -158,15 +158,15 @@ func (c *Client) keepListening() {
 func (c *Client) bridged(r tool.Request) (result json.RawMessage, err error, ok bool) {
 	empty := json.RawMessage(`{}`)
 	switch r.Method {
-	case "logging/setLevel":
+	case mcp.MethodSetLevel:
 		c.logLevel.Store(new(rawjson.FieldString(r.Params, "level")))
 		return empty, nil, true
-	case "resources/subscribe", "resources/unsubscribe":
+	case mcp.MethodSubscribe, mcp.MethodUnsubscribe:
 		uri := rawjson.FieldString(r.Params, "uri")
 		if uri == "" {
 			return nil, &mcp.Error{Code: mcp.CodeInvalidParams, Message: "uri is missing"}, true
 		}
-		add := r.Method == "resources/subscribe"
+		add := r.Method == mcp.MethodSubscribe
 		var full error
 		c.relisten(func(l *listener) {
 			switch {

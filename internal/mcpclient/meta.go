@@ -26,11 +26,11 @@ type Capabilities struct {
 // allow reports whether the declared capabilities allow the request.
 func (k Capabilities) allow(method string) bool {
 	switch method {
-	case "sampling/createMessage":
+	case mcp.MethodSample:
 		return k.Sampling
-	case "elicitation/create":
+	case mcp.MethodElicit:
 		return k.ElicitationForm || k.ElicitationURL
-	case "roots/list":
+	case mcp.MethodRootsList:
 		return k.Roots
 	}
 	return false
@@ -148,7 +148,7 @@ func (c *Client) addMeta(params json.RawMessage, version, method string, ex *too
 		}
 		out = append(append(out, ','), meta[m.KeyStart:m.End]...)
 	}
-	if level := c.logLevel.Load(); level != nil && method == "tools/call" && !leveled {
+	if level := c.logLevel.Load(); level != nil && method == mcp.MethodToolsCall && !leveled {
 		out = append(out, `,"`+mcp.MetaLogLevel+`":`...)
 		out = rawjson.AppendQuoted(out, *level)
 	}
@@ -219,7 +219,7 @@ func (c *Client) raiseLogLevel(ctx context.Context, level string) {
 			break
 		}
 	}
-	if _, err := c.round(ctx, tool.Request{Method: "logging/setLevel"}, rawjson.SetField(nil, rawjson.AppendQuoted(nil, level), "level")); err != nil {
+	if _, err := c.round(ctx, tool.Request{Method: mcp.MethodSetLevel}, rawjson.SetField(nil, rawjson.AppendQuoted(nil, level), "level")); err != nil {
 		c.log.Debug("log level not set", "err", err)
 	}
 }

@@ -25,9 +25,9 @@ func (c *Client) mirror(h http.Header, m *mcp.Message) {
 	h["Mcp-Method"] = values[:1:1]
 	var name string
 	switch m.Method {
-	case "tools/call", "prompts/get":
+	case mcp.MethodToolsCall, mcp.MethodPromptsGet:
 		name = rawjson.FieldString(rawjson.TrustedField(m.Params, "name"))
-	case "resources/read":
+	case mcp.MethodResourcesRead:
 		name = rawjson.FieldString(rawjson.TrustedField(m.Params, "uri"))
 	case mcp.MethodTasksGet, mcp.MethodTasksUpdate, mcp.MethodTasksCancel:
 		name = rawjson.FieldString(rawjson.TrustedField(m.Params, "taskId"))
@@ -36,7 +36,7 @@ func (c *Client) mirror(h http.Header, m *mcp.Message) {
 	}
 	values[1] = mcp.HeaderValue(name)
 	h["Mcp-Name"] = values[1:]
-	if m.Method != "tools/call" {
+	if m.Method != mcp.MethodToolsCall {
 		return
 	}
 	schema := c.schema(name)
@@ -74,7 +74,7 @@ const maxPages = 64
 func (c *Client) learn(ctx context.Context, name string) bool {
 	params := json.RawMessage(nil)
 	for range maxPages {
-		list, err := c.round(ctx, tool.Request{Method: "tools/list"}, params)
+		list, err := c.round(ctx, tool.Request{Method: mcp.MethodToolsList}, params)
 		if err != nil {
 			return false
 		}

@@ -156,7 +156,7 @@ func retryEra(ctx context.Context, err error) bool {
 func (c *Client) discover(ctx context.Context) discovery {
 	version := mcp.Version20260728
 	for range 2 {
-		result, err := c.request(ctx, tool.Request{Method: "server/discover"}, c.addMeta(nil, version, "", nil))
+		result, err := c.request(ctx, tool.Request{Method: mcp.MethodDiscover}, c.addMeta(nil, version, "", nil))
 		if err == nil {
 			info, ok := discovered(result, version)
 			return discovery{modern: ok, info: info}
@@ -249,7 +249,7 @@ func (c *Client) initialize(ctx context.Context) error {
 	params = rawjson.SetField(params, c.self, "clientInfo")
 	params = rawjson.SetField(params, c.opts.Capabilities.JSON(), "capabilities")
 	params = rawjson.SetField(params, rawjson.AppendQuoted(nil, version), "protocolVersion")
-	result, err := c.request(ctx, tool.Request{Method: "initialize"}, params)
+	result, err := c.request(ctx, tool.Request{Method: mcp.MethodInitialize}, params)
 	if err != nil {
 		return err
 	}
@@ -263,7 +263,7 @@ func (c *Client) initialize(ctx context.Context) error {
 			printable(info.Protocol), strings.Join(handshakeVersions[1:], ", "))}
 	}
 	c.setServerInfo(info)
-	if err := c.wire.send(ctx, &mcp.Message{Method: "notifications/initialized"}); err != nil {
+	if err := c.wire.send(ctx, &mcp.Message{Method: mcp.MethodInitialized}); err != nil {
 		return c.failure(ctx, err)
 	}
 	return nil

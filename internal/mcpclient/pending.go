@@ -162,7 +162,7 @@ func (c *Client) round(ctx context.Context, r tool.Request, params json.RawMessa
 	}
 	params = c.addMeta(params, c.protocol(), r.Method, &r.Exchange)
 	result, err := c.request(ctx, r, params)
-	if e, ok := errors.AsType[*mcp.Error](err); ok && e.Code == mcp.CodeHeaderMismatch && r.Method == "tools/call" && c.inline {
+	if e, ok := errors.AsType[*mcp.Error](err); ok && e.Code == mcp.CodeHeaderMismatch && r.Method == mcp.MethodToolsCall && c.inline {
 		// The tool wants arguments as headers, and its schema was not known
 		// or is out of date.
 		if c.learn(ctx, rawjson.FieldString(params, "name")) {
@@ -208,7 +208,7 @@ func (c *Client) request(ctx context.Context, r tool.Request, params json.RawMes
 			r.Exchange.Repaired()
 		}
 	}
-	if m.Deep && r.Method != "tools/list" { // whose reader leaves out the tools that are to blame
+	if m.Deep && r.Method != mcp.MethodToolsList { // whose reader leaves out the tools that are to blame
 		return nil, c.failure(ctx, &mcp.DecodeError{Code: mcp.CodeInvalidRequest, Msg: mcp.DepthMessage(c.opts.Limits.MaxDepth)})
 	}
 	if m.Error != nil {

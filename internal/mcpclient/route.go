@@ -74,7 +74,7 @@ func (c *Client) waiting(m *mcp.Message) *pendingRequest {
 
 func (c *Client) handleNotification(m *mcp.Message, origin *pendingRequest) {
 	switch m.Method {
-	case "notifications/progress":
+	case mcp.MethodProgress:
 		token := rawjson.Field(m.Params, "progressToken")
 		cl := c.waitingID(token)
 		if cl == nil {
@@ -90,9 +90,9 @@ func (c *Client) handleNotification(m *mcp.Message, origin *pendingRequest) {
 			params = rawjson.SetField(m.Params, cl.token, "progressToken")
 		}
 		cl.notify(m.Method, params)
-	case "notifications/cancelled":
+	case mcp.MethodCancelled:
 		c.cancelled(m.Params)
-	case "notifications/message":
+	case mcp.MethodLogMessage:
 		if origin == nil && !c.hadSeveralCallers() { // else it may be of a call that is over
 			origin = c.onlyCall()
 		}
@@ -101,10 +101,10 @@ func (c *Client) handleNotification(m *mcp.Message, origin *pendingRequest) {
 			return
 		}
 		c.handleUnsolicited(m)
-	case "notifications/subscriptions/acknowledged":
-	case "notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed",
-		"notifications/resources/updated", "notifications/roots/list_changed", mcp.MethodTasks, mcp.MethodTasksStatus:
-		if m.Method == "notifications/tools/list_changed" {
+	case mcp.MethodSubscriptionsAcknowledged:
+	case mcp.MethodToolsChanged, mcp.MethodPromptsChanged, mcp.MethodResourcesChanged,
+		mcp.MethodResourceUpdated, "notifications/roots/list_changed", mcp.MethodTasks, mcp.MethodTasksStatus:
+		if m.Method == mcp.MethodToolsChanged {
 			c.learned.Clear()
 		}
 		c.handleUnsolicited(m)
@@ -167,7 +167,7 @@ const answerTime = time.Minute
 // handleRequest passes a request of the server on to the call that it belongs
 // to, and declines one that belongs to none.
 func (c *Client) handleRequest(m *mcp.Message, origin *pendingRequest) {
-	if m.Method == "ping" {
+	if m.Method == mcp.MethodPing {
 		c.respond(m.ID, json.RawMessage(`{}`), nil)
 		return
 	}
@@ -206,7 +206,7 @@ func (c *Client) handleRequest(m *mcp.Message, origin *pendingRequest) {
 // askable reports whether a server may put the method to a client at all.
 func askable(method string) bool {
 	switch method {
-	case "sampling/createMessage", "elicitation/create", "roots/list":
+	case mcp.MethodSample, mcp.MethodElicit, mcp.MethodRootsList:
 		return true
 	}
 	return false
@@ -262,7 +262,7 @@ func (c *Client) cancelled(params json.RawMessage) {
 		a.cancel()
 		return
 	}
-	if cl := c.waitingID(raw); cl != nil && cl.method == "subscriptions/listen" {
+	if cl := c.waitingID(raw); cl != nil && cl.method == mcp.MethodListen {
 		cl.resolve(mcp.Message{ID: cl.idText, Result: json.RawMessage(`{}`)})
 	}
 }

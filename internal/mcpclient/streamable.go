@@ -66,7 +66,7 @@ func (e *errAmbiguousSession) Error() string {
 // refusesSession finds out by a ping whether the server refuses the session
 // itself.
 func (w *httpWire) refusesSession(ctx context.Context, session *string) bool {
-	ping := &mcp.Message{ID: mcp.NumberID(w.c.nextID.Add(1)), Method: "ping"}
+	ping := &mcp.Message{ID: mcp.NumberID(w.c.nextID.Add(1)), Method: mcp.MethodPing}
 	resp, err := w.post(ctx, ping, session, mcp.AppendMessage(nil, ping))
 	if err != nil {
 		return false
@@ -78,7 +78,7 @@ func (w *httpWire) refusesSession(ctx context.Context, session *string) bool {
 func (w *httpWire) do(ctx context.Context, cl *pendingRequest, m *mcp.Message) (mcp.Message, error) {
 	for first := true; ; first = false {
 		var session *string
-		if m.Method != "initialize" {
+		if m.Method != mcp.MethodInitialize {
 			var err error
 			if session, err = w.wholeSession(ctx); err != nil {
 				return mcp.Message{}, err
@@ -91,7 +91,7 @@ func (w *httpWire) do(ctx context.Context, cl *pendingRequest, m *mcp.Message) (
 			}
 			err = errSessionLost
 		}
-		if err == nil || !first || !errors.Is(err, errSessionLost) || m.Method == "initialize" {
+		if err == nil || !first || !errors.Is(err, errSessionLost) || m.Method == mcp.MethodInitialize {
 			return answer, err
 		}
 		if err := w.renew(ctx, session); err != nil {
@@ -109,16 +109,16 @@ var (
 // setHeader sets the headers of a POST.
 func (w *httpWire) setHeader(h http.Header, m *mcp.Message, session *string) {
 	h["Accept"], h["Content-Type"] = acceptBoth, contentJSON
-	if stateless := w.c.stateless.Load(); stateless || m.Method == "server/discover" {
+	if stateless := w.c.stateless.Load(); stateless || m.Method == mcp.MethodDiscover {
 		version := w.c.protocol() // what addMeta writes
-		if m.Method == "server/discover" {
+		if m.Method == mcp.MethodDiscover {
 			version = cmp.Or(rawjson.FieldString(m.Params, "_meta", mcp.MetaProtocolVersion), version)
 		}
 		h["Mcp-Protocol-Version"] = []string{version}
 		w.c.mirror(h, m)
 		return
 	}
-	if v := *w.version.Load(); v != "" && m.Method != "initialize" {
+	if v := *w.version.Load(); v != "" && m.Method != mcp.MethodInitialize {
 		h["Mcp-Protocol-Version"] = []string{v}
 	}
 	if session != nil {
@@ -142,7 +142,7 @@ func (w *httpWire) exchange(ctx context.Context, cl *pendingRequest, m *mcp.Mess
 		cancel()
 		return mcp.Message{}, w.interrupted(ctx, cl, err)
 	}
-	if m.Method == "initialize" && resp.StatusCode == http.StatusOK {
+	if m.Method == mcp.MethodInitialize && resp.StatusCode == http.StatusOK {
 		if id := resp.Header.Get("Mcp-Session-Id"); id != "" {
 			w.session.Store(&id)
 		} else {
@@ -169,7 +169,7 @@ func (w *httpWire) interrupted(ctx context.Context, cl *pendingRequest, err erro
 		return err
 	}
 	cl.finish()
-	if !w.c.stateless.Load() && cl.method != "initialize" {
+	if !w.c.stateless.Load() && cl.method != mcp.MethodInitialize {
 		w.respond(cancelMessage(ctx, cl))
 	}
 	return ctx.Err()

@@ -245,11 +245,11 @@ func asksAnything(capabilities json.RawMessage) bool {
 func mayAsk(capabilities json.RawMessage, method string, params json.RawMessage) error {
 	var need string
 	switch method {
-	case "elicitation/create":
+	case mcp.MethodElicit:
 		need = "elicitation"
-	case "sampling/createMessage":
+	case mcp.MethodSample:
 		need = "sampling"
-	case "roots/list":
+	case mcp.MethodRootsList:
 		need = "roots"
 	default:
 		return &mcp.Error{Code: mcp.CodeMethodNotFound, Message: fmt.Sprintf("the client cannot be asked %s", method)}

@@ -22,9 +22,9 @@ type subscription struct {
 
 // listLabels are the members of a filter that ask for changed lists.
 var listLabels = []struct{ member, capability, method string }{
-	{"toolsListChanged", "tools", "notifications/tools/list_changed"},
-	{"promptsListChanged", "prompts", "notifications/prompts/list_changed"},
-	{"resourcesListChanged", "resources", "notifications/resources/list_changed"},
+	{"toolsListChanged", "tools", mcp.MethodToolsChanged},
+	{"promptsListChanged", "prompts", mcp.MethodPromptsChanged},
+	{"resourcesListChanged", "resources", mcp.MethodResourcesChanged},
 }
 
 // listen serves subscriptions/listen: it acknowledges what it can deliver and

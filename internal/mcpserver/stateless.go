@@ -253,7 +253,7 @@ func checkParam(h http.Header, header string, value json.RawMessage) *mcp.Error 
 }
 
 // cacheable are the methods whose results include a cache lifetime.
-var cacheable = []string{mcp.MethodDiscover, "tools/list", "prompts/list", "resources/list", "resources/templates/list", mcp.MethodResourcesRead}
+var cacheable = []string{mcp.MethodDiscover, mcp.MethodToolsList, mcp.MethodPromptsList, mcp.MethodResourcesList, mcp.MethodTemplatesList, mcp.MethodResourcesRead}
 
 // modernise gives an answer what the stateless era requires of it and an
 // upstream of the other era did not write.

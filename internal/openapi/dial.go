@@ -66,7 +66,7 @@ func (d Dialer) Dial(ctx context.Context, cfg upstream.Config) (mcpclient.Transp
 	// whose they are. Without a caller in the context they would be a local
 	// administrator's, who may begin a sign-in.
 	life, end := context.WithCancel(tool.WithCaller(context.Background(), tool.Caller{}))
-	go handler.Watch(life, func() { server.Notify("notifications/tools/list_changed", nil) })
+	go handler.Watch(life, func() { server.Notify(mcp.MethodToolsChanged, nil) })
 	go func() {
 		defer end()
 		defer server.Close()

@@ -164,7 +164,7 @@ func (s *Server) Describe(context.Context, *mcpserver.Request) (mcpserver.Descri
 func (s *Server) Serve(ctx context.Context, r *mcpserver.Request) (json.RawMessage, error) {
 	service := s.service.Load()
 	switch r.Method {
-	case "tools/list":
+	case mcp.MethodToolsList:
 		offset := 0
 		if cursor := rawjson.FieldString(r.Params, "cursor"); cursor != "" {
 			n, err := strconv.Atoi(cursor)
@@ -174,7 +174,7 @@ func (s *Server) Serve(ctx context.Context, r *mcpserver.Request) (json.RawMessa
 			offset = n
 		}
 		return service.list(offset), nil
-	case "tools/call":
+	case mcp.MethodToolsCall:
 		name := r.Name()
 		o, ok := service.byName[name]
 		if !ok {

@@ -11,8 +11,6 @@ import (
 	"junctor/internal/tool"
 )
 
-const toolsChanged = "notifications/tools/list_changed"
-
 // monitor watches a connection until it ends and returns the reason.
 func (u *upstream) monitor(ctx context.Context, c *conn) error {
 	every := childCheck
@@ -70,9 +68,9 @@ func (u *upstream) monitor(ctx context.Context, c *conn) error {
 func (u *upstream) check(ctx context.Context, c *conn) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	method := "ping"
+	method := mcp.MethodPing
 	if c.client.Info().Stateless() {
-		method = "server/discover"
+		method = mcp.MethodDiscover
 	}
 	began := time.Now()
 	_, err := c.client.Do(ctx, tool.Request{Method: method})
@@ -101,7 +99,7 @@ func (u *upstream) relist(ctx context.Context, c *conn) {
 	u.publishTools(set)
 	if notified && c.definitions == before {
 		// The list is as it was: nobody else would pass the notification on.
-		u.s.opts.Sink.Notified(u.name, "", toolsChanged, nil)
+		u.s.opts.Sink.Notified(u.name, "", mcp.MethodToolsChanged, nil)
 	}
 	u.publishStatus()
 	u.s.log.InfoContext(ctx, "tools listed again", "server", u.name, "tools", len(set.Tools))
@@ -112,7 +110,7 @@ func (u *upstream) relist(ctx context.Context, c *conn) {
 func (u *upstream) notified(c *conn, method string, params json.RawMessage) {
 	listed := c.caller == "" && !c.beside // the session of all
 	switch method {
-	case toolsChanged:
+	case mcp.MethodToolsChanged:
 		if listed { // passed on when the tools have been read
 			c.toolsChanged.Store(true)
 			signal(c.refresh)
@@ -122,7 +120,7 @@ func (u *upstream) notified(c *conn, method string, params json.RawMessage) {
 			u.personalChanged(c)
 			return
 		}
-	case "notifications/prompts/list_changed":
+	case mcp.MethodPromptsChanged:
 		if listed {
 			signal(c.refresh)
 		}

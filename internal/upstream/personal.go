@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"junctor/internal/mcp"
 	"junctor/internal/mcpclient"
 	"junctor/internal/tool"
 )
@@ -391,7 +392,7 @@ func (u *upstream) personalChanged(c *conn) {
 		if err != nil {
 			u.s.log.DebugContext(ctx, "tools not listed again", "server", u.name, "caller", c.caller, "err", err)
 		} else if !changed { // nobody else would pass the notification on
-			u.s.opts.Sink.Notified(u.name, c.caller, toolsChanged, nil)
+			u.s.opts.Sink.Notified(u.name, c.caller, mcp.MethodToolsChanged, nil)
 		}
 	})
 }

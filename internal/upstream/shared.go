@@ -209,12 +209,12 @@ func (s *sharing) applyLevel(stateless bool, r *tool.Request) {
 	if level == "" {
 		return
 	}
-	if stateless && r.Method == "tools/call" && rawjson.Field(r.Params, "_meta", mcp.MetaLogLevel) == nil {
+	if stateless && r.Method == mcp.MethodToolsCall && rawjson.Field(r.Params, "_meta", mcp.MetaLogLevel) == nil {
 		r.Params = rawjson.SetField(r.Params, json.RawMessage(`"`+level+`"`), "_meta", mcp.MetaLogLevel)
 	}
 	if notify := r.Exchange.Notify; notify != nil {
 		r.Exchange.Notify = func(method string, params json.RawMessage) {
-			if method == "notifications/message" && mcp.LessSevere(rawjson.FieldString(params, "level"), level) {
+			if method == mcp.MethodLogMessage && mcp.LessSevere(rawjson.FieldString(params, "level"), level) {
 				return
 			}
 			notify(method, params)

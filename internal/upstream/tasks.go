@@ -226,7 +226,7 @@ func (u *upstream) recipient(c *conn, method string, params json.RawMessage) (ca
 		return caller, caller != ""
 	case c.caller != "":
 		return c.caller, true
-	case strings.HasSuffix(method, "/list_changed"), method == "notifications/resources/updated":
+	case strings.HasSuffix(method, "/list_changed"), method == mcp.MethodResourceUpdated:
 		return "", true // a change of a resource goes to subscribers only
 	}
 	switch id := u.firstCaller.Load(); {

@@ -87,7 +87,7 @@ func (u *upstream) pages(ctx context.Context, c *conn) (raws []json.RawMessage, 
 			params = rawjson.SetField(nil, cursor, "cursor")
 		}
 		began := time.Now()
-		page, err := c.client.Do(ctx, tool.Request{Method: "tools/list", Params: params})
+		page, err := c.client.Do(ctx, tool.Request{Method: mcp.MethodToolsList, Params: params})
 		if err != nil {
 			if refused, ok := errors.AsType[*mcp.Error](err); ok {
 				if rawjson.Field(c.client.Info().Capabilities, "tools") == nil && cursor == nil {
@@ -184,7 +184,7 @@ func (u *upstream) guidance(ctx context.Context, c *conn, set *ToolSet) tool.Gui
 	if rawjson.Field(set.Info.Capabilities, "prompts") != nil {
 		ctx, cancel := context.WithTimeout(ctx, guidanceTimeout)
 		defer cancel()
-		result, err := c.client.Do(ctx, tool.Request{Method: "prompts/get", Params: json.RawMessage(`{"name":"tool-descriptions"}`)})
+		result, err := c.client.Do(ctx, tool.Request{Method: mcp.MethodPromptsGet, Params: json.RawMessage(`{"name":"tool-descriptions"}`)})
 		if text := promptText(result); err == nil && text != "" {
 			return tool.Guidance{Text: bound(text), Source: tool.FromPrompt}
 		}
