@@ -13,12 +13,12 @@ import (
 	"junctor/internal/tool"
 )
 
-// How many tools reach the model. MaxCandidates are declared whole; the next
+// How many tools reach the model. maxCandidates are declared whole; the next
 // ones are named in one line each, and the model may ask for those that it
 // wants to see. docs/agentify.md has the recall at these numbers.
 const (
-	MaxCandidates = 25
-	MaxFurther    = 50
+	maxCandidates = 25
+	maxFurther    = 50
 
 	// forContext of the candidates are kept for what the user looks at.
 	forContext = 6
@@ -60,7 +60,7 @@ func (f *Face) candidates(snap *catalog.Snapshot, caller *tool.Caller, t Task, r
 		size += len(c.entry.Raw)
 		return append(list, c)
 	}
-	full := func() bool { return len(offered) >= MaxCandidates || size >= room && len(offered) > 0 }
+	full := func() bool { return len(offered) >= maxCandidates || size >= room && len(offered) > 0 }
 
 	for _, name := range wanted {
 		if server, bare, ok := strings.Cut(name, "__"); ok && !strings.Contains(name, ":") {
@@ -70,7 +70,7 @@ func (f *Face) candidates(snap *catalog.Snapshot, caller *tool.Caller, t Task, r
 			offered = take(offered, Candidate{Name: e.Name, entry: e})
 		}
 	}
-	hits, err := f.find(snap, caller, t.Query, MaxCandidates+MaxFurther)
+	hits, err := f.find(snap, caller, t.Query, maxCandidates+maxFurther)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -81,7 +81,7 @@ func (f *Face) candidates(snap *catalog.Snapshot, caller *tool.Caller, t Task, r
 		}
 	}
 	for _, c := range hits {
-		if len(offered) < MaxCandidates-len(near) && !full() {
+		if len(offered) < maxCandidates-len(near) && !full() {
 			offered = take(offered, c)
 		}
 	}
@@ -92,7 +92,7 @@ func (f *Face) candidates(snap *catalog.Snapshot, caller *tool.Caller, t Task, r
 	}
 	// A small catalogue is sent completely: the model may understand words that
 	// no tool contains, for example in another language.
-	if visible(snap, caller) <= MaxCandidates {
+	if visible(snap, caller) <= maxCandidates {
 		for e := range snap.Visible(caller) {
 			if !full() {
 				offered = take(offered, Candidate{Name: e.Name, entry: e})
@@ -100,7 +100,7 @@ func (f *Face) candidates(snap *catalog.Snapshot, caller *tool.Caller, t Task, r
 		}
 	}
 	for _, c := range hits {
-		if len(further) < MaxFurther {
+		if len(further) < maxFurther {
 			further = take(further, c)
 		}
 	}

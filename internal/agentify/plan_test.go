@@ -334,11 +334,11 @@ func TestLargeCatalogueIsRankedAndSearchable(t *testing.T) {
 		t.Fatalf("%s, %v", rawjson.MarshalOrNull(out), err)
 	}
 	first := r.llm.Requests()[0]
-	if n := len(first.Tools); n != MaxCandidates+2 {
+	if n := len(first.Tools); n != maxCandidates+2 {
 		t.Errorf("%d tools reached the model", n)
 	}
 	look, _ := first.Lookup("agentify:look_further")
-	if n := strings.Count(look.Description, "\n- "); n != MaxFurther {
+	if n := strings.Count(look.Description, "\n- "); n != maxFurther {
 		t.Errorf("%d tools are named", n)
 	}
 	if out, err = r.do(Task{Query: "die Datei lesen"}); err != nil || out.Plan.name.Tool != "read_file" {

@@ -55,14 +55,14 @@ func TestCandidatesHoldTheRightTool(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if len(offered) > MaxCandidates || len(further) > MaxFurther {
+				if len(offered) > maxCandidates || len(further) > maxFurther {
 					t.Fatalf("%d and %d candidates", len(offered), len(further))
 				}
 				whole += share(q.Needs, offered)
 				named += share(q.Needs, append(offered, further...))
 			}
 			n := float64(len(s.Queries))
-			t.Logf("%d tools, %d queries: %.3f among %d handed over, %.3f with the %d named", len(s.Docs), len(s.Queries), whole/n, MaxCandidates, named/n, MaxFurther)
+			t.Logf("%d tools, %d queries: %.3f among %d handed over, %.3f with the %d named", len(s.Docs), len(s.Queries), whole/n, maxCandidates, named/n, maxFurther)
 			if whole/n < set.whole || named/n < set.named {
 				t.Errorf("want at least %.3f and %.3f", set.whole, set.named)
 			}

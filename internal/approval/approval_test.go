@@ -311,8 +311,8 @@ func TestWebhookIsSigned(t *testing.T) {
 	n := cluster(t, 1, Config{TimeoutMs: defaultTimeout, Webhook: &Webhook{URL: hook.URL, Secret: "a-secret-of-the-webhook"}})[0]
 	out := n.begin(t.Context(), write("key:a", "", "1"))
 	r := <-got
-	if want := Sign("a-secret-of-the-webhook", r.header.Get(TimestampHeader), r.body); r.header.Get(SignatureHeader) != want {
-		t.Errorf("signature %s, want %s", r.header.Get(SignatureHeader), want)
+	if want := Sign("a-secret-of-the-webhook", r.header.Get(timestampHeader), r.body); r.header.Get(signatureHeader) != want {
+		t.Errorf("signature %s, want %s", r.header.Get(signatureHeader), want)
 	}
 	var body struct {
 		Type, ID string

@@ -21,8 +21,8 @@ import (
 // digits of the HMAC-SHA256, with the webhook's secret, of the timestamp (Unix
 // seconds), a dot and the body.
 const (
-	TimestampHeader = "Junctor-Timestamp"
-	SignatureHeader = "Junctor-Signature"
+	timestampHeader = "Junctor-Timestamp"
+	signatureHeader = "Junctor-Signature"
 )
 
 const (
@@ -80,8 +80,8 @@ func (i *Inbox) post(ctx context.Context, hook Webhook, body []byte) error {
 	}
 	now := strconv.FormatInt(time.Now().Unix(), 10)
 	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set(TimestampHeader, now)
-	req.Header.Set(SignatureHeader, Sign(hook.Secret.Reveal(), now, body))
+	req.Header.Set(timestampHeader, now)
+	req.Header.Set(signatureHeader, Sign(hook.Secret.Reveal(), now, body))
 	res, err := i.Client.Do(req)
 	if failed, ok := errors.AsType[*url.Error](err); ok { // it contains the address, which may contain a token
 		return fmt.Errorf("the webhook at %s cannot be reached: %w", req.URL.Host, failed.Err)

@@ -330,7 +330,7 @@ func ticketOf(r *http.Request) string {
 	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 		return ""
 	}
-	return r.URL.Query().Get(TicketParameter)
+	return r.URL.Query().Get(ticketParameter)
 }
 
 func (g *Gate) isLocalToken(token string) bool {

@@ -17,16 +17,16 @@ import (
 	"junctor/internal/tool"
 )
 
-// KeyPrefix begins every API key, so that people and scanners know one when
+// keyPrefix begins every API key, so that people and scanners know one when
 // they see it.
-const KeyPrefix = "jct_"
+const keyPrefix = "jct_"
 
 // NewKey creates an API key and its record. The key itself is shown to its
 // owner once and is not stored.
 func NewKey(name string) (telemetry.Secret, store.Key) {
-	key := KeyPrefix + rand.Text()
+	key := keyPrefix + rand.Text()
 	return telemetry.Secret(key), store.Key{
-		ID: rand.Text(), Name: name, Hash: hash(key), Hint: key[:len(KeyPrefix)+4], Created: time.Now().UTC(),
+		ID: rand.Text(), Name: name, Hash: hash(key), Hint: key[:len(keyPrefix)+4], Created: time.Now().UTC(),
 	}
 }
 

@@ -22,9 +22,9 @@ const SessionHeader = "X-Junctor-Session"
 // the cookie from other hosts and over http.
 const CookieName = "__Host-junctor_session"
 
-// TicketParameter is the query parameter with which the page's WebSockets are
+// ticketParameter is the query parameter with which the page's WebSockets are
 // admitted.
-const TicketParameter = "ticket"
+const ticketParameter = "ticket"
 
 // Routes mounts the page's sign-in. All of it must be behind [Gate.Wrap].
 func (g *Gate) Routes(mux *http.ServeMux) {

@@ -273,7 +273,7 @@ func TestUseVariables(t *testing.T) {
 		find("four", `{"command":"x","env":{"SHARED_TOKEN":"secret-twelve","TAKEN_TOKEN":"secret-thirteen"}}`),
 	}
 	taken := func(name string) (string, bool) { return "other", name == "TAKEN_TOKEN" }
-	out, vars, err := UseVariables(servers, taken)
+	out, vars, err := useVariables(servers, taken)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -294,7 +294,7 @@ func TestUseVariables(t *testing.T) {
 		t.Error("the servers that were handed in changed")
 	}
 	// Everything that was secret comes back through .env.
-	env, err := AddDotenv([]byte("OLD=1"), vars)
+	env, err := addDotenv([]byte("OLD=1"), vars)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -316,17 +316,17 @@ func TestUseVariables(t *testing.T) {
 
 func TestUseVariablesFailsForMissingSecret(t *testing.T) {
 	s := Server{Name: "a", JSON: json.RawMessage(`{}`), Secrets: []Secret{{Key: "env.A", Variable: "A", value: "x", path: []string{"env", "A"}}}}
-	if _, _, err := UseVariables([]Server{s}, nil); err == nil {
+	if _, _, err := useVariables([]Server{s}, nil); err == nil {
 		t.Error("no error for a secret that is gone")
 	}
 }
 
 func TestAddDotenv(t *testing.T) {
-	got, err := AddDotenv([]byte("# mine\nA=1\n"), map[string]telemetry.Secret{"A": "2", "B": "q\"u$o\\t\ne"})
+	got, err := addDotenv([]byte("# mine\nA=1\n"), map[string]telemetry.Secret{"A": "2", "B": "q\"u$o\\t\ne"})
 	if want := "# mine\nA=1\nB=\"q\\\"u\\$o\\\\t\\ne\"\n"; err != nil || string(got) != want {
 		t.Errorf("got %q, %v, want %q", got, err, want)
 	}
-	if _, err := AddDotenv([]byte("not a line\n"), nil); err == nil {
+	if _, err := addDotenv([]byte("not a line\n"), nil); err == nil {
 		t.Error("a broken .env was taken")
 	}
 }

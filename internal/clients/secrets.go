@@ -164,11 +164,11 @@ func secretQuery(s string) []struct{ key, value string } {
 	return all
 }
 
-// UseVariables writes ${VAR} in place of the secrets of all servers and
+// useVariables writes ${VAR} in place of the secrets of all servers and
 // returns the variables to be kept elsewhere. Two secrets that would share a
 // name and differ get names of their own, and so does one whose name is taken
 // by something else: taken returns what a variable holds already.
-func UseVariables(servers []Server, taken func(string) (string, bool)) ([]Server, map[string]telemetry.Secret, error) {
+func useVariables(servers []Server, taken func(string) (string, bool)) ([]Server, map[string]telemetry.Secret, error) {
 	vars := map[string]telemetry.Secret{}
 	free := func(name string, value telemetry.Secret) bool {
 		if have, ok := vars[name]; ok {
@@ -209,9 +209,9 @@ func UseVariables(servers []Server, taken func(string) (string, bool)) ([]Server
 	return out, vars, nil
 }
 
-// AddDotenv adds variables to the text of a .env file, in quotes that keep
+// addDotenv adds variables to the text of a .env file, in quotes that keep
 // them as they are. Those that it has already are left alone.
-func AddDotenv(text []byte, vars map[string]telemetry.Secret) ([]byte, error) {
+func addDotenv(text []byte, vars map[string]telemetry.Secret) ([]byte, error) {
 	have, err := config.ParseDotenv(".env", text)
 	if err != nil {
 		return nil, err

@@ -144,7 +144,7 @@ func setVariables(lookup func(string) (string, bool), take []Candidate) ([]Candi
 	for i, c := range take {
 		servers[i] = c.Server
 	}
-	changed, vars, err := UseVariables(servers, lookup)
+	changed, vars, err := useVariables(servers, lookup)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -165,7 +165,7 @@ func keep(o config.Options, choose func(lookup func(string) (string, bool)) (map
 		if err != nil || len(vars) == 0 {
 			return text, err
 		}
-		return AddDotenv(text, vars)
+		return addDotenv(text, vars)
 	})
 }
 
@@ -176,7 +176,7 @@ func keepSecrets(o config.Options, servers []Server) (changed []Server, err erro
 		return servers, nil
 	}
 	err = keep(o, func(lookup func(string) (string, bool)) (vars map[string]telemetry.Secret, err error) {
-		changed, vars, err = UseVariables(servers, lookup)
+		changed, vars, err = useVariables(servers, lookup)
 		return vars, err
 	})
 	return changed, err

@@ -44,8 +44,8 @@ func signature(e *catalog.Entry, budget int, comments bool) string {
 	return "(" + args + "): Promise<" + out + ">"
 }
 
-// Declare returns TypeScript declarations of tools, output schemas included.
-func Declare(entries []*catalog.Entry) string {
+// declare returns TypeScript declarations of tools, output schemas included.
+func declare(entries []*catalog.Entry) string {
 	var b strings.Builder
 	for _, e := range entries {
 		if about := tool.Shorten(strings.ReplaceAll(strings.TrimSpace(e.Description), "*/", "* /"), maxDescription); about != "" {

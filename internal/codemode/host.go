@@ -202,5 +202,5 @@ func (run *scriptRun) describe(argument json.RawMessage) (json.RawMessage, error
 		}
 		entries = append(entries, e)
 	}
-	return json.Marshal(Declare(entries))
+	return json.Marshal(declare(entries))
 }

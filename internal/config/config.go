@@ -106,8 +106,8 @@ type Security struct {
 	telemetry.RedactConfig
 }
 
-// DefaultListen is the address where nothing else is said.
-const DefaultListen = "127.0.0.1:8787"
+// defaultListen is the address where nothing else is said.
+const defaultListen = "127.0.0.1:8787"
 
 // Default returns the configuration of a user who configured nothing.
 func Default() *Config {
@@ -117,7 +117,7 @@ func Default() *Config {
 		Scripts:   codemode.DefaultConfig(),
 		Chat:      chat.DefaultConfig(),
 		Approval:  approval.DefaultConfig(),
-		Listen:    DefaultListen,
+		Listen:    defaultListen,
 		Limits:    Limits{LimitConfig: x.Limits, MaxBodyBytes: 16 << 20, MaxStreamsPerCaller: 64, MaxSessions: 10_000},
 		Auth:      auth.DefaultConfig(),
 		Circuit:   x.Circuit,
@@ -238,7 +238,7 @@ func validListen(addr string) error {
 			return nil
 		}
 	}
-	return setting.Wrong("listen", "%q is not host:port; write an address such as %q", addr, DefaultListen)
+	return setting.Wrong("listen", "%q is not host:port; write an address such as %q", addr, defaultListen)
 }
 
 // validPublicURL checks publicUrl, also against what needs it.

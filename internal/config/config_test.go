@@ -16,7 +16,7 @@ func TestDefaultIsValid(t *testing.T) {
 		t.Error(err)
 	}
 	cfg, notes, err := Load(Options{})
-	if err != nil || len(notes) > 0 || cfg.Place().Path != "" || cfg.Listen != DefaultListen {
+	if err != nil || len(notes) > 0 || cfg.Place().Path != "" || cfg.Listen != defaultListen {
 		t.Errorf("Load of nothing = %+v, %v, %v", cfg, notes, err)
 	}
 	if _, ok := Default().Lookup("X"); ok {

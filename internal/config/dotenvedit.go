@@ -46,7 +46,7 @@ func EditDotenv(o Options, edit func(text []byte) ([]byte, error)) error {
 			return err
 		}
 	}
-	if err := WriteSecrets(path, changed); err != nil {
+	if err := writeSecrets(path, changed); err != nil {
 		return fmt.Errorf("write the secrets: %w", err)
 	}
 	return nil

@@ -25,11 +25,11 @@ func WriteFile(path string, data []byte) error {
 	return replace(path, data, mode)
 }
 
-// WriteSecrets replaces a file as WriteFile does, for this user alone whatever
+// writeSecrets replaces a file as WriteFile does, for this user alone whatever
 // its permissions were. A symbolic link that leads out of the file's folder is
 // refused: it may have come with the folder, from a repository or another user,
 // to have secrets written elsewhere.
-func WriteSecrets(path string, data []byte) error {
+func writeSecrets(path string, data []byte) error {
 	folder, err := filepath.EvalSymlinks(filepath.Dir(path))
 	if err != nil {
 		return err

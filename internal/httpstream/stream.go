@@ -46,9 +46,9 @@ const (
 	keepAlive   = 15 * time.Second
 )
 
-// ErrSlow is the cause with which a stream is cut off whose client does not
+// errSlow is the cause with which a stream is cut off whose client does not
 // read.
-var ErrSlow = errors.New("the client does not read fast enough")
+var errSlow = errors.New("the client does not read fast enough")
 
 // Stream is one answer in pieces. It is safe for concurrent use.
 type Stream struct {
@@ -92,7 +92,7 @@ func (s *Stream) Send(event string, data []byte) {
 	}
 	if len(s.pieces) >= maxPieces || s.bytes+len(piece) > maxBytes && s.bytes > 0 {
 		s.ended = true
-		s.cancel(ErrSlow)
+		s.cancel(errSlow)
 		return
 	}
 	s.pieces = append(s.pieces, piece)

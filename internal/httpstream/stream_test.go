@@ -94,7 +94,7 @@ func TestSlowClientIsDisconnected(t *testing.T) {
 	for range 20 {
 		s.Send("message", piece)
 	}
-	if !errors.Is(context.Cause(ctx), ErrSlow) {
+	if !errors.Is(context.Cause(ctx), errSlow) {
 		t.Errorf("cause = %v", context.Cause(ctx))
 	}
 	if s.bytes > maxBytes {
@@ -108,7 +108,7 @@ func TestSlowClientIsDisconnected(t *testing.T) {
 	for range maxPieces * 2 {
 		s.Send("message", nil)
 	}
-	if !errors.Is(context.Cause(ctx), ErrSlow) {
+	if !errors.Is(context.Cause(ctx), errSlow) {
 		t.Error("too many small pieces are kept")
 	}
 	close(w.release)

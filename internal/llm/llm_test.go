@@ -439,10 +439,10 @@ func TestPromptedHistory(t *testing.T) {
 	if images != 2 {
 		t.Errorf("%d pictures", images)
 	}
-	if p := CompilePrompt(Request{Tools: ToolsetOf(def), Choice: Required}); !strings.Contains(p, "Answer with a tool call now.") {
+	if p := compilePrompt(Request{Tools: ToolsetOf(def), Choice: Required}); !strings.Contains(p, "Answer with a tool call now.") {
 		t.Error(p)
 	}
-	if p := CompilePrompt(Request{Tools: ToolsetOf(def), Choice: None, Guidance: "g"}); p != "g" {
+	if p := compilePrompt(Request{Tools: ToolsetOf(def), Choice: None, Guidance: "g"}); p != "g" {
 		t.Error(p)
 	}
 	f.answers = []any{errors.New("down")}
@@ -457,7 +457,7 @@ func TestPromptedJSONIsKept(t *testing.T) {
 	schema := `{"type":"object","properties":{"z":{"pattern":"^<a&b>$","maximum":9007199254740993},"a":{}}}`
 	spaced := strings.ReplaceAll(schema, ",", " ,\n\t")
 	def := tool.Definition{Name: tool.Name{Server: "s", Tool: "t"}, InputSchema: json.RawMessage(spaced)}
-	if p := CompilePrompt(Request{Tools: ToolsetOf(def)}); !strings.HasSuffix(p, "arguments: "+schema) {
+	if p := compilePrompt(Request{Tools: ToolsetOf(def)}); !strings.HasSuffix(p, "arguments: "+schema) {
 		t.Errorf("the prompt has another schema: %s", p)
 	}
 	call := &ToolCall{Tool: def.Name, Arguments: json.RawMessage(`{"html":"<b>&</b>"}`)}

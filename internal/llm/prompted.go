@@ -23,7 +23,7 @@ func WithPromptTools(m Model) Model { return prompted{m} }
 func (p prompted) Stream(ctx context.Context, req Request) iter.Seq2[Event, error] {
 	tools := req.Tools
 	inner := req
-	inner.System = CompilePrompt(req)
+	inner.System = compilePrompt(req)
 	inner.Guidance = ""
 	inner.Messages = promptHistory(req.History())
 	inner.Tools, inner.Choice, inner.Only, inner.Single = nil, Auto, "", false
@@ -127,10 +127,10 @@ const promptRule = "You can use tools. To use one, respond ONLY with the call, a
 	"If a tool fails, read the error, then correct the call, try another way, or say what is missing. " +
 	"When you need no tool, answer in plain text without such a block."
 
-// CompilePrompt returns the system prompt of a model with tools in the prompt:
+// compilePrompt returns the system prompt of a model with tools in the prompt:
 // the base, the format of calls, the tools and the servers' guidance, in this
 // order.
-func CompilePrompt(req Request) string {
+func compilePrompt(req Request) string {
 	var b strings.Builder
 	add := func(s string) {
 		if s = strings.TrimSpace(s); s == "" {

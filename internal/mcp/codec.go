@@ -25,7 +25,7 @@ type Limits struct {
 const (
 	DefaultMaxBytes = 16 << 20
 	DefaultMaxDepth = 256
-	DefaultMaxBatch = 256
+	defaultMaxBatch = 256
 )
 
 // WithDefaults returns the limits with their defaults in place of zeros.
@@ -37,7 +37,7 @@ func (l Limits) WithDefaults() Limits {
 		l.MaxDepth = DefaultMaxDepth
 	}
 	if l.MaxBatch <= 0 {
-		l.MaxBatch = DefaultMaxBatch
+		l.MaxBatch = defaultMaxBatch
 	}
 	return l
 }

@@ -17,7 +17,7 @@ import (
 
 // Limits of what a document may contain.
 const (
-	MaxDocumentBytes = 32 << 20
+	maxDocumentBytes = 32 << 20
 	maxOperations    = 5000
 	maxFiles         = 100
 	maxDepth         = 256
@@ -95,8 +95,8 @@ func (d *document) index() {
 // toJSON returns the document as valid JSON. YAML is a superset of JSON, but
 // JSON is checked without being decoded.
 func toJSON(data []byte) (json.RawMessage, error) {
-	if len(data) > MaxDocumentBytes {
-		return nil, fmt.Errorf("the document is larger than %d MB", MaxDocumentBytes>>20)
+	if len(data) > maxDocumentBytes {
+		return nil, fmt.Errorf("the document is larger than %d MB", maxDocumentBytes>>20)
 	}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	trimmed := bytes.TrimSpace(data)
@@ -137,8 +137,8 @@ func (w *yamlWriter) write(n *yaml.Node, depth int) error {
 	if depth > maxDepth {
 		return fmt.Errorf("the document is nested deeper than %d levels", maxDepth)
 	}
-	if len(w.out) > MaxDocumentBytes {
-		return fmt.Errorf("the document is larger than %d MB when its aliases are expanded", MaxDocumentBytes>>20)
+	if len(w.out) > maxDocumentBytes {
+		return fmt.Errorf("the document is larger than %d MB when its aliases are expanded", maxDocumentBytes>>20)
 	}
 	switch n.Kind {
 	case yaml.DocumentNode:
@@ -301,8 +301,8 @@ func (d *document) open(name string) (*document, error) {
 	if err != nil {
 		return nil, err
 	}
-	if d.files.size += len(data); d.files.size > MaxDocumentBytes {
-		return nil, fmt.Errorf("the document and its files are larger than %d MB", MaxDocumentBytes>>20)
+	if d.files.size += len(data); d.files.size > maxDocumentBytes {
+		return nil, fmt.Errorf("the document and its files are larger than %d MB", maxDocumentBytes>>20)
 	}
 	raw, err := toJSON(data)
 	if err != nil {

@@ -261,7 +261,7 @@ func TestHostileDocuments(t *testing.T) {
 		"a list":          {`- a`, "not an object"},
 		"old version":     {`{"openapi":"4.0.0"}`, "not supported"},
 		"no operations":   {head + `"paths":{}}`, "no operation"},
-		"too large":       {head + `"x":"` + strings.Repeat("x", MaxDocumentBytes) + `"}`, "larger than 32 MB"},
+		"too large":       {head + `"x":"` + strings.Repeat("x", maxDocumentBytes) + `"}`, "larger than 32 MB"},
 		"deep":            {head + `"x":` + strings.Repeat(`[`, 5000) + strings.Repeat(`]`, 5000) + `}`, "deep"},
 		"billion laughs":  {laughs, ""}, // the size, or the library's own limit
 		"endless alias":   {"openapi: 3.1.0\npaths: &a {b: *a}\n", ""},

@@ -73,8 +73,8 @@ func (l *loader) readFile() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if info.Size() > MaxDocumentBytes {
-		return nil, fmt.Errorf("%s is larger than %d MB", l.address, MaxDocumentBytes>>20)
+	if info.Size() > maxDocumentBytes {
+		return nil, fmt.Errorf("%s is larger than %d MB", l.address, maxDocumentBytes>>20)
 	}
 	state := fmt.Sprint(info.ModTime().UnixNano(), info.Size())
 	if state == l.modified {
@@ -110,12 +110,12 @@ func (l *loader) fetch(ctx context.Context) ([]byte, error) {
 	case resp.StatusCode != http.StatusOK:
 		return nil, fmt.Errorf("GET %s: %s", redactedURL(l.address), status(resp.StatusCode))
 	}
-	data, err := io.ReadAll(io.LimitReader(resp.Body, MaxDocumentBytes+1))
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxDocumentBytes+1))
 	if err != nil {
 		return nil, err
 	}
-	if len(data) > MaxDocumentBytes {
-		return nil, fmt.Errorf("the document at %s is larger than %d MB", redactedURL(l.address), MaxDocumentBytes>>20)
+	if len(data) > maxDocumentBytes {
+		return nil, fmt.Errorf("the document at %s is larger than %d MB", redactedURL(l.address), maxDocumentBytes>>20)
 	}
 	l.etag, l.modified = resp.Header.Get("ETag"), resp.Header.Get("Last-Modified")
 	return data, nil

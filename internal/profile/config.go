@@ -44,7 +44,7 @@ const maxInstructions = 16 << 10
 // Validate reports everything that is wrong with the profile.
 func (c Config) Validate() error {
 	errs := []error{
-		CheckGlobs("servers", c.Servers), CheckGlobs("tags", c.Tags), CheckGlobs("tools", c.Tools),
+		checkGlobs("servers", c.Servers), checkGlobs("tags", c.Tags), checkGlobs("tools", c.Tools),
 		setting.OneOf("approval", c.Approval),
 		setting.Under("rate", c.Rate.Validate()),
 	}
@@ -54,8 +54,8 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// CheckGlobs reports what is wrong with a list of globs, at its key.
-func CheckGlobs(key string, globs []string) error {
+// checkGlobs reports what is wrong with a list of globs, at its key.
+func checkGlobs(key string, globs []string) error {
 	if err := tool.CheckGlobs(globs); err != nil {
 		return setting.Wrong(key, "%v", err)
 	}

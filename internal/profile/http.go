@@ -12,9 +12,9 @@ import (
 const (
 	// Parameter is the query parameter with which a request chooses a profile.
 	Parameter = "profile"
-	// PathPrefix begins the paths of the MCP API with a profile:
+	// pathPrefix begins the paths of the MCP API with a profile:
 	// /profiles/NAME/mcp, and /profiles/NAME/mcp/SERVER.
-	PathPrefix = "/profiles/"
+	pathPrefix = "/profiles/"
 )
 
 // Wrap narrows the callers of requests that choose a profile, by their path or
@@ -56,7 +56,7 @@ func (s *Set) Wrap(next http.Handler) http.Handler {
 
 // split returns the profile of a path and the path without it.
 func split(path string) (name, rest string, ok bool) {
-	after, ok := strings.CutPrefix(path, PathPrefix)
+	after, ok := strings.CutPrefix(path, pathPrefix)
 	if !ok {
 		return "", "", false
 	}

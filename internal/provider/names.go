@@ -81,10 +81,10 @@ type Names struct {
 	tools map[string]tool.Name
 }
 
-// NewNames makes the table of a set of tools. Should two tools have the same
+// newNames makes the table of a set of tools. Should two tools have the same
 // hash, which does not happen by chance, both get a longer one: neither can take over the
 // other's name.
-func NewNames(tools []tool.Name) *Names {
+func newNames(tools []tool.Name) *Names {
 	n := &Names{legal: make(map[tool.Name]string, len(tools)), tools: make(map[string]tool.Name, len(tools))}
 	claims := make(map[string][]tool.Name, len(tools))
 	for _, t := range tools {

@@ -71,7 +71,7 @@ func TestLegalNamesAreUnique(t *testing.T) {
 	}
 	// A tool that takes the very name of another one's hash.
 	tools = append(tools, tool.Name{Server: "a", Tool: strings.TrimPrefix(LegalName(tools[3]), "a__")})
-	n := NewNames(tools)
+	n := newNames(tools)
 	seen := map[string]tool.Name{}
 	for _, want := range tools {
 		legal, ok := n.Legal(want)

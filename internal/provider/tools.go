@@ -131,7 +131,7 @@ func NewTools(defs []tool.Definition, before *Tools) *Tools {
 			t.bare[d.Name.Tool] = i
 		}
 	}
-	t.names = NewNames(names)
+	t.names = newNames(names)
 	if before != nil {
 		t.reuse(before)
 	}

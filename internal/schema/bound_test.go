@@ -381,7 +381,7 @@ func FuzzBound(f *testing.F) {
 		if err != nil && !errors.Is(err, ErrTooCostly) {
 			t.Fatalf("error = %v", err)
 		}
-		if len(found) > MaxViolations {
+		if len(found) > maxViolations {
 			t.Fatalf("%d violations", len(found))
 		}
 		for _, v := range found {

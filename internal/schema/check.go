@@ -62,7 +62,7 @@ func check(ctx context.Context, s *jsonschema.Schema, v any, size int) (found []
 			panic(p)
 		}
 	}()
-	out := &report{max: MaxViolations}
+	out := &report{max: maxViolations}
 	c.eval(s, v, out, nil)
 	return out.list, nil
 }

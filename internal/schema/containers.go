@@ -78,7 +78,7 @@ func (c *checker) members(s *jsonschema.Schema, v map[string]any, out *report, e
 	}
 	if len(additional) > 0 {
 		slices.Sort(additional)
-		additional = additional[:min(len(additional), MaxViolations)]
+		additional = additional[:min(len(additional), maxViolations)]
 		return c.fail(out, s, func() jsonschema.ErrorKind { return &kind.AdditionalProperties{Properties: additional} })
 	}
 	return ok
@@ -119,7 +119,7 @@ func (c *checker) dependencies(s *jsonschema.Schema, v map[string]any, out *repo
 func (c *checker) missing(v map[string]any, required []string) (missing []string) {
 	c.spend(len(required) / 4)
 	for _, name := range required {
-		if _, there := v[name]; !there && len(missing) < MaxViolations {
+		if _, there := v[name]; !there && len(missing) < maxViolations {
 			missing = append(missing, cut(name))
 		}
 	}

@@ -101,7 +101,7 @@ func (c *checker) itself(s *jsonschema.Schema, v any, out *report) bool {
 
 // enum names the values that are allowed, the first of many.
 func (c *checker) enum(values []any) jsonschema.ErrorKind {
-	values = values[:min(len(values), MaxViolations)]
+	values = values[:min(len(values), maxViolations)]
 	for _, v := range values {
 		if text, ok := v.(string); ok {
 			c.spend(len(text) / 16)

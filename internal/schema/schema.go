@@ -35,8 +35,8 @@ type Violation struct {
 	Message string `json:"message"` // what is wrong, in words
 }
 
-// MaxViolations bounds how many violations one check reports.
-const MaxViolations = 50
+// maxViolations bounds how many violations one check reports.
+const maxViolations = 50
 
 // resource is the address that a schema has while it is compiled.
 const resource = "schema:///tool"

@@ -83,8 +83,8 @@ func TestCheckIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	value := "[" + strings.TrimSuffix(strings.Repeat("1,", 10_000), ",") + "]"
-	if got := len(mustCheck(t, s, value)); got != MaxViolations {
-		t.Errorf("%d violations reported, want %d", got, MaxViolations)
+	if got := len(mustCheck(t, s, value)); got != maxViolations {
+		t.Errorf("%d violations reported, want %d", got, maxViolations)
 	}
 	long, err := Compile(json.RawMessage(`{"anyOf":[{"items":{"type":"string"}},{"type":"null"}]}`))
 	if err != nil {

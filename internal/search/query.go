@@ -52,7 +52,7 @@ type Hit struct {
 
 // Limits of a query.
 const (
-	DefaultLimit = 10
+	defaultLimit = 10
 	MaxLimit     = 100
 
 	maxQueryBytes  = 1 << 13 // of the text that are read

@@ -48,7 +48,7 @@ func (ix *Index) Search(q Query) ([]Hit, error) {
 	case limit < 0:
 		return nil, &tool.Error{Kind: tool.InvalidArguments, Msg: "the limit is negative; give a number from 1 to 100, or 0 for 10"}
 	case limit == 0:
-		limit = DefaultLimit
+		limit = defaultLimit
 	}
 	limit = min(limit, MaxLimit)
 

@@ -89,7 +89,7 @@ func TestLimit(t *testing.T) {
 		}
 	}
 	ix.Put("s", docs("s", list...))
-	for limit, want := range map[int]int{0: DefaultLimit, 1: 1, 7: 7, 100: 100, 5000: MaxLimit} {
+	for limit, want := range map[int]int{0: defaultLimit, 1: 1, 7: 7, 100: 100, 5000: MaxLimit} {
 		if got := find(t, ix, Query{Text: "sales report", Limit: limit}); len(got) != want {
 			t.Errorf("limit %d gives %d hits, want %d", limit, len(got), want)
 		}

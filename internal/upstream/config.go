@@ -136,10 +136,10 @@ const (
 // Words lists the session modes.
 func (SessionMode) Words() []string { return []string{string(Shared), string(PerCaller)} }
 
-// DefaultInheritEnv lists the variables that a child process sees unless
+// defaultInheritEnv lists the variables that a child process sees unless
 // inheritEnv says otherwise: what programs need to run anywhere, and no
 // secret. Names are compared without case on Windows.
-func DefaultInheritEnv() []string {
+func defaultInheritEnv() []string {
 	return []string{
 		"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_*", "TZ", "TERM", "TMPDIR", "XDG_*",
 		"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "no_proxy", "all_proxy",
@@ -155,7 +155,7 @@ func DefaultInheritEnv() []string {
 // DefaultConfig returns what holds for an upstream where its entry is silent.
 func DefaultConfig() Config {
 	return Config{
-		InheritEnv:        DefaultInheritEnv(),
+		InheritEnv:        defaultInheritEnv(),
 		ForwardClientIP:   true,
 		TimeoutMs:         30_000,
 		MaxTimeoutMs:      600_000,

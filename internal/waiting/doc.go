@@ -126,13 +126,13 @@ type New struct {
 	Session   string
 	Tool      string
 	Arguments json.RawMessage // as they may be shown: redacted
-	TTL       time.Duration   // how long the result is kept; 0 means DefaultTTL
+	TTL       time.Duration   // how long the result is kept; 0 means defaultTTL
 	Task      tool.ServerTask // as for Call.SetTask
 }
 
 // The limits of records.
 const (
-	DefaultTTL = time.Hour
+	defaultTTL = time.Hour
 	MaxTTL     = 24 * time.Hour
 
 	maxOpen      = 100      // calls of one caller that wait at a time in one process

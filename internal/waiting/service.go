@@ -165,7 +165,7 @@ func (s *Service) Start(ctx context.Context, n New) (*Call, error) {
 		Face: n.Face, Session: n.Session, Created: now, Updated: now, Expires: now.Add(MaxTTL), TTL: n.TTL, Task: n.Task, Owner: s.owner,
 	}
 	if r.TTL <= 0 {
-		r.TTL = DefaultTTL
+		r.TTL = defaultTTL
 	}
 	r.TTL = min(r.TTL, MaxTTL)
 	if len(r.Task.ID)+len(r.Task.Server) > maxTask {
