@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"junctor/internal/catalog"
 	"junctor/internal/mcp"
 	"junctor/internal/mcpclient"
 	"junctor/internal/rawjson"
@@ -95,6 +96,9 @@ func TestNotificationsOfAHiddenServer(t *testing.T) {
 			}
 			limited := follow(tool.Caller{ID: "limited", Servers: []string{"ours"}}, "note:/", ours, "note:/mine")
 			other := follow(tool.Caller{ID: "other"}, "junctor:theirs:note:/one", theirs, "note:/one")
+			no := false
+			r.catalog.Configure(catalog.Settings{Rules: []catalog.ToolRule{{Pattern: []string{"theirs:two"}, Enabled: &no}}}, nil)
+			want(t, other, mcp.MethodToolsChanged+"  ")
 			theirs.server.Notify(mcp.MethodResourcesChanged, nil)
 			update(theirs, "note:/one", "last") // which comes after the others
 			want(t, other, mcp.MethodResourceUpdated+" junctor:theirs:note:/one last")

@@ -224,23 +224,23 @@ func (f *Face) Close() {
 	f.mu.Unlock()
 }
 
-// announce notifies the views of the differences between two snapshots, and
-// ends the views of removed servers.
+// announce notifies the views of the differences between two snapshots, each
+// caller of those servers that it may see, and ends the views of removed servers.
 func (f *Face) announce(last, next *catalog.Snapshot) {
-	differ := false
+	var changed []string
 	for _, s := range next.Servers() {
 		if !sameTools(last.Server(s.Name), s) {
-			differ = true
+			changed = append(changed, s.Name)
 			f.notifyTransparent(s.Name, nil, mcp.MethodToolsChanged, nil)
 		}
 	}
 	for _, s := range last.Servers() {
 		if next.Server(s.Name) == nil {
-			differ = true
+			changed = append(changed, s.Name)
 		}
 	}
-	if differ {
-		f.direct.Notify(mcp.MethodToolsChanged, nil)
+	if len(changed) > 0 {
+		f.direct.NotifyCallers(func(c *tool.Caller) bool { return slices.ContainsFunc(changed, c.MaySee) }, mcp.MethodToolsChanged, nil)
 	}
 	f.prune()
 }

@@ -301,7 +301,6 @@ func newFixture(t testing.TB, servers map[string]*testServer, edit ...func(*fixt
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = r.sup.Run(ctx) })
-	wg.Go(func() { _ = r.Face.Run(ctx) })
 	t.Cleanup(func() {
 		cancel()
 		hs.CloseClientConnections()
@@ -309,6 +308,8 @@ func newFixture(t testing.TB, servers map[string]*testServer, edit ...func(*fixt
 		wg.Wait()
 	})
 	r.sup.Await(ctxFor(t))
+	r.Face.initial = tools.Snapshot() // a change that a test hears of is its own
+	wg.Go(func() { _ = r.Face.Run(ctx) })
 	return r
 }
 
