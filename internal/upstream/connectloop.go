@@ -163,6 +163,7 @@ func (u *upstream) attempt(ctx context.Context, cfg Config) (*conn, error) {
 // connected lets calls in.
 func (u *upstream) connected(ctx context.Context, c *conn) {
 	info := c.client.Info()
+	u.restore(c)
 	u.mu.Lock()
 	u.conn, u.last = c, nil
 	u.state, u.since = Connected, time.Now()
@@ -172,7 +173,6 @@ func (u *upstream) connected(ctx context.Context, c *conn) {
 	tools := u.tools
 	u.broadcast()
 	u.mu.Unlock()
-	u.restore(c)
 	u.publishStatus()
 	u.s.log.InfoContext(ctx, "upstream connected", "server", u.name, "tools", tools, "protocol", info.Protocol,
 		"name", info.Name, "version", info.Version)

@@ -17,8 +17,8 @@ import (
 // them when it ends. Clients of the gateway do not notice that, so a new session
 // gets what they set in the last one.
 
-// restore has the connection's new session get what callers set. It does not
-// wait.
+// restore has the connection's new session get what callers set before they can
+// use it: what they set after that reaches it anyway. It does not wait.
 func (u *upstream) restore(c *conn) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -26,7 +26,8 @@ func (u *upstream) restore(c *conn) {
 		return
 	}
 	ctx := u.life
-	u.work.Go(func() { c.sharing.restore(ctx, c.client, u.s.log.With("server", u.name)) })
+	uris := c.sharing.uris()
+	u.work.Go(func() { c.sharing.restore(ctx, c.client, uris, u.s.log.With("server", u.name)) })
 }
 
 func (s *sharing) empty() bool {
@@ -35,14 +36,18 @@ func (s *sharing) empty() bool {
 	return len(s.subscribers) == 0 && len(s.levels) == 0
 }
 
+// uris returns the resources with subscribers.
+func (s *sharing) uris() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.subscribers))
+}
+
 // restore sends the log level and the subscriptions.
-func (s *sharing) restore(ctx context.Context, client *mcpclient.Client, log *slog.Logger) {
+func (s *sharing) restore(ctx context.Context, client *mcpclient.Client, uris []string, log *slog.Logger) {
 	if err := s.restoreLevel(ctx, client); err != nil && ctx.Err() == nil && client.Err() == nil {
 		log.WarnContext(ctx, "log level not set again", "err", err)
 	}
-	s.mu.Lock()
-	uris := slices.Collect(maps.Keys(s.subscribers))
-	s.mu.Unlock()
 	failed, reason := 0, error(nil)
 	for _, uri := range uris {
 		if err := s.resubscribe(ctx, client, uri); err != nil {

@@ -105,10 +105,10 @@ func (u *upstream) makeSession(ctx context.Context, s *session, key string, cfg 
 	}
 	stray := u.sessions[key] != s // all sessions were closed meanwhile
 	u.mu.Unlock()
-	close(s.made)
 	if c != nil && !stray {
 		u.restore(c)
 	}
+	close(s.made)
 	if h, ok := errors.AsType[*handshakeError](err); ok && h.conn != nil {
 		h.conn.close()
 	} else if stray && c != nil {
