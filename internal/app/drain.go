@@ -16,7 +16,8 @@ const (
 	noticeFor = 5 * time.Second
 	// drainFor is how long calls in flight get to finish.
 	drainFor = 30 * time.Second
-	// closeTimeout is the time for sending close notifications to clients.
+	// closeTimeout is the time for sending the last answers and close
+	// notifications to clients.
 	closeTimeout = 2 * time.Second
 )
 
@@ -47,6 +48,9 @@ func (a *App) drain(server *http.Server, stopStreams func()) {
 		attach.AwaitIdle(end, func() bool {
 			return a.executor.InFlight() == 0 && (a.nodeSingletons == nil || a.nodeSingletons.Idle()) && !a.chat.Busy()
 		})
+		answers, cancel := context.WithTimeout(end, closeTimeout)
+		defer cancel()
+		attach.AwaitIdle(answers, func() bool { return a.discovery.Answering() == 0 })
 	}()
 	if err := server.Shutdown(end); err != nil {
 		_ = server.Close()

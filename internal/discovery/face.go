@@ -113,6 +113,16 @@ func (f *Face) Sessions() int {
 	return n
 }
 
+// Answering counts the requests that are being answered, as
+// [mcpserver.Server.Answering].
+func (f *Face) Answering() int {
+	n := 0
+	for _, s := range f.mcpServers() {
+		n += s.Answering()
+	}
+	return n
+}
+
 // mcpServers returns the servers of all views.
 func (f *Face) mcpServers() []*mcpserver.Server {
 	f.mu.Lock()

@@ -38,6 +38,8 @@ type response struct {
 // postCalls starts the requests of a POST of the handshake era and writes out
 // what becomes of them.
 func (s *Server) postCalls(p *post, session *Session, requests []*mcp.Message) {
+	s.answering.Add(1)
+	defer s.answering.Add(-1)
 	st := newEventStream(s.streamID(rand.Text()), true, len(requests)+len(p.broken))
 	st.plain = !p.events
 	st.answered = session.release

@@ -42,3 +42,40 @@ func TestResponseIsWrittenWhileItsCallRuns(t *testing.T) {
 		})
 	}
 }
+
+// A request counts as being answered until its answer is written, in both eras.
+// A stream that only listens does not.
+func TestRequestsBeingAnsweredAreCounted(t *testing.T) {
+	began, finish := make(chan struct{}), make(chan struct{})
+	s := newSite(t, Options{}, &scripted{serve: func(_ context.Context, r *Request) (json.RawMessage, error) {
+		began <- struct{}{}
+		<-finish
+		return json.RawMessage(`{}`), nil
+	}})
+	session := s.open(mcp.Version20251125, `{}`)
+	listening, h := modern(1, mcp.MethodListen, `{"notifications":{"toolsListChanged":true}}`, `{}`)
+	s.send(ctxFor(t), "POST", listening, h...)
+	s.send(ctxFor(t), "GET", "", session...)
+	body, h := modern(2, "tools/call", `{"name":"x"}`, `{}`)
+	answered := make(chan struct{})
+	for _, send := range []func(){
+		func() { s.post(body, h...) },
+		func() { s.post(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"x"}}`, session...) },
+	} {
+		go func() { send(); answered <- struct{}{} }()
+		<-began
+	}
+	if n := s.Answering(); n != 2 {
+		t.Errorf("%d requests are being answered, want 2", n)
+	}
+	close(finish)
+	<-answered
+	<-answered
+	for ctx := ctxFor(t); s.Answering() != 0; { // the handler returns after the client has read
+		select {
+		case <-ctxTick(t):
+		case <-ctx.Done():
+			t.Fatalf("%d requests are being answered, want none", s.Answering())
+		}
+	}
+}

@@ -149,7 +149,8 @@ type Server struct {
 	// stateless era.
 	usuallyMissing []byte
 
-	replay atomic.Int64 // bytes of finished streams that are kept for a replay
+	replay    atomic.Int64 // bytes of finished streams that are kept for a replay
+	answering atomic.Int64 // POSTs with calls, until their answers are written
 
 	closeOnce sync.Once
 	closed    chan struct{}
@@ -218,6 +219,10 @@ func (s *Server) NotifyCallers(to func(*tool.Caller) bool, method string, params
 	}
 	s.subs.publish(to, method, uri, params)
 }
+
+// Answering counts the HTTP requests whose calls are executed or whose answers
+// are being written. Streams that only listen do not count.
+func (s *Server) Answering() int { return int(s.answering.Load()) }
 
 // Sessions counts the sessions of the handshake era over HTTP.
 func (s *Server) Sessions() int { return s.sessions.len() }

@@ -71,6 +71,10 @@ func (s *Server) postModern(p *post, m *mcp.Message) {
 		refuse(p.w, statusOf(refused), m.ID, refused)
 		return
 	}
+	if m.Method != mcp.MethodListen {
+		s.answering.Add(1)
+		defer s.answering.Add(-1)
+	}
 	req.Header, req.Caller = p.r.Header, p.caller
 	req.lends = true
 	st := newEventStream("", false, 1)
