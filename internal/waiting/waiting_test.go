@@ -63,6 +63,18 @@ func start(t *testing.T, s *Service, c tool.Caller) *Call {
 	return call
 }
 
+// expire makes the lease of a process end, as if the process had: it does not
+// renew it any more.
+func expire(t *testing.T, s *Service) {
+	t.Helper()
+	s.mu.Lock()
+	clear(s.own)
+	s.mu.Unlock()
+	if err := s.store.Release(t.Context(), leaseOf(s.owner), s.owner); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // awaitStatus waits until a record has the status.
 func awaitStatus(t *testing.T, s *Service, id string, want Status) Record {
 	t.Helper()
@@ -164,9 +176,7 @@ func TestAnotherNodeCancels(t *testing.T) {
 func TestCallOfEndedProcessFails(t *testing.T) {
 	a, b := twoNodes(t)
 	call := start(t, a, ann)
-	if err := a.store.Release(t.Context(), leaseOf(a.owner), a.owner); err != nil {
-		t.Fatal(err)
-	}
+	expire(t, a)
 	if list, err := b.List(t.Context(), func(r *Record) bool { return !r.Status.Final() }); err != nil || len(list) != 0 {
 		t.Errorf("open calls of an ended process: %v, %v", list, err)
 	}
@@ -190,9 +200,7 @@ func TestTaskOfEndedProcessIsTakenOver(t *testing.T) {
 	for want, failure := range map[Status]error{Completed: nil, Failed: errors.New("no such task")} {
 		call := start(t, a, ann)
 		call.SetTask(t.Context(), tool.ServerTask{Server: "files", ID: "7"})
-		if err := a.store.Release(t.Context(), leaseOf(a.owner), a.owner); err != nil {
-			t.Fatal(err)
-		}
+		expire(t, a)
 		b.findTasks(t.Context())
 		r := awaitStatus(t, b, call.ID(), InputRequired)
 		if r.Owner != b.owner {
@@ -222,9 +230,7 @@ func TestStoppedProcessLeavesTask(t *testing.T) {
 	if err := call.Finish(t.Context(), tool.Result{}, &tool.Error{Kind: tool.UpstreamFailed, Msg: "the connection has ended", Err: tool.ErrStopping}); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.store.Release(t.Context(), leaseOf(a.owner), a.owner); err != nil {
-		t.Fatal(err)
-	}
+	expire(t, a)
 	awaitStatus(t, b, call.ID(), Completed)
 }
 
