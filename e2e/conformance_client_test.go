@@ -98,7 +98,7 @@ func failedScenarios(results string) string {
 	var b strings.Builder
 	_ = filepath.WalkDir(results, func(path string, _ fs.DirEntry, _ error) error {
 		checks, err := os.ReadFile(path)
-		if filepath.Base(path) != "checks.json" || err != nil || !bytes.Contains(checks, []byte("FAILURE")) {
+		if filepath.Base(path) != "checks.json" || err != nil || !bytes.Contains(checks, []byte("FAILURE")) && !bytes.Contains(checks, []byte("WARNING")) {
 			return nil
 		}
 		said, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "stderr.txt"))
