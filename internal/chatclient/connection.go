@@ -24,8 +24,8 @@ type message struct {
 	Payload json.RawMessage `json:"payload"`
 }
 
-// connection is the WebSocket connection of a conversation. It is read all the time:
-// while the person thinks, the gateway asks whether anybody is still there.
+// connection is the WebSocket connection of a conversation. It is read at all
+// times, because the gateway sends pings while it waits for the user.
 type connection struct {
 	client  *http.Client
 	session string // "" is a new one

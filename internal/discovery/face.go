@@ -61,7 +61,7 @@ type Options struct {
 	Beside    func() *search.Index // makes an index of what is searched beside tools; nil searches tools alone
 	Log       *slog.Logger
 
-	// Server has the options of the views' MCP servers; Info and Log are set by New.
+	// Server has the options of the views' MCP servers; New sets Info and Log.
 	Server mcpserver.Options
 }
 

@@ -27,8 +27,8 @@ type Dial struct {
 	Authorize func(ctx context.Context, r *http.Request, refused *mcpclient.HTTPError) error
 }
 
-// exitTimeout is how long a program may take to end after its stdin was closed; then
-// the launcher asks it to.
+// exitTimeout is how long a program may take to exit after its stdin was closed;
+// then the launcher terminates it.
 const exitTimeout = 2 * time.Second
 
 // connection is one connection to the server under test.
@@ -154,8 +154,8 @@ func (c *connection) close() time.Duration {
 	return time.Since(begun)
 }
 
-// noOtherVersion reports whether there is nobody to ask for another version: the
-// program could not be started, or nothing is at the address.
+// noOtherVersion reports whether trying another version is pointless: the program
+// could not be started, or nothing listens at the address.
 func noOtherVersion(err error) bool {
 	_, noProgram := errors.AsType[*child.StartError](err)
 	dial, ok := errors.AsType[*net.OpError](err)

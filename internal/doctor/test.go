@@ -49,7 +49,7 @@ type TestReport struct {
 	Versions []VersionResult `json:"versions"`
 	Tools    int             `json:"tools"`
 
-	lastStderr []string // on stderr, of a program that did not connect
+	lastStderr []string // of a program that did not connect
 }
 
 // VersionResult is what came of asking a server for one version of the protocol.
