@@ -444,6 +444,57 @@ func TestHTTPAuthorizeFails(t *testing.T) {
 	}
 }
 
+// A server that closes an idle connection may do so while a request is on its
+// way. What only reads is sent again; a call may have been executed.
+func TestHTTPRequestOnClosingConnection(t *testing.T) {
+	for method, again := range map[string]bool{"server/discover": true, "tools/list": true, "resources/read": true, "tools/call": false} {
+		t.Run(method, func(t *testing.T) {
+			var seen atomic.Int32
+			ts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				body, _ := io.ReadAll(r.Body)
+				m, err := mcp.Decode(body, mcp.Limits{})
+				if err != nil {
+					t.Errorf("the client sent %s: %v", body, err)
+				}
+				n := int32(0)
+				if m.Method == method {
+					n = seen.Add(1)
+				}
+				switch first := method == mcp.MethodDiscover && n == 1; {
+				case first:
+					w.WriteHeader(http.StatusBadRequest)
+					fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32022,"message":"no","data":{"supported":["2026-07-28"]}}}`, m.ID)
+				case n == 1 || n == 2 && method == mcp.MethodDiscover:
+					if c, _, err := http.NewResponseController(w).Hijack(); err == nil {
+						c.Close()
+					}
+				case m.Method == mcp.MethodDiscover:
+					plain(w, m, discoverResult)
+				default:
+					plain(w, m, `{"resultType":"complete"}`)
+				}
+			}))
+			defer ts.Close()
+			c, err := Connect(t.Context(), NewHTTP(HTTPOptions{URL: ts.URL}), Options{DiscoverTimeout: time.Hour})
+			if err != nil {
+				t.Fatalf("Connect: %v", err)
+			}
+			defer c.Close()
+			if method == mcp.MethodDiscover {
+				return
+			}
+			_, err = c.Do(t.Context(), tool.Request{Method: method, Params: json.RawMessage(`{"name":"x","uri":"x:y"}`)})
+			want := int32(1)
+			if again {
+				want = 2
+			}
+			if again != (err == nil) || seen.Load() != want {
+				t.Errorf("%s was sent %d times, %v; want %d", method, seen.Load(), err, want)
+			}
+		})
+	}
+}
+
 func TestHTTPRedirects(t *testing.T) {
 	foreign := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for _, h := range []string{"Authorization", "X-Key", "Mcp-Session-Id", "Cookie"} {

@@ -109,6 +109,9 @@ var (
 // setHeader sets the headers of a POST.
 func (w *httpWire) setHeader(h http.Header, m *mcp.Message, session *string) {
 	h["Accept"], h["Content-Type"] = acceptBoth, contentJSON
+	if _, own := h["Idempotency-Key"]; !own && repeatable(m.Method) {
+		h["Idempotency-Key"] = nil // nothing is sent: it tells the transport, as package net/http documents
+	}
 	if stateless := w.c.stateless.Load(); stateless || m.Method == mcp.MethodDiscover {
 		version := w.c.protocol() // what addMeta writes
 		if m.Method == mcp.MethodDiscover {
@@ -124,6 +127,18 @@ func (w *httpWire) setHeader(h http.Header, m *mcp.Message, session *string) {
 	if session != nil {
 		h["Mcp-Session-Id"] = []string{*session}
 	}
+}
+
+// repeatable reports whether a request may be sent again on a new connection
+// when its server closed the old one without a response, since it may have seen
+// the request. A second initialize leaves an unused session at worst.
+func repeatable(method string) bool {
+	switch method {
+	case mcp.MethodInitialize, mcp.MethodDiscover, mcp.MethodPing, mcp.MethodToolsList, mcp.MethodPromptsList, mcp.MethodPromptsGet,
+		mcp.MethodResourcesList, mcp.MethodTemplatesList, mcp.MethodResourcesRead, mcp.MethodComplete, mcp.MethodTasksGet, mcp.MethodTasksList:
+		return true
+	}
+	return false
 }
 
 // exchange posts a request and reads until its answer.
