@@ -19,6 +19,38 @@ const defaultLeaseTime = 1500 * time.Millisecond
 
 func leaseName(session string) string { return "chat/" + session }
 
+// acquire takes the lease of the session for a reply. Another process that has
+// it may only be finding out whether a reply has ended (endOrphanedReply), so
+// acquire waits until the lease is free or a reply is in progress.
+func (s *Session) acquire(ctx context.Context) error {
+	h := s.host
+	for end := time.Now().Add(h.leaseTime); ; {
+		_, held, err := h.Store.Acquire(ctx, leaseName(s.id), h.Node, h.leaseTime)
+		if err != nil {
+			return unavailable(err)
+		}
+		if held {
+			return nil
+		}
+		rec, err := h.Store.Session(ctx, s.id)
+		if err != nil {
+			return unavailable(err)
+		}
+		meta, err := metadataOf(&rec)
+		if err != nil {
+			return unavailable(err)
+		}
+		if meta.Turn.Active || time.Now().After(end) {
+			return busy()
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			return unavailable(ctx.Err())
+		}
+	}
+}
+
 // renew renews the lease while the turn runs. A process that has lost the lease
 // must stop, because another one may be writing.
 func (s *Session) renew(ctx context.Context, t *turn) {

@@ -150,6 +150,33 @@ func TestSessionIsChangedDuringReplyOnAnotherNode(t *testing.T) {
 	}
 }
 
+// TestMessageWhileAnotherNodeChecksForDeadReply: a node that finds out whether a
+// reply has ended has the session's lease for a moment; the next message waits
+// for it.
+func TestMessageWhileAnotherNodeChecksForDeadReply(t *testing.T) {
+	a, _, stores := twoNodes(t)
+	c := a.connect("")
+	c.say("hello")
+	c.reply()
+	a.settled(c.id)
+	release := func() {
+		if err := a.store.Release(t.Context(), leaseName(c.id), "another"); err != nil {
+			t.Error(err)
+		}
+	}
+	take := func() {
+		if _, held, err := a.store.Acquire(t.Context(), leaseName(c.id), "another", time.Minute); err != nil || !held {
+			t.Errorf("the lease is not free: %v", err)
+		}
+		stores[0].lease.Store(&release) // before the second attempt
+	}
+	stores[0].lease.Store(&take)
+	c.say("again")
+	if text, stop := c.reply(); text != "You said: again" || stop != stopEnd {
+		t.Errorf("%q, %s", text, stop)
+	}
+}
+
 // TestLateStopOnAnotherNodeStopsNoLaterReply: a stop that arrives after its reply
 // has ended leaves the next one alone, which can be stopped itself.
 func TestLateStopOnAnotherNodeStopsNoLaterReply(t *testing.T) {
@@ -167,7 +194,6 @@ func TestLateStopOnAnotherNodeStopsNoLaterReply(t *testing.T) {
 	first.reply()
 	second.reply()
 	a.settled(first.id)
-	b.open(first.id) // it no longer tries to end the reply, for which it takes the lease
 	stores[0].empty.Store(false)
 
 	first.say("once")
@@ -182,7 +208,6 @@ func TestLateStopOnAnotherNodeStopsNoLaterReply(t *testing.T) {
 	}
 	second.reply()
 	a.settled(first.id)
-	b.open(first.id) // it no longer tries to end the reply, for which it takes the lease
 
 	first.say("stall")
 	second.kind(wire.TypeText)

@@ -247,12 +247,8 @@ func (s *Session) claim(ctx context.Context, text, model string) error {
 		s.startFollowing()
 		s.mu.Unlock()
 	}
-	_, held, err := h.Store.Acquire(ctx, leaseName(s.id), h.Node, h.leaseTime)
-	if err != nil {
-		return unavailable(err)
-	}
-	if !held {
-		return busy()
+	if err := s.acquire(ctx); err != nil {
+		return err
 	}
 	s.mu.Lock()
 	reload := stored && (h.Shared || s.foreign)
@@ -266,10 +262,8 @@ func (s *Session) claim(ctx context.Context, text, model string) error {
 		s.foreign = false
 		s.mu.Unlock()
 		// load releases the lease if it had to end a turn.
-		if _, held, err = h.Store.Acquire(ctx, leaseName(s.id), h.Node, h.leaseTime); err != nil {
-			return unavailable(err)
-		} else if !held {
-			return busy()
+		if err := s.acquire(ctx); err != nil {
+			return err
 		}
 	}
 	if stored && model != "" {
