@@ -81,7 +81,9 @@ func (l *Conn) Receive(ctx context.Context) ([]byte, error) {
 		case <-l.arrived:
 		case <-l.ctx.Done():
 		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+			if l.ctx.Err() == nil { // otherwise ctx may be done because the connection is
+				return nil, context.Cause(ctx)
+			}
 		}
 	}
 }

@@ -21,9 +21,9 @@ type member struct {
 // lease for the first time.
 func (n *Node) heartbeat(ctx context.Context, leased chan<- struct{}) {
 	every(ctx, heartbeatInterval, func() {
-		ctx, cancel := context.WithTimeout(ctx, leaseDuration)
+		ctx, cancel := context.WithTimeout(ctx, n.leaseTime)
 		defer cancel()
-		if err := store.Renew(ctx, n.opts.Store, lease(n.id), n.id, leaseDuration); err != nil {
+		if err := store.Renew(ctx, n.opts.Store, lease(n.id), n.id, n.leaseTime); err != nil {
 			n.log.DebugContext(ctx, "heartbeat failed", "err", err)
 		} else if leased != nil {
 			close(leased)
@@ -89,7 +89,7 @@ func (n *Node) register(ctx context.Context, e member) error {
 
 // deregister removes this node from the list.
 func (n *Node) deregister(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, n.leaveTime)
 	defer cancel()
 	if err := errors.Join(n.register(ctx, member{Name: n.opts.Name, Left: true}), n.opts.Store.Release(ctx, lease(n.id), n.id)); err != nil {
 		n.log.DebugContext(ctx, "cannot announce the end of this node", "err", err)

@@ -38,6 +38,7 @@ const (
 	heartbeatInterval = 1500 * time.Millisecond // between renewals of the lease
 	registerInterval  = 15 * time.Minute        // between updates of the list
 	sendTimeout       = 10 * time.Second        // for a store that does not accept messages
+	leaveTimeout      = 2 * time.Second         // for a store that does not take the end of this node
 	retry             = 250 * time.Millisecond
 
 	// For a while after a message was sent or received, the queue is polled: at
@@ -63,6 +64,8 @@ type Node struct {
 	log  *slog.Logger
 	look chan struct{} // into the queue, soon
 
+	leaseTime, leaveTime time.Duration // leaseDuration and leaveTimeout, except in tests
+
 	mu           sync.Mutex
 	ctx          context.Context // of Run; nil before
 	handlers     map[string]Handler
@@ -82,6 +85,7 @@ type Node struct {
 func New(o Options) *Node {
 	return &Node{
 		opts: o, id: rand.Text()[:12], log: o.Log.With(telemetry.KeyComponent, "nodes"), look: make(chan struct{}, 1),
+		leaseTime: leaseDuration, leaveTime: leaveTimeout,
 		handlers: map[string]Handler{}, subscribers: map[string]func(string, []byte){}, conns: map[string]*Conn{},
 		out: map[string]*outbox{}, others: map[string]bool{}, seen: map[string]time.Time{}, opened: map[string]time.Time{},
 	}

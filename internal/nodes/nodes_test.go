@@ -37,6 +37,7 @@ func (w *testCluster) node() (n *Node, s *switched, stop func()) {
 	}
 	s = &switched{Store: st}
 	n = New(Options{Store: s, Name: "test", Log: slog.New(slog.DiscardHandler)})
+	n.leaseTime, n.leaveTime = time.Minute, time.Minute // a busy machine is no dead node
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{}, 2)
 	go func() { _ = st.Run(ctx); done <- struct{}{} }()

@@ -41,8 +41,9 @@ func forwardTo(t *testing.T, execute Executor) (do func(context.Context, tool.Re
 	// Both on one handle, so that messages are announced at once.
 	node := func(execute Executor) *Singletons {
 		n := New(Options{Store: st, Name: "test", Log: slog.New(slog.DiscardHandler)})
+		n.leaseTime = time.Minute // a busy machine is no dead node
 		s := n.Singletons(execute)
-		if _, _, err := st.Acquire(ctx, lease(n.id), n.id, leaseDuration); err != nil {
+		if _, _, err := st.Acquire(ctx, lease(n.id), n.id, n.leaseTime); err != nil {
 			t.Fatal(err)
 		}
 		running.Go(func() { _ = n.Run(ctx) })
