@@ -6,21 +6,12 @@ import (
 	"testing"
 	"time"
 
-	"junctor/internal/store"
 	"junctor/internal/tool"
 )
 
-// slowConfig returns the configuration of a new database whose queries may take
-// long.
-func slowConfig(t *testing.T) store.Config {
-	cfg := config(shared.Database(t))
-	cfg.TimeoutMs = 60_000
-	return cfg
-}
-
 // A budget gives what it has, and fills over time.
 func TestBudgets(t *testing.T) {
-	s, ctx := openAt(t, slowConfig(t)), t.Context()
+	s, ctx := openAt(t, config(shared.Database(t))), t.Context()
 	slow := tool.Rate{Calls: 10, Per: 1000 * time.Hour}
 	take := func(name string, rate tool.Rate, want int) (int, time.Duration) {
 		t.Helper()
@@ -56,7 +47,7 @@ func TestBudgets(t *testing.T) {
 
 // Several nodes that take from one budget together get no more than there is.
 func TestBudgetOfSeveralNodes(t *testing.T) {
-	cfg, ctx := slowConfig(t), t.Context()
+	cfg, ctx := config(shared.Database(t)), t.Context()
 	handles := []*Store{openAt(t, cfg), openAt(t, cfg)}
 	var sum atomic.Int32
 	var wg sync.WaitGroup

@@ -57,7 +57,7 @@ func run(t *testing.T, s *Store) {
 // no gap.
 func TestOutageClosedRefusesCalls(t *testing.T) {
 	pg := pgtest.New(t)
-	s := openAt(t, config(pg.Database(t)))
+	s := openAt(t, outageConfig(pg.Database(t)))
 	run(t, s)
 	ctx, cancel := context.WithTimeout(context.Background(), soon)
 	defer cancel()
@@ -123,7 +123,7 @@ func follow(ctx context.Context, s *Store, last int64) error {
 // their records are written when it is back.
 func TestOutageOpenBuffersRecords(t *testing.T) {
 	pg := pgtest.New(t)
-	cfg := config(pg.Database(t))
+	cfg := outageConfig(pg.Database(t))
 	cfg.WhenAway = store.AwayOpen
 	s := openAt(t, cfg)
 	s.poll = 20 * time.Millisecond
@@ -183,7 +183,7 @@ func TestBacklogBounded(t *testing.T) {
 // written.
 func TestCloseReportsUnwrittenRecords(t *testing.T) {
 	pg := pgtest.New(t)
-	cfg := config(pg.Database(t))
+	cfg := outageConfig(pg.Database(t))
 	cfg.WhenAway = store.AwayOpen
 	s, err := Open(context.Background(), cfg, slog.New(slog.DiscardHandler))
 	if err != nil {

@@ -27,6 +27,15 @@ func TestMain(m *testing.M) {
 func config(url string) store.Config {
 	cfg := store.DefaultConfig()
 	cfg.URL = telemetry.Secret(url)
+	cfg.TimeoutMs = 60_000 // a busy machine is no outage
+	return cfg
+}
+
+// outageConfig returns the configuration of tests that stop the database, which
+// have the default timeout.
+func outageConfig(url string) store.Config {
+	cfg := config(url)
+	cfg.TimeoutMs = store.DefaultConfig().TimeoutMs
 	return cfg
 }
 
