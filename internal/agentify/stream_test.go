@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"junctor/internal/llm/llmtest"
 	"junctor/internal/mcp"
@@ -117,6 +118,7 @@ func TestCancellationByLSPAndMCP(t *testing.T) {
 			if ctx.Err() != nil {
 				t.Fatal("the call never begins")
 			}
+			time.Sleep(time.Millisecond) // between looks
 		}
 	}
 	c.send(`{"jsonrpc":"2.0","id":"w","method":"agentify/orchestrateTask","params":{"query":"wait"}}`)
@@ -133,6 +135,7 @@ func TestCancellationByLSPAndMCP(t *testing.T) {
 		if ctx.Err() != nil {
 			t.Fatal("a cancelled task goes on")
 		}
+		time.Sleep(time.Millisecond) // between looks
 	}
 	c.send(`{"jsonrpc":"2.0","method":"exit"}`)
 	if err := c.over(); !errors.Is(err, ErrNoShutdown) {

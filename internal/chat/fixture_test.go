@@ -252,7 +252,7 @@ func (r *fixture) start(opts ...option) {
 		f(&o, &cfgs)
 	}
 	for i := range cfgs {
-		cfgs[i].APIKey, cfgs[i].TimeoutMs = "sk-secret-key", 30_000
+		cfgs[i].APIKey, cfgs[i].TimeoutMs = "sk-secret-key", 600_000
 		if cfgs[i].BaseURL == "" {
 			cfgs[i].BaseURL = r.model.URL
 		}

@@ -22,10 +22,13 @@ import (
 	"junctor/internal/tool"
 )
 
-// slowScript speaks slowly enough to be caught in the middle.
+// slowScript has replies that can be caught in the middle: tool calls hold the
+// reply to "count" in two places until the test releases them.
 var slowScript = llmtest.Script{Chunk: 2, Rules: []llmtest.Rule{
 	{When: llmtest.When{User: "call"}, Reply: llmtest.Reply{Text: "Calling.", Calls: calls("odd:slow", "odd:slow")}},
-	{When: llmtest.When{User: "count", Results: llmtest.N(0)}, Reply: llmtest.Reply{Text: strings.Repeat("one two three four five ", 8), GapMS: 5}},
+	{When: llmtest.When{User: "count", Results: llmtest.N(0)}, Reply: llmtest.Reply{Text: strings.Repeat("one two three four five ", 3), Calls: calls("odd:slow")}},
+	{When: llmtest.When{User: "count", Results: llmtest.N(1)}, Reply: llmtest.Reply{Text: strings.Repeat("one two three four five ", 3), Calls: calls("odd:slow")}},
+	{When: llmtest.When{User: "count", Results: llmtest.N(2)}, Reply: llmtest.Reply{Text: strings.Repeat("one two three four five ", 2)}},
 	{When: llmtest.When{User: "once", Results: llmtest.N(0)}, Reply: llmtest.Reply{Calls: calls("odd:slow")}},
 	{When: llmtest.When{User: "stall"}, Reply: llmtest.Reply{Text: strings.Repeat("word ", 40), StallAfter: 20}},
 }}
@@ -56,16 +59,16 @@ func TestReconnectResumesReply(t *testing.T) {
 	each(t, slowScript, func(t *testing.T, r *fixture) {
 		first := r.connect("")
 		first.say("count")
-		for range 4 {
-			first.kind(wire.TypeText)
-		}
+		first.kind(wire.TypeText)
 		first.conn.CloseNow() // the line drops
+		<-r.ups.begun
 		second := r.again(first)
-		for range 3 {
-			second.kind(wire.TypeText)
-		}
+		r.ups.release <- struct{}{}
+		second.kind(wire.TypeText)
 		second.conn.CloseNow()
+		<-r.ups.begun
 		third := r.again(second)
+		r.ups.release <- struct{}{}
 		if _, stop := third.reply(); stop != stopEnd {
 			t.Errorf("stop %s", stop)
 		}
@@ -74,7 +77,7 @@ func TestReconnectResumesReply(t *testing.T) {
 		}
 		// One who comes without a number gets the history.
 		late := r.connect("sessionId=" + first.id)
-		if m := late.next(); m.Type != wire.TypeHistory || len(m.Payload.Messages) != 2 || m.Seq != third.seq {
+		if m := late.next(); m.Type != wire.TypeHistory || len(m.Payload.Messages) != 6 || m.Seq != third.seq {
 			t.Errorf("history %s", m.Raw)
 		}
 	})
@@ -87,6 +90,7 @@ func TestLateWatcherReceivesWholeReply(t *testing.T) {
 	a.reply()
 	a.say("count")
 	a.kind(wire.TypeText)
+	<-r.ups.begun
 	b := r.dial("sessionId=" + a.id)
 	if m := b.next(); !m.Payload.Active {
 		t.Errorf("greeting %s", m.Raw)
@@ -97,6 +101,9 @@ func TestLateWatcherReceivesWholeReply(t *testing.T) {
 	if m := b.next(); m.Type != wire.TypeMessage || m.Payload.Text != "count" {
 		t.Errorf("the turn begins with %s", m.Raw)
 	}
+	r.ups.release <- struct{}{}
+	<-r.ups.begun
+	r.ups.release <- struct{}{}
 	wantText, _ := a.reply()
 	gotText, stop := b.reply()
 	if !strings.HasSuffix(gotText, wantText) || gotText != strings.Repeat("one two three four five ", 8) || stop != stopEnd {
@@ -485,6 +492,7 @@ func TestReplyOfDeadProcessEnds(t *testing.T) {
 		if !slices.ContainsFunc(list, func(s wire.SessionInfo) bool { return s.ID == alone && s.Active }) {
 			break
 		}
+		time.Sleep(5 * time.Millisecond) // between looks
 	}
 }
 
@@ -495,11 +503,13 @@ func TestReplyIsForwardedBetweenNodes(t *testing.T) {
 
 	first := a.connect("")
 	first.say("count")
-	for range 4 {
-		first.kind(wire.TypeText)
-	}
+	first.kind(wire.TypeText)
 	first.conn.CloseNow()
+	<-a.ups.begun
 	second := b.again(first) // the reply still runs on the first node
+	a.ups.release <- struct{}{}
+	<-a.ups.begun
+	a.ups.release <- struct{}{}
 	if _, stop := second.reply(); stop != stopEnd {
 		t.Errorf("stop %s", stop)
 	}
