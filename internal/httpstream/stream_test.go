@@ -97,8 +97,11 @@ func TestSlowClientIsDisconnected(t *testing.T) {
 	if !errors.Is(context.Cause(ctx), errSlow) {
 		t.Errorf("cause = %v", context.Cause(ctx))
 	}
-	if s.bytes > maxBytes {
-		t.Errorf("%d bytes wait", s.bytes)
+	s.mu.Lock()
+	waiting := s.bytes
+	s.mu.Unlock()
+	if waiting > maxBytes {
+		t.Errorf("%d bytes wait", waiting)
 	}
 	close(w.release)
 	s.End()
