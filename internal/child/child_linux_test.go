@@ -308,6 +308,7 @@ func TestDescendantsEndWithProgram(t *testing.T) {
 				t.Fatal(err)
 			}
 			f.alive(2)
+			p.grace = time.Hour // its own end is tested, however long it takes
 			p.Stop(t.Context()) // closes stdin: the program exits by itself
 			f.extinct()
 			if got, want := p.Err().Error(), "exited with code 7"; got != want {
