@@ -73,7 +73,9 @@ func TestHeadersReachTheServer(t *testing.T) {
 // consent is an Authorizer that has no token until somebody agrees.
 type consent struct {
 	token chan string
-	have  string
+
+	mu   sync.Mutex
+	have string
 }
 
 func (c *consent) SignIn(ctx context.Context, server string) error {
@@ -83,6 +85,8 @@ func (c *consent) SignIn(ctx context.Context, server string) error {
 func (c *consent) Generation(context.Context, upstream.Login) (string, error) { return "", nil }
 
 func (c *consent) Authorize(_ context.Context, server upstream.Login, r *http.Request, refused *mcpclient.HTTPError) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	select {
 	case c.have = <-c.token:
 	default:
