@@ -171,7 +171,7 @@ func entry(t *testing.T, c upstream.Config) string {
 		for k, v := range c.Env {
 			env[k] = strings.ReplaceAll(v.Reveal(), "${", "$${")
 		}
-		m["command"], m["args"], m["env"] = c.Command, c.Args, env
+		m["command"], m["args"], m["env"], m["startTimeoutMs"] = c.Command, c.Args, env, c.StartTimeoutMs
 	}
 	b, err := json.Marshal(m)
 	if err != nil {

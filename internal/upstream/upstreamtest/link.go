@@ -148,6 +148,8 @@ func Stdio(t testing.TB, name string, script Script) upstream.Config {
 	c.Name = name
 	c.Transport = upstream.Stdio
 	c.Command = self
+	// The test binary may need long to start on a busy machine.
+	c.StartTimeoutMs = 60_000
 	c.Env = map[string]telemetry.Secret{scriptVar: telemetry.Secret(raw)}
 	if dir := os.Getenv("GOCOVERDIR"); dir != "" && !strings.Contains(string(raw), "GOCOVERDIR") {
 		c.Env["GOCOVERDIR"] = telemetry.Secret(dir) // or the child complains on stderr
