@@ -34,7 +34,7 @@ func newAgents(t *testing.T) *agents {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	text := fmt.Sprintf(`{"mcpServers": {"one": {"command": "sh", "args": ["-c", "echo started >> %s/starts; exec test-server"], "env": {"UPSTREAMTEST_SCRIPT": "{}"}, "timeoutMs": 600000}}}`, home)
+	text := fmt.Sprintf(`{"mcpServers": {"one": {"command": "sh", "args": ["-c", "echo started >> %s/starts; exec test-server"], "env": {"UPSTREAMTEST_SCRIPT": "{}"}, "timeoutMs": 600000, "startTimeoutMs": 600000}}}`, home)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
