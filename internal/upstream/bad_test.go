@@ -2,6 +2,7 @@ package upstream_test
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -110,7 +111,13 @@ func TestBrokenServerErrors(t *testing.T) {
 			if want == "" {
 				want = upstream.Disconnected
 			}
-			st := r.state(name, want)
+			// On a busy machine the first attempts may end before the program
+			// has printed its lines.
+			var st upstream.Status
+			r.until(name+" to fail after its output", func() bool {
+				st, _ = r.Diagnose(name)
+				return st.State == want && st.Stray >= tt.stray && (tt.stray == 0 || strings.Contains(st.Reason, fmt.Sprintf("(lines: %d)", tt.stray)))
+			})
 			contains(t, "Reason", st.Reason, tt.reason...)
 			if strings.Contains(st.Reason, dir) {
 				t.Errorf("Reason %q shows a path of this machine", st.Reason)
