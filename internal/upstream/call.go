@@ -86,7 +86,7 @@ func (u *upstream) doHere(ctx context.Context, r tool.Request) (result json.RawM
 		if !c.shared && concernsAll(err) {
 			signal(c.suspect)
 		}
-		return nil, u.withSignIn(ctx, cfg, u.callError(c, err))
+		return nil, u.withSignIn(ctx, cfg, u.callError(ctx, c, err))
 	}
 	return result, nil
 }

@@ -236,9 +236,9 @@ func (c *conn) strayHint() string {
 }
 
 // exited returns how the program ended; nil if it runs, or if there is none. It
-// waits up to wait, because a program closes its pipes some time before it
-// exits.
-func (c *conn) exited(wait time.Duration) error {
+// waits up to wait and until ctx is done, because a program closes its pipes
+// some time before it exits.
+func (c *conn) exited(ctx context.Context, wait time.Duration) error {
 	if c.process == nil {
 		return nil
 	}
@@ -246,10 +246,10 @@ func (c *conn) exited(wait time.Duration) error {
 	defer timer.Stop()
 	select {
 	case <-c.process.Done():
-		return c.process.Err()
 	case <-timer.C:
-		return nil
+	case <-ctx.Done():
 	}
+	return c.process.Err()
 }
 
 // close closes the connection and waits until its program has exited.
@@ -266,7 +266,7 @@ func (c *conn) close() {
 func (c *conn) ended() error {
 	err := c.client.Err()
 	if c.process != nil && hungUp(err) {
-		if exit := c.exited(exitWait); exit != nil {
+		if exit := c.exited(context.Background(), exitWait); exit != nil {
 			return exit
 		}
 	}

@@ -54,7 +54,7 @@ func explain(cfg Config, err error) *failure {
 	}
 	h, connecting := errors.AsType[*handshakeError](err)
 	if connecting && h.conn != nil && !isTimeout(err) {
-		if exit := h.conn.exited(exitWait); exit != nil && hungUp(err) {
+		if exit := h.conn.exited(context.Background(), exitWait); exit != nil && hungUp(err) {
 			f.Msg = fmt.Sprintf("its program %s before it answered the handshake; its last lines on stderr may say why, or start it in a terminal", exit)
 			f.Msg += h.conn.strayHint()
 			return f
@@ -174,7 +174,7 @@ func age(d time.Duration) string {
 
 // callError adds the server's name to the error of a call that reached it. The
 // server's own errors stay unchanged.
-func (u *upstream) callError(c *conn, err error) error {
+func (u *upstream) callError(ctx context.Context, c *conn, err error) error {
 	if _, answered := errors.AsType[*mcp.Error](err); answered {
 		return err
 	}
@@ -184,8 +184,12 @@ func (u *upstream) callError(c *conn, err error) error {
 	}
 	e := *known
 	e.Err = err
-	if e.Kind == tool.UpstreamFailed && c.client.Err() != nil && c.process != nil {
-		if exit := c.exited(exitWaitCall); exit != nil {
+	if lost := c.client.Err(); e.Kind == tool.UpstreamFailed && lost != nil && c.process != nil {
+		wait := exitWaitCall
+		if hungUp(lost) { // the program is about to exit
+			wait = exitWait
+		}
+		if exit := c.exited(ctx, wait); exit != nil {
 			e.Msg = fmt.Sprintf("%s ended during the call: its program %s", u.name, exit)
 			return &e
 		}

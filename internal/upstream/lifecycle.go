@@ -29,8 +29,8 @@ const (
 	// retryWait is how long such a call waits for the outcome.
 	retryWait = 750 * time.Millisecond
 
-	// How long to wait for the exit status of a program: in the monitor, and in
-	// a call that it did not answer.
+	// How long to wait for the exit status of a program that hung up, and in a
+	// call whose connection failed otherwise.
 	exitWait     = 5 * time.Second
 	exitWaitCall = time.Second
 
