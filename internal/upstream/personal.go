@@ -155,7 +155,7 @@ func (u *upstream) ensureList(ctx context.Context, caller string) {
 		published = l.published
 	}
 	u.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, personalListTimeout)
+	ctx, cancel := context.WithTimeout(ctx, u.s.listWait)
 	defer cancel()
 	if wait {
 		awaitPublished(ctx, published)

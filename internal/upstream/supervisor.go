@@ -94,6 +94,7 @@ type Supervisor struct {
 	opts     Options
 	log      *slog.Logger
 	launcher *child.Launcher
+	listWait time.Duration // personalListTimeout but in tests
 
 	routes atomic.Pointer[routes] // the upstreams as calls find them, without a lock
 
@@ -128,7 +129,7 @@ func NewSupervisor(configs []Config, o Options) *Supervisor {
 		o.SessionIdle = 10 * time.Minute
 	}
 	s := &Supervisor{
-		opts: o, log: o.Log.With(telemetry.KeyComponent, "upstream"), launcher: child.NewLauncher(),
+		opts: o, log: o.Log.With(telemetry.KeyComponent, "upstream"), launcher: child.NewLauncher(), listWait: personalListTimeout,
 		upstreams: make(map[string]*upstream, len(configs)), leaving: map[string]<-chan struct{}{},
 	}
 	s.stopping, s.stop = context.WithCancel(context.Background())
