@@ -277,7 +277,12 @@ func TestIdleConnectionIsLookedAt(t *testing.T) {
 			tr.mu.Unlock()
 			close(goOn)
 			<-ended
-			for idle.quiet() { // what was sent takes a moment
+			quiet := func() bool { // the lock is what the sweep of idle connections looks under
+				tr.mu.Lock()
+				defer tr.mu.Unlock()
+				return idle.quiet()
+			}
+			for quiet() { // what was sent takes a moment
 			}
 			if _, got, err := do(t, tr, s.request("POST", "{}")); got != "2" || err != nil {
 				t.Errorf("second = %q, %v", got, err)
@@ -707,8 +712,7 @@ func TestDetach(t *testing.T) {
 // transport, a new one and one that was used before.
 func TestGotConnHook(t *testing.T) {
 	server := answerAll(t, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
-	tr := New(&http.Transport{})
-	defer tr.CloseIdleConnections()
+	tr := transport(t)
 	for i := range 2 {
 		var got []httptrace.GotConnInfo
 		ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{
