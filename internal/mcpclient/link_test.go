@@ -208,6 +208,14 @@ func TestNegotiationWithUnresponsiveServer(t *testing.T) {
 			s.refuse(s.want("initialize"), mcp.CodeMethodNotFound, "gone", "")
 			s.result(probe, discoverResult)
 		}, mcp.Version20260728},
+		"both eras, slow to start": {func(s *script) {
+			probe := s.want("server/discover")
+			hello := s.want("initialize")
+			time.Sleep(5 * time.Second) // of the bubble
+			s.result(probe, discoverResult)
+			s.result(hello, initResult)
+			_, _ = s.link.Receive() // notifications/initialized, if the client was that far
+		}, mcp.Version20260728},
 		"old, refuses late": {func(s *script) {
 			probe := s.want("server/discover")
 			hello := s.want("initialize")
@@ -225,6 +233,26 @@ func TestNegotiationWithUnresponsiveServer(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestPinnedToTheNewEra: a slow server is waited for, and is never asked
+// initialize.
+func TestPinnedToTheNewEra(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := Options{Protocol: mcp.Version20260728, Pin: true, DiscoverTimeout: 3 * time.Second}
+		c := mustPlay(t, o, func(s *script) {
+			probe := s.want("server/discover")
+			answer := time.AfterFunc(time.Minute, func() { s.result(probe, discoverResult) }) // of the bubble
+			defer answer.Stop()
+			if m, err := s.link.Receive(); err == nil {
+				s.t.Errorf("the client sent %s", m.Method)
+			}
+		})
+		if got := c.Info().Protocol; got != mcp.Version20260728 {
+			t.Errorf("Protocol = %q", got)
+		}
+		c.Close()
+	})
 }
 
 func TestNotificationsReachTheirCall(t *testing.T) {

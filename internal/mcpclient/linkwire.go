@@ -174,6 +174,9 @@ func (w *linkWire) do(ctx context.Context, cl *pendingRequest, m *mcp.Message) (
 				return w.last(cl, err)
 			}
 		case <-ctx.Done():
+			if answer, err, ok := cl.drain(); ok { // there is nothing left to cancel
+				return answer, err
+			}
 			cl.finish()
 			w.cancel(ctx, cl)
 			return mcp.Message{}, ctx.Err()

@@ -72,19 +72,24 @@ func (c *Client) discoverFirst(ctx context.Context) error {
 	defer stopProbe()
 	probed := make(chan discovery, 1)
 	go func() { probed <- c.discover(probe) }()
-	timeout := time.NewTicker(c.opts.DiscoverTimeout)
-	defer timeout.Stop()
+	var timeout <-chan time.Time
+	pinned := c.opts.Pin && c.opts.Protocol != ""
+	if !pinned { // initialize cannot agree on the version of an order: the context alone ends the wait
+		ticker := time.NewTicker(c.opts.DiscoverTimeout)
+		defer ticker.Stop()
+		timeout = ticker.C
+	}
 	for silent, authorizing := false, false; !silent; {
 		select {
 		case d := <-probed:
 			switch {
 			case d.modern || d.err != nil:
 				return c.accept(d)
-			case c.opts.Pin && c.opts.Protocol != "":
+			case pinned:
 				return &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server does not speak protocol version " + c.opts.Protocol}
 			}
 			return c.handshake(ctx)
-		case <-timeout.C:
+		case <-timeout:
 			// The time of a login is not the server's: after it the server has
 			// a whole period to answer.
 			before := authorizing
@@ -113,7 +118,9 @@ func (c *Client) discoverFirst(ctx context.Context) error {
 	case err := <-shaken:
 		if err == nil || !retryEra(ctx, err) {
 			stopProbe()
-			<-probed
+			if d := <-probed; d.modern && d.err == nil { // both were answered: chance must not decide the era
+				return c.accept(d)
+			}
 			return err
 		}
 		if d := <-probed; d.modern {
