@@ -381,6 +381,27 @@ func TestHTTPResponseOnOtherStream(t *testing.T) {
 	}
 }
 
+// TestHTTPResponseOnLateStream: the stream that the answer comes on opens after
+// the request was accepted.
+func TestHTTPResponseOnLateStream(t *testing.T) {
+	t.Parallel() // connecting waits for the stream
+	posted := make(chan mcp.Message, 1)
+	c := web(t, Options{}, HTTPOptions{}, &webServer{handle: func(w http.ResponseWriter, r *http.Request, m mcp.Message) {
+		if r.Method == http.MethodGet {
+			sse(w, event1(<-posted, `{"late":true}`)) // no headers before the first event
+			<-r.Context().Done()
+			return
+		}
+		w.WriteHeader(http.StatusAccepted)
+		_ = http.NewResponseController(w).Flush()
+		time.AfterFunc(100*time.Millisecond, func() { posted <- m })
+	}})
+	result, err := c.Do(t.Context(), toolsCall)
+	if err != nil || string(result) != `{"late":true}` {
+		t.Errorf("%s, %v", result, err)
+	}
+}
+
 func TestHTTPAuthorize(t *testing.T) {
 	var tokens atomic.Int32
 	authorize := func(_ context.Context, r *http.Request, refused *HTTPError) error {

@@ -47,6 +47,7 @@ type httpWire struct {
 
 	mu           sync.Mutex
 	stopStream   context.CancelFunc // of the GET stream
+	opening      <-chan struct{}    // closed when the GET stream is open or given up; nil without one
 	streamOpened atomic.Bool
 }
 
@@ -192,7 +193,7 @@ func (w *httpWire) interrupted(ctx context.Context, cl *pendingRequest, err erro
 
 // readPlain reads a response that is not an event stream.
 func (w *httpWire) readPlain(ctx context.Context, cl *pendingRequest, resp *http.Response, session *string) (mcp.Message, error) {
-	if resp.StatusCode == http.StatusAccepted && w.streamOpened.Load() {
+	if resp.StatusCode == http.StatusAccepted && w.hasStream(ctx) {
 		readSome(resp)
 		return w.await(ctx, cl) // some servers answer on the GET stream
 	}
@@ -230,6 +231,22 @@ func (w *httpWire) readPlain(ctx context.Context, cl *pendingRequest, resp *http
 		return answer, nil
 	}
 	return mcp.Message{}, err
+}
+
+// hasStream reports whether the GET stream is open. One that is still being
+// opened is waited for: a slow server may answer on it a moment later.
+func (w *httpWire) hasStream(ctx context.Context) bool {
+	w.mu.Lock()
+	opening := w.opening
+	w.mu.Unlock()
+	if opening != nil {
+		select {
+		case <-opening:
+		case <-ctx.Done():
+		case <-w.c.done:
+		}
+	}
+	return w.streamOpened.Load()
 }
 
 // refusal reads an answer whose status is not 200: an error in JSON-RPC, a
@@ -311,13 +328,13 @@ func (w *httpWire) ready(protocol string) {
 		return
 	}
 	ctx, cancel := context.WithCancel(w.c.ctx)
+	answered := make(chan struct{})
 	w.mu.Lock()
-	w.stopStream = cancel
+	w.stopStream, w.opening = cancel, answered
 	w.mu.Unlock()
 	// What the server sends before the stream is open is lost, so calls wait
 	// for it; but not for long, since some servers send no headers before the
 	// first event.
-	answered := make(chan struct{})
 	go w.standalone(ctx, w.session.Load(), sync.OnceFunc(func() { close(answered) }))
 	select {
 	case <-answered:
