@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -23,6 +24,8 @@ type Dial struct {
 	Environ      []string // out of which a program inherits
 	RoundTripper http.RoundTripper
 
+	exitTimeout time.Duration // for tests; the constant when zero
+
 	// Authorize puts credentials on requests to a remote server; may be nil.
 	Authorize func(ctx context.Context, r *http.Request, refused *mcpclient.HTTPError) error
 }
@@ -33,8 +36,9 @@ const exitTimeout = 2 * time.Second
 
 // connection is one connection to the server under test.
 type connection struct {
-	client  *mcpclient.Client
-	process *child.Process // nil for a remote server
+	client      *mcpclient.Client
+	process     *child.Process // nil for a remote server
+	exitTimeout time.Duration
 
 	mu    sync.Mutex
 	drops int
@@ -58,7 +62,7 @@ func (r *TestReport) connect(ctx context.Context, o TestOptions, version string)
 		select {
 		case <-c.process.Done():
 		case <-ctx.Done():
-		case <-time.After(exitTimeout): // it closed its stdout and may be on its way out
+		case <-time.After(c.exitTimeout): // it closed its stdout and may be on its way out
 		}
 		c.process.Kill()
 		<-c.process.Done()
@@ -79,7 +83,7 @@ func (r *TestReport) connect(ctx context.Context, o TestOptions, version string)
 var errSilent = errors.New("no answer in time")
 
 func (d Dial) open(ctx context.Context, o TestOptions, version string) (*connection, error) {
-	c := &connection{}
+	c := &connection{exitTimeout: cmp.Or(d.exitTimeout, exitTimeout)}
 	var transport mcpclient.Transport
 	if cfg := o.Server; cfg.Command != "" {
 		p, err := d.Launcher.Start(child.Spec{Name: cfg.Name, Command: cfg.Command, Args: cfg.Args, Dir: cfg.Cwd, Env: environ(d.Environ, cfg)})

@@ -95,7 +95,7 @@ func (r *TestReport) handshakes(ctx context.Context, o TestOptions) bool {
 				c.process.Kill()
 			}
 			// One that does not end by itself is not waited for again.
-			kill = c.close() >= exitTimeout && c.isProgram() || kill
+			kill = c.close() >= c.exitTimeout && c.isProgram() || kill
 		} else {
 			s.Error = err.Error()
 		}
@@ -330,7 +330,7 @@ func (r *TestReport) output(c *connection) {
 	if lines := c.stderr(); len(lines) > 0 {
 		r.Add(Finding{Severity: Info, Area: "output", What: "it wrote to stderr", Details: lines})
 	}
-	if ended >= exitTimeout {
+	if ended >= c.exitTimeout {
 		r.Add(Finding{Severity: Warning, Area: "output", What: "does not end when its stdin is closed", Do: "end when stdin ends: that is how clients stop a server", TookMs: millis(ended)})
 	} else {
 		r.Add(Finding{Severity: OK, Area: "output", What: "ends when its stdin is closed", TookMs: millis(ended)})
