@@ -89,6 +89,9 @@ type Options struct {
 	// for processes that end with their command.
 	AwaitInstall bool
 
+	// DiscoverTimeout is the one of [upstream.Options].
+	DiscoverTimeout time.Duration
+
 	// Starts reports which of the upstreams Run starts; nil starts all. What
 	// is known of the others from before stays in the catalogue.
 	Starts func(server string) bool
@@ -189,8 +192,8 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	a.upstreams = upstream.NewSupervisor(a.servers(cfg), upstream.Options{
 		Sink: a.sink, Log: o.Log, Environ: o.Environ, DataDir: o.DataDir, AwaitInstall: o.AwaitInstall, Starts: o.Starts, Name: "junctor", Version: o.Version, Redact: o.Redactor.String,
 		RoundTripper: http1.New(rt), Trace: a.trace, Authorizer: a.oauth, Singletons: a.upstreamSingletons(), Tasks: store.TaskOwners{Values: a.store},
-		InProcess:    map[string]upstream.Dialer{builtin.Name: a.dialBuiltin},
-		OpenAPI:      a.openAPI().Dial,
+		InProcess: map[string]upstream.Dialer{builtin.Name: a.dialBuiltin},
+		OpenAPI:   a.openAPI().Dial, DiscoverTimeout: o.DiscoverTimeout,
 		Capabilities: mcpclient.Capabilities{Sampling: true, SamplingTools: true, ElicitationForm: true, ElicitationURL: true, Roots: true, Extensions: upstream.CarriedExtensions},
 	})
 	a.waiting = waiting.NewService(a.store, o.Log)

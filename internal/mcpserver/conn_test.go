@@ -372,7 +372,7 @@ func TestServeLink(t *testing.T) {
 	near, far := mcp.Pipe()
 	done := make(chan error, 1)
 	go func() { done <- s.ServeLink(context.Background(), far) }()
-	c, err := mcpclient.Connect(ctxFor(t), mcpclient.OverLink(near), mcpclient.Options{})
+	c, err := mcpclient.Connect(ctxFor(t), mcpclient.OverLink(near), mcpclient.Options{DiscoverTimeout: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}

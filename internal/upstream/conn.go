@@ -98,7 +98,7 @@ func (u *upstream) connect(ctx context.Context, cfg Config, k connKind, protocol
 		OnOneAtATime:   func() { u.oneAtATime.Store(true) },
 		OnRenew:        func() { signal(c.refresh); u.restore(c) },
 		InputSchema:    c.schema,
-		Log:            log, Redact: u.s.opts.Redact,
+		Log:            log, Redact: u.s.opts.Redact, DiscoverTimeout: u.s.opts.DiscoverTimeout,
 	})
 	if err != nil {
 		if ctx.Err() != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {

@@ -89,6 +89,9 @@ func newFixture(t *testing.T, o upstream.Options, configs ...upstream.Config) *f
 	if o.Environ == nil {
 		o.Environ = os.Environ()
 	}
+	if o.DiscoverTimeout == 0 {
+		o.DiscoverTimeout = time.Hour // a busy machine is no silent server
+	}
 	if testing.Verbose() {
 		out := &testOutput{w: t.Output()}
 		t.Cleanup(out.end)

@@ -75,6 +75,11 @@ type Options struct {
 	// configuration; nil starts all. The others stay as they are.
 	Starts func(server string) bool
 
+	// DiscoverTimeout is how long a server may leave server/discover
+	// unanswered before it is also asked initialize; zero means the default of
+	// mcpclient.
+	DiscoverTimeout time.Duration
+
 	MaxSessions int           // of single callers, per upstream; 64
 	SessionIdle time.Duration // until one of them is closed; 10 min
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"junctor/internal/mcp"
 	"junctor/internal/mcpclient"
@@ -23,7 +24,7 @@ func TestMain(m *testing.M) {
 
 func connect(t *testing.T, transport mcpclient.Transport) *mcpclient.Client {
 	t.Helper()
-	c, err := mcpclient.Connect(t.Context(), transport, mcpclient.Options{Capabilities: mcpclient.Capabilities{Sampling: true, ElicitationForm: true}})
+	c, err := mcpclient.Connect(t.Context(), transport, mcpclient.Options{DiscoverTimeout: time.Hour, Capabilities: mcpclient.Capabilities{Sampling: true, ElicitationForm: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +151,7 @@ func TestFaultsOverHTTP(t *testing.T) {
 		return fault != nil
 	}
 	dial := func() error {
-		c, err := mcpclient.Connect(t.Context(), mcpclient.NewHTTP(mcpclient.HTTPOptions{URL: h.Config("x").URL}), mcpclient.Options{})
+		c, err := mcpclient.Connect(t.Context(), mcpclient.NewHTTP(mcpclient.HTTPOptions{URL: h.Config("x").URL}), mcpclient.Options{DiscoverTimeout: time.Hour})
 		if err == nil {
 			c.Close()
 		}
