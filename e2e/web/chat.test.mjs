@@ -373,12 +373,12 @@ test('chat: attach files, settings of one chat, pin and search conversations', o
 
 test('chat: formulas are MathML, code is highlighted, prices stay text', on('/#/chat', async (page) => {
   await sendMessage(page, 'a formula');
-  await replyFinished(page);
   const reply = page.getByRole('article', { name: 'Reply' });
   await waitForCount(reply.locator('math'), 2);
   await reply.locator('math mfrac').waitFor();
   await reply.locator('.hljs-keyword').first().waitFor();
   await reply.getByText('It costs $5 or $10.').waitFor();
+  await replyFinished(page);
   await screenshot(page, 'chat-formula');
   assert.deepEqual(await violations(page), []);
 }));
