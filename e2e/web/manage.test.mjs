@@ -344,9 +344,12 @@ test('settings: make a profile, see what it has while typing, use it in a key an
   await dialog.getByRole('button', { name: 'Create key' }).click();
   await page.getByRole('cell', { name: 'profile graph' }).waitFor();
   await page.goto(`${fixture.g.url}/#/chat`);
+  // It is shown once the chat is connected: without a connection nothing is saved.
+  await page.getByRole('heading', { name: 'What can I help with?' }).waitFor();
   await page.getByRole('button', { name: 'Settings of this chat' }).click();
   await dialog.getByLabel('Profile').selectOption('graph');
   await dialog.getByRole('button', { name: 'Save' }).click();
+  await dialog.waitFor({ state: 'detached' });
 
   await page.goto(`${fixture.g.url}/#/settings/profiles`);
   await card.getByText('Keys bound to it: graph-bot').waitFor();
