@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState, type KeyboardEvent } from 'react';
+import { useEffect, useLayoutEffect, useRef, useState, type KeyboardEvent } from 'react';
 import { views } from './app';
 import { get, type Got, type ToolList } from './lib/api';
 import { go, href, useDebounced, useResource } from './lib/use';
@@ -14,7 +14,8 @@ interface Hit {
 /** Palette opens the quick search for views, servers, chats and tools: Ctrl K or ⌘K. */
 export function Palette() {
   const [open, set] = useState(false);
-  useEffect(() => {
+  // The shortcut works as soon as the page can be seen.
+  useLayoutEffect(() => {
     const key = (e: globalThis.KeyboardEvent) => {
       if ((e.ctrlKey || e.metaKey) && e.key.toLowerCase() === 'k') {
         e.preventDefault();
