@@ -1,7 +1,7 @@
 import { useState } from 'react';
 import { get, request, send, type ChatSession, type Got } from '../lib/api';
 import { ago, download } from '../lib/format';
-import { go, href, useDebounced, useResource, type Resource } from '../lib/use';
+import { go, href, parseRoute, useDebounced, useResource, type Resource } from '../lib/use';
 import { Icon } from '../ui/icons';
 import { Confirm } from '../ui/grid';
 import { Badge, Button, Dialog, Dot, Failure, Field, Skeleton, useAction } from '../ui/ui';
@@ -109,7 +109,9 @@ export function Sessions({ list, current, onNew, onPick }: { list: Resource<Got<
           session={remove}
           onClose={() => setRemove(null)}
           onDone={() => {
-            if (remove.id === current) go('#/chat');
+            // The user may have gone elsewhere before the answer.
+            const [view, shown] = parseRoute(location.hash).parts;
+            if (view === 'chat' && shown === remove.id) go('#/chat');
             setOlder((o) => o.filter((s) => s.id !== remove.id));
             setRemove(null);
             void list.reload();

@@ -2,7 +2,7 @@ import { useEffect, useState } from 'react';
 import { get, send, type Got, type Server, type ServerState } from '../lib/api';
 import { ago, count, dateTime, duration, plural } from '../lib/format';
 import { useLive, useLiveEvery } from '../lib/live';
-import { go, href, useResource, useRoute } from '../lib/use';
+import { go, href, parseRoute, useResource, useRoute } from '../lib/use';
 import { useMe } from '../me';
 import { Icon } from '../ui/icons';
 import { Confirm } from '../ui/grid';
@@ -293,7 +293,9 @@ function ServerPage({ server: s, reload }: { server: Server; reload: () => Promi
             void act('remove', () => send('DELETE', path), `${s.name} removed`).then((ok) => {
               if (!ok) return;
               setRemoving(false);
-              go('#/servers');
+              // The user may have gone elsewhere before the answer.
+              const [view, shown] = parseRoute(location.hash).parts;
+              if (view === 'servers' && shown === s.name) go('#/servers');
               void reload();
             })
           }
