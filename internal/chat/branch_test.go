@@ -141,6 +141,9 @@ func TestPreferences(t *testing.T) {
 	c := r.connect("")
 	c.send("preferences", map[string]any{"systemPrompt": "Answer like a pirate.", "temperature": 0.3, "servers": []string{"calc"}})
 	c.kind(wire.TypeSession)
+	if m := r.dial("sessionId=" + c.id).next(); m.Type != wire.TypeConnection || !strings.Contains(string(m.Raw), "pirate") {
+		t.Errorf("the greeting has no preferences: %s", m.Raw)
+	}
 	c.say("hello")
 	c.reply()
 	req := r.model.Last()

@@ -113,7 +113,7 @@ func (s *Session) Watch(ctx context.Context, caller tool.Caller, after int64) (*
 	if after >= 0 {
 		state = "reconnecting"
 	}
-	greeting := wire.ConnectionPayload{State: state, Message: "connected", SessionID: s.id, Title: s.title, Active: running}
+	greeting := wire.ConnectionPayload{State: state, Message: "connected", SessionID: s.id, Title: s.title, Active: running, Preferences: s.meta.Preferences}
 	known := s.stored
 	s.startFollowing()
 	s.mu.Unlock()
