@@ -110,7 +110,11 @@ func (s *Session) cut(m wire.SendMessage) ([]historyEntry, error) {
 // Switch makes the branch of a message the current one.
 func (s *Session) Switch(ctx context.Context, id string) error {
 	s.mu.Lock()
-	if s.turn != nil || s.deleted || !s.stored || s.foreign && s.meta.Turn.Active {
+	if err := s.awaitEnding(ctx); err != nil {
+		s.mu.Unlock()
+		return err
+	}
+	if s.deleted || !s.stored || s.foreign && s.meta.Turn.Active {
 		s.mu.Unlock()
 		return busy()
 	}

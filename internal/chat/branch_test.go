@@ -1,8 +1,10 @@
 package chat
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"slices"
@@ -104,6 +106,38 @@ func TestBranches(t *testing.T) {
 	}
 	if got := texts(c.history()); len(got) != 6 {
 		t.Errorf("after refusals: %q", got)
+	}
+}
+
+// TestSwitchAfterReply: a branch is chosen as soon as the reply is complete,
+// although its turn is still ending.
+func TestSwitchAfterReply(t *testing.T) {
+	t.Parallel()
+	r := newFixture(t, llmtest.Script{})
+	c := r.connect("")
+	c.say("one")
+	c.reply()
+	s := newSession(t, r, c.id)
+	id := s.History().Messages[0].ID
+	running := &turn{session: s, done: make(chan struct{})}
+	s.turn = running
+	if err := s.Switch(t.Context(), id); err == nil || tool.AsError(err).Kind != wire.CodeBusy {
+		t.Errorf("during the reply: %v", err)
+	}
+	running.ending = true
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if err := s.Switch(ended, id); !errors.Is(err, context.Canceled) {
+		t.Errorf("it does not wait: %v", err)
+	}
+	go func() {
+		s.mu.Lock()
+		s.turn = nil
+		s.mu.Unlock()
+		close(running.done)
+	}()
+	if err := s.Switch(t.Context(), id); err != nil {
+		t.Errorf("after the turn: %v", err)
 	}
 }
 

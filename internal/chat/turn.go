@@ -107,18 +107,9 @@ func (s *Session) Post(ctx context.Context, caller tool.Caller, m wire.SendMessa
 	t := &turn{id: newID("turn"), caller: caller, done: make(chan struct{}), session: s,
 		approvals: map[string]chan wire.Decision{}, reasons: map[string]string{}, questions: map[string]*question{}}
 	s.mu.Lock()
-	for s.turn != nil {
-		before, ending := s.turn, s.turn.ending
+	if err := s.awaitEnding(ctx); err != nil {
 		s.mu.Unlock()
-		if !ending {
-			return busy()
-		}
-		select {
-		case <-before.done:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-		s.mu.Lock()
+		return err
 	}
 	if s.deleted {
 		s.mu.Unlock()
@@ -143,6 +134,27 @@ func (s *Session) Post(ctx context.Context, caller tool.Caller, m wire.SendMessa
 		return err
 	}
 	h.turns.Go(func() { s.run(base, t) })
+	return nil
+}
+
+// awaitEnding waits for a turn that is ending, because its client may know
+// already that the reply is complete; any other turn is refused. s.mu is held,
+// except while it waits.
+func (s *Session) awaitEnding(ctx context.Context) error {
+	for s.turn != nil {
+		if !s.turn.ending {
+			return busy()
+		}
+		done := s.turn.done
+		s.mu.Unlock()
+		select {
+		case <-done:
+			s.mu.Lock()
+		case <-ctx.Done():
+			s.mu.Lock()
+			return ctx.Err()
+		}
+	}
 	return nil
 }
 
