@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { answering, apply, decided, empty, fromHistory, type CallBlock, type Conversation } from './conversation';
+import { answering, apply, decided, empty, fromHistory, preferred, type CallBlock, type Conversation } from './conversation';
 import type { HistoryMessage } from '../lib/api';
 import type { Outgoing } from './protocol';
 
@@ -9,6 +9,22 @@ const play = (c: Conversation, ...list: Outgoing[]) => list.reduce(apply, c);
 const call = (c: Conversation, i: number) => c.turns.at(-1)!.blocks[i] as CallBlock;
 
 describe('a conversation', () => {
+  it('has the preferences that were sent until the gateway confirms or refuses them', () => {
+    const before = play(empty, m('connection', { state: 'connected', sessionId: 's', preferences: { temperature: 1 } }));
+    const sent = preferred(before, { systemPrompt: 'Answer briefly.' });
+    expect(sent.preferences).toEqual({ systemPrompt: 'Answer briefly.' });
+    expect(play(sent, m('error', { code: 'INVALID_REQUEST', message: 'no' })).preferences).toEqual({ temperature: 1 });
+    expect(play(preferred(sent, {}), m('error', { code: 'INVALID_REQUEST', message: 'no' })).preferences).toEqual({ temperature: 1 });
+    // The error was about something else.
+    expect(play(sent, m('error', { code: 'BUSY', message: 'no' }), m('session', { preferences: { systemPrompt: 'Answer briefly.' } })).preferences).toEqual({ systemPrompt: 'Answer briefly.' });
+    const confirmed = play(sent, m('session', { preferences: { systemPrompt: 'Answer briefly.' } }), m('error', { code: 'BUSY', message: 'no' }));
+    expect(confirmed.preferences).toEqual({ systemPrompt: 'Answer briefly.' });
+    // They were lost with the connection.
+    expect(play(sent, m('connection', { state: 'reconnecting', sessionId: 's', preferences: { temperature: 1 } })).preferences).toEqual({ temperature: 1 });
+    expect(play(sent, m('connection', { state: 'reconnecting', sessionId: 's' })).preferences).toEqual({});
+    expect(play(sent, m('history', { messages: [] })).preferences).toEqual({});
+  });
+
   it('joins pieces of text', () => {
     const c = play(
       empty,

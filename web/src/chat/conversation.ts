@@ -71,6 +71,8 @@ export interface Conversation {
   usage?: { turn: Usage; session: Usage; context: number; window: number; model: string };
   loaded: boolean;
   preferences: Preferences;
+  /** The preferences before those that were sent and are not confirmed yet. */
+  confirmed?: Preferences;
 }
 
 export const empty: Conversation = { sessionId: '', title: '', model: '', turns: [], active: false, status: '', unavailable: [], loaded: false, preferences: {} };
@@ -169,11 +171,11 @@ export function apply(c: Conversation, m: Outgoing): Conversation {
         model: str(p.model),
         active: p.active === true,
         unavailable: (p.unavailable as ServerDown[] | undefined) ?? [],
-        preferences: (p.preferences as Preferences | undefined) ?? c.preferences,
+        ...preferences(p),
         loaded: true,
       };
     case 'history':
-      return { ...c, title: str(p.title) || c.title, turns: fromHistory((p.messages as HistoryMessage[] | null) ?? []), usage: usageOf(p.usage) ?? c.usage, preferences: (p.preferences as Preferences | undefined) ?? c.preferences, loaded: true };
+      return { ...c, title: str(p.title) || c.title, turns: fromHistory((p.messages as HistoryMessage[] | null) ?? []), usage: usageOf(p.usage) ?? c.usage, ...preferences(p), loaded: true };
     case 'message': {
       const turn: Turn = { key: `e${m.seq}`, id: str(p.id), role: 'user', time: str(p.time), blocks: said(p) };
       if (c.turns.some((t) => t.id !== '' && t.id === turn.id)) return { ...c, active: true };
@@ -203,7 +205,7 @@ export function apply(c: Conversation, m: Outgoing): Conversation {
         usage: usageOf(p),
       };
     case 'session':
-      return { ...c, title: str(p.title) || c.title, model: str(p.model) || c.model, preferences: (p.preferences as Preferences | undefined) ?? {} };
+      return { ...c, title: str(p.title) || c.title, model: str(p.model) || c.model, ...preferences(p) };
     case 'branch':
       return branch(c, p);
     case 'error':
@@ -211,7 +213,7 @@ export function apply(c: Conversation, m: Outgoing): Conversation {
       // The reply itself says that it was interrupted.
       if (p.code === 'INTERRUPTED') return { ...withReply(c, m.seq, (t) => ({ ...finish(t, ''), notice: 'interrupted' })), active: false, stop: 'error' };
       if (str(p.questionId)) return withQuestion(c, str(p.questionId), (q) => ({ ...q, sent: false, problem: str(p.message) }));
-      return withError(c, { code: str(p.code), message: str(p.message) });
+      return withError(str(p.callId) ? c : unpreferred(c), { code: str(p.code), message: str(p.message) });
   }
   return c; // a type of a later gateway version
 }
@@ -296,6 +298,24 @@ function finish(t: Turn, stop: string): Turn {
 /** decided records the user's decision before the gateway confirms it. */
 export function decided(c: Conversation, callId: string, how: 'approved' | 'denied'): Conversation {
   return withReply(c, 0, (t) => withCall(t, callId, '', (b) => ({ ...b, state: 'running', decided: how })));
+}
+
+/** preferred records the preferences that were sent, before the gateway confirms them. */
+export function preferred(c: Conversation, p: Preferences): Conversation {
+  return { ...c, preferences: p, confirmed: c.confirmed ?? c.preferences };
+}
+
+/**
+ * unpreferred restores the confirmed preferences. An error does not tell whether
+ * it refuses the preferences; if it does not, their confirmation follows.
+ */
+function unpreferred(c: Conversation): Conversation {
+  return c.confirmed ? { ...c, preferences: c.confirmed, confirmed: undefined } : c;
+}
+
+/** preferences returns those of the gateway, which omits them when there are none. */
+function preferences(p: Record<string, unknown>): Pick<Conversation, 'preferences' | 'confirmed'> {
+  return { preferences: (p.preferences as Preferences | undefined) ?? {}, confirmed: undefined };
 }
 
 function question(p: Record<string, unknown>): Question {

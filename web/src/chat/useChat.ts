@@ -1,11 +1,11 @@
 import { useCallback, useEffect, useReducer, useRef, useState } from 'react';
-import { answering, apply, decided, empty, type Conversation } from './conversation';
+import { answering, apply, decided, empty, preferred, type Conversation } from './conversation';
 import { giveBack } from './drafts';
 import type { Answer, Outgoing, Preferences } from './protocol';
 import { webSocket, type Scope } from '../lib/api';
 import { ChatSocket, type LinkState, type Said } from './socket';
 
-type Action = { type: 'message'; message: Outgoing } | { type: 'decided'; callId: string; how: 'approved' | 'denied' } | { type: 'answering'; questionId: string } | { type: 'reset' } | { type: 'dismiss' };
+type Action = { type: 'message'; message: Outgoing } | { type: 'decided'; callId: string; how: 'approved' | 'denied' } | { type: 'answering'; questionId: string } | { type: 'preferred'; preferences: Preferences } | { type: 'reset' } | { type: 'dismiss' };
 
 function reduce(c: Conversation, a: Action): Conversation {
   switch (a.type) {
@@ -15,6 +15,8 @@ function reduce(c: Conversation, a: Action): Conversation {
       return decided(c, a.callId, a.how);
     case 'answering':
       return answering(c, a.questionId);
+    case 'preferred':
+      return preferred(c, a.preferences);
     case 'dismiss':
       return { ...c, error: undefined };
     case 'reset':
@@ -62,6 +64,7 @@ export function useChat(sessionId: string, generation: number): Chat {
   const [gone, setGone] = useState(0);
   const socket = useRef<ChatSocket | null>(null);
   const made = useRef(-1);
+  const applyWaiting = useRef(() => {});
   const address = useRef(''); // the session in the URL
 
   useEffect(() => {
@@ -86,6 +89,7 @@ export function useChat(sessionId: string, generation: number): Chat {
       waiting = [];
       if (socket.current === s) for (const message of batch) dispatch({ type: 'message', message });
     };
+    applyWaiting.current = flush;
     const s = new ChatSocket(sessionId, {
       url: wsUrl,
       dial: webSocket,
@@ -130,7 +134,14 @@ export function useChat(sessionId: string, generation: number): Chat {
     say: useCallback((said) => socket.current?.say(said) ?? false, []),
     regenerate: useCallback((id, model) => void socket.current?.regenerate(id, model), []),
     branch: useCallback((id) => void socket.current?.branch(id), []),
-    prefer: useCallback((p) => socket.current?.prefer(p) ?? false, []),
+    prefer: useCallback((p) => {
+      const sent = socket.current?.prefer(p) ?? false;
+      if (sent) {
+        applyWaiting.current(); // what arrived before has older preferences
+        dispatch({ type: 'preferred', preferences: p });
+      }
+      return sent;
+    }, []),
     unsay: useCallback(() => {
       const said = socket.current?.unsay();
       if (said) giveBack(address.current, said);
