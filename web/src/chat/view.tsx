@@ -29,6 +29,8 @@ export function ChatView({ status }: { status?: Status }) {
   const { decide, answer, say, regenerate, branch } = chat;
   const c = chat.conversation;
   const [preferring, setPreferring] = useState(false);
+  // The dialog begins with what is known when it opens, and saves all of it.
+  const preferable = status !== undefined && c.sessionId !== '';
   const chosen = useRef('');
   const ways = useMemo(
     () => ({
@@ -120,7 +122,7 @@ export function ChatView({ status }: { status?: Status }) {
         <header className="view-head">
           <Button className="only-narrow" kind="quiet" icon="menu" aria-label="Conversations" aria-expanded={drawer} onClick={() => setDrawer(!drawer)} />
           <h1 className="grow ellipsis">{c.title || 'New chat'}</h1>
-          <Button kind={isSet(c.preferences) ? 'plain' : 'quiet'} small icon="settings" aria-label="Settings of this chat" title="Settings of this chat" onClick={() => setPreferring(true)} />
+          <Button kind={isSet(c.preferences) ? 'plain' : 'quiet'} small icon="settings" aria-label="Settings of this chat" title="Settings of this chat" disabled={!preferable} onClick={() => setPreferring(true)} />
           {chat.link === 'waiting' && <span className="badge warn">Reconnecting…</span>}
           {c.usage && c.usage.context > 0 && (
             <span className="muted small usage" title={`This conversation: ${tokens(c.usage.session.input ?? 0)} tokens in, ${tokens(c.usage.session.output ?? 0)} out`}>
@@ -129,7 +131,7 @@ export function ChatView({ status }: { status?: Status }) {
             </span>
           )}
         </header>
-        {preferring && <PreferencesDialog value={c.preferences} status={status} onSave={chat.prefer} onClose={() => setPreferring(false)} />}
+        {preferring && preferable && <PreferencesDialog value={c.preferences} status={status} onSave={chat.prefer} onClose={() => setPreferring(false)} />}
         {lost ? (
           <Empty icon="chat" title="Conversation not found" actions={<Button kind="primary" icon="plus" onClick={fresh}>New chat</Button>}>
             It was deleted, or it belongs to another user.
