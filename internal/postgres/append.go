@@ -48,9 +48,10 @@ func (s *Store) Append(ctx context.Context, c store.Call) error {
 }
 
 // Available implements store.CallLog. It sends no query: a goroutine checks an
-// unavailable database, and Run periodically checks one that was not used.
-func (s *Store) Available(context.Context) error {
-	return explain("record the call", s.away.reason())
+// unavailable database, and Run periodically checks one that was not used. It
+// waits for the first of these checks, so that one slow query refuses no calls.
+func (s *Store) Available(ctx context.Context) error {
+	return explain("record the call", s.away.confirm(ctx, s.timeout))
 }
 
 // Lost returns how many records were given up while the database was away.

@@ -12,10 +12,11 @@ import (
 // outage remembers whether the database answers, so that not every call has to
 // find out by waiting.
 type outage struct {
-	mu    sync.Mutex
-	since time.Time     // zero: it answers
-	err   error         // why it does not
-	back  chan struct{} // closed when it is back
+	mu      sync.Mutex
+	since   time.Time     // zero: it answers
+	noticed time.Time     // when a query failed that began at since
+	err     error         // why it does not
+	back    chan struct{} // closed when it is back
 }
 
 // begin records that a query started at then failed because the database is
@@ -27,7 +28,7 @@ func (a *outage) begin(err error, then time.Time) bool {
 	if !a.since.IsZero() {
 		return false
 	}
-	a.since, a.back = then, make(chan struct{})
+	a.since, a.noticed, a.back = then, time.Now(), make(chan struct{})
 	return true
 }
 
@@ -63,15 +64,30 @@ func (a *outage) bridge(ctx context.Context, d time.Duration) error {
 	return cmp.Or(ctx.Err(), a.reason())
 }
 
+// confirm waits until the database is back, d at most after its absence was
+// noticed, and returns why it is unavailable if it is not back. One slow query
+// looks like an absence until the database answers another one.
+func (a *outage) confirm(ctx context.Context, d time.Duration) error {
+	a.mu.Lock()
+	noticed, back := a.noticed, a.back
+	away := !a.since.IsZero()
+	a.mu.Unlock()
+	if !away || backWithin(ctx, back, noticed, d) {
+		return nil
+	}
+	return cmp.Or(ctx.Err(), a.reason())
+}
+
 // wait waits until the database is back, or has been away for d. It reports
 // whether it is back.
 func (a *outage) wait(ctx context.Context, d time.Duration) bool {
 	a.mu.Lock()
 	since, back := a.since, a.back
 	a.mu.Unlock()
-	if since.IsZero() {
-		return true
-	}
+	return since.IsZero() || backWithin(ctx, back, since, d)
+}
+
+func backWithin(ctx context.Context, back <-chan struct{}, since time.Time, d time.Duration) bool {
 	timer := time.NewTimer(d - time.Since(since))
 	defer timer.Stop()
 	select {

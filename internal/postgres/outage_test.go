@@ -269,6 +269,18 @@ func TestReadWaitsForShortOutage(t *testing.T) {
 	}
 }
 
+// TestSlowQueryRefusesNoCalls: a query that failed because it was slow refuses no
+// calls while the database answers.
+func TestSlowQueryRefusesNoCalls(t *testing.T) {
+	s := openAt(t, config(shared.Server(t).Database(t)))
+	for range 10 {
+		s.lose(store.ErrUnavailable, time.Now().Add(-time.Hour))
+		if err := s.Available(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestUnknownCommitIsChecked: after a commit with an unknown outcome only the
 // records that the log lacks are written, also by an attempt that the database
 // was still committing.
