@@ -213,7 +213,7 @@ func TestPlainMCPClients(t *testing.T) {
 			done := make(chan error, 1)
 			go func() { done <- r.ServeStream(ctxFor(t), inR, outW); outW.Close() }()
 			c, err := mcpclient.Connect(ctxFor(t), mcpclient.OverLink(mcp.NewStream(outR, inW, mcp.StreamOptions{})), mcpclient.Options{
-				Name: "test", Protocol: version, Pin: true, Capabilities: mcpclient.Capabilities{ElicitationForm: true},
+				Name: "test", Protocol: version, Pin: true, DiscoverTimeout: time.Hour, Capabilities: mcpclient.Capabilities{ElicitationForm: true},
 			})
 			if err != nil {
 				t.Fatal(err)

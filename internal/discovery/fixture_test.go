@@ -354,7 +354,7 @@ func (r *fixture) clientAs(caller tool.Caller, version string, v View, edit ...f
 		outW.Close()
 		inR.Close()
 	}()
-	o := mcpclient.Options{Name: "test", Protocol: version, Pin: true}
+	o := mcpclient.Options{Name: "test", Protocol: version, Pin: true, DiscoverTimeout: time.Hour}
 	for _, e := range edit {
 		e(&o)
 	}

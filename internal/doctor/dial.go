@@ -119,11 +119,15 @@ func (d Dial) open(ctx context.Context, o TestOptions, version string) (*connect
 		}
 	}
 	client, err := mcpclient.Connect(ctx, transport, mcpclient.Options{
-		Name: "junctor-test", Version: o.Version, Protocol: version, Pin: version != "", RequestTimeout: o.Timeout,
+		Name: "junctor-test", Version: o.Version, Protocol: version, Pin: version != "", RequestTimeout: o.Timeout, DiscoverTimeout: min(o.Timeout, discoverTimeout),
 	})
 	c.client = client
 	return c, err
 }
+
+// discoverTimeout is longer than that of the gateway, which asks initialize
+// beside a slow server/discover: here nothing else decides about the version.
+const discoverTimeout = 10 * time.Second
 
 // dropped counts what a program wrote to stdout that was no message.
 func (c *connection) dropped(d mcp.Drop) {

@@ -235,24 +235,42 @@ func TestNegotiationWithUnresponsiveServer(t *testing.T) {
 	}
 }
 
-// TestPinnedToTheNewEra: a slow server is waited for, and is never asked
-// initialize.
+// TestPinnedToTheNewEra: a server that leaves server/discover unanswered is not
+// asked initialize, which cannot agree on the version.
 func TestPinnedToTheNewEra(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		o := Options{Protocol: mcp.Version20260728, Pin: true, DiscoverTimeout: 3 * time.Second}
-		c := mustPlay(t, o, func(s *script) {
-			probe := s.want("server/discover")
-			answer := time.AfterFunc(time.Minute, func() { s.result(probe, discoverResult) }) // of the bubble
-			defer answer.Stop()
-			if m, err := s.link.Receive(); err == nil {
-				s.t.Errorf("the client sent %s", m.Method)
-			}
+	for name, tt := range map[string]struct {
+		answers time.Duration
+		ok      bool
+	}{"slow": {2 * time.Second, true}, "silent": {time.Minute, false}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := Options{Protocol: mcp.Version20260728, Pin: true, DiscoverTimeout: 3 * time.Second}
+				c, err := play(t, o, func(s *script) {
+					probe := s.want("server/discover")
+					answer := time.AfterFunc(tt.answers, func() { s.result(probe, discoverResult) }) // of the bubble
+					defer answer.Stop()
+					for {
+						m, err := s.link.Receive()
+						if err != nil {
+							return
+						}
+						if m.Method != mcp.MethodCancelled {
+							s.t.Errorf("the client sent %s", m.Method)
+						}
+					}
+				})
+				if (err == nil) != tt.ok {
+					t.Fatalf("Connect = %v, want success %v", err, tt.ok)
+				}
+				if err == nil {
+					if got := c.Info().Protocol; got != mcp.Version20260728 {
+						t.Errorf("Protocol = %q", got)
+					}
+					c.Close()
+				}
+			})
 		})
-		if got := c.Info().Protocol; got != mcp.Version20260728 {
-			t.Errorf("Protocol = %q", got)
-		}
-		c.Close()
-	})
+	}
 }
 
 func TestNotificationsReachTheirCall(t *testing.T) {

@@ -72,13 +72,9 @@ func (c *Client) discoverFirst(ctx context.Context) error {
 	defer stopProbe()
 	probed := make(chan discovery, 1)
 	go func() { probed <- c.discover(probe) }()
-	var timeout <-chan time.Time
 	pinned := c.opts.Pin && c.opts.Protocol != ""
-	if !pinned { // initialize cannot agree on the version of an order: the context alone ends the wait
-		ticker := time.NewTicker(c.opts.DiscoverTimeout)
-		defer ticker.Stop()
-		timeout = ticker.C
-	}
+	timeout := time.NewTicker(c.opts.DiscoverTimeout)
+	defer timeout.Stop()
 	for silent, authorizing := false, false; !silent; {
 		select {
 		case d := <-probed:
@@ -89,13 +85,16 @@ func (c *Client) discoverFirst(ctx context.Context) error {
 				return &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server does not speak protocol version " + c.opts.Protocol}
 			}
 			return c.handshake(ctx)
-		case <-timeout:
+		case <-timeout.C:
 			// The time of a login is not the server's: after it the server has
 			// a whole period to answer.
 			before := authorizing
 			authorizing = c.wire.authorizing()
 			silent = !before && !authorizing
 		}
+	}
+	if pinned { // initialize cannot agree on this version
+		return &tool.Error{Kind: tool.UpstreamFailed, Msg: fmt.Sprintf("the server left server/discover unanswered for %v, so it does not speak protocol version %s", c.opts.DiscoverTimeout, c.opts.Protocol)}
 	}
 	if c.inline { // the handshake may change the transport: the probe must be over
 		stopProbe()
