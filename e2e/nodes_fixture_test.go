@@ -202,16 +202,17 @@ CREATE TRIGGER guard BEFORE UPDATE ON junctor.leases FOR EACH ROW EXECUTE FUNCTI
 	})
 }
 
-// pick is the next of the nodes that live.
+// pick is the next of the nodes that live; the next of all when none does.
 func (c *nodes) pick() *gateway {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for {
-		i := int(c.next.Add(1)) % len(c.all)
-		if !c.dead[i] {
-			return c.all[i]
+	var i int
+	for range c.all {
+		if i = int(c.next.Add(1)) % len(c.all); !c.dead[i] {
+			break
 		}
 	}
+	return c.all[i]
 }
 
 // kill ends a node with -9. The balancer notices at once.
