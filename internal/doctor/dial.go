@@ -118,15 +118,18 @@ func (d Dial) open(ctx context.Context, o TestOptions, version string) (*connect
 			transport = mcpclient.NewHTTP(h)
 		}
 	}
-	client, err := mcpclient.Connect(ctx, transport, mcpclient.Options{
-		Name: "junctor-test", Version: o.Version, Protocol: version, Pin: version != "", RequestTimeout: o.Timeout, DiscoverTimeout: min(o.Timeout, discoverTimeout),
-	})
+	options := mcpclient.Options{Name: "junctor-test", Version: o.Version, Protocol: version, Pin: version != "", RequestTimeout: o.Timeout}
+	if options.Pin {
+		options.DiscoverTimeout = discoverTimeout
+	}
+	client, err := mcpclient.Connect(ctx, transport, options)
 	c.client = client
 	return c, err
 }
 
-// discoverTimeout is longer than that of the gateway, which asks initialize
-// beside a slow server/discover: here nothing else decides about the version.
+// discoverTimeout is how long a server may take to answer server/discover when it
+// is asked for one version. It is longer than the default, after which a client
+// without a version tries initialize: here nothing else is tried.
 const discoverTimeout = 10 * time.Second
 
 // dropped counts what a program wrote to stdout that was no message.
