@@ -140,14 +140,18 @@ func (x *Executor) recordable(ctx context.Context, f *callRun) error {
 	if !ok {
 		return nil
 	}
-	if err := log.Available(ctx); err != nil {
-		f.refused = true
-		return &tool.Error{
-			Kind: tool.Unavailable, RetryAfter: awayRetry, Err: err,
-			Msg: "calls cannot be recorded now, and without its record no call is carried out (store.whenAway is closed); try again shortly",
-		}
+	err := log.Available(ctx)
+	if err == nil {
+		return nil
 	}
-	return nil
+	if ctx.Err() != nil { // the caller did not wait for the answer
+		return ctx.Err()
+	}
+	f.refused = true
+	return &tool.Error{
+		Kind: tool.Unavailable, RetryAfter: awayRetry, Err: err,
+		Msg: "calls cannot be recorded now, and without its record no call is carried out (store.whenAway is closed); try again shortly",
+	}
 }
 
 // record commits the call's record and writes its log line. An error means that

@@ -13,8 +13,8 @@ import (
 // find out by waiting.
 type outage struct {
 	mu      sync.Mutex
-	since   time.Time     // zero: it answers
-	noticed time.Time     // when a query failed that began at since
+	since   time.Time     // when the first query began that failed; zero: it answers
+	noticed time.Time     // when the failure of that query was noticed
 	err     error         // why it does not
 	back    chan struct{} // closed when it is back
 }
