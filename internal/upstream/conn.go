@@ -236,8 +236,8 @@ func (c *conn) strayHint() string {
 }
 
 // exited returns how the program ended; nil if it runs, or if there is none. It
-// waits up to wait and until ctx is done, because a program closes its pipes
-// some time before it exits.
+// waits until ctx is done, and for wait at most, because a program closes its
+// pipes some time before it exits.
 func (c *conn) exited(ctx context.Context, wait time.Duration) error {
 	if c.process == nil {
 		return nil

@@ -186,7 +186,7 @@ func (u *upstream) callError(ctx context.Context, c *conn, err error) error {
 	e.Err = err
 	if lost := c.client.Err(); e.Kind == tool.UpstreamFailed && lost != nil && c.process != nil {
 		wait := exitWaitCall
-		if hungUp(lost) { // the program is about to exit
+		if hungUp(lost) && !errors.Is(lost, mcp.ErrClosed) { // the program is about to exit
 			wait = exitWait
 		}
 		if exit := c.exited(ctx, wait); exit != nil {
