@@ -79,7 +79,8 @@ type Options struct {
 	InputSchema func(tool string) json.RawMessage
 
 	// DiscoverTimeout is how long to wait for a response to server/discover
-	// before the server is assumed to be of the handshake era; 3 s if zero.
+	// before initialize is tried, or before a client that is pinned to a
+	// stateless version gives up; 3 s if zero.
 	DiscoverTimeout time.Duration
 
 	// RequestTimeout bounds requests whose context has no deadline; none

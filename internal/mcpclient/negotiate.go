@@ -66,7 +66,9 @@ func (c *Client) setServerInfo(info ServerInfo) {
 
 // discoverFirst asks server/discover and falls back to initialize. A server
 // that leaves the question unanswered is asked initialize beside it: it may be
-// of the old era, or slow to start; whichever answer makes sense first decides.
+// of the old era, or slow to start. The first useful answer decides, and
+// server/discover when both have come. A client that is pinned to a stateless
+// version does not send initialize, which cannot agree on it.
 func (c *Client) discoverFirst(ctx context.Context) error {
 	probe, stopProbe := context.WithCancel(ctx)
 	defer stopProbe()
@@ -93,8 +95,8 @@ func (c *Client) discoverFirst(ctx context.Context) error {
 			silent = !before && !authorizing
 		}
 	}
-	if pinned { // initialize cannot agree on this version
-		return &tool.Error{Kind: tool.UpstreamFailed, Msg: fmt.Sprintf("the server left server/discover unanswered for %v, so it does not speak protocol version %s", c.opts.DiscoverTimeout, c.opts.Protocol)}
+	if pinned {
+		return &tool.Error{Kind: tool.UpstreamFailed, Msg: fmt.Sprintf("the server left server/discover unanswered for %v, so protocol version %s could not be agreed on", c.opts.DiscoverTimeout, c.opts.Protocol)}
 	}
 	if c.inline { // the handshake may change the transport: the probe must be over
 		stopProbe()
@@ -117,7 +119,7 @@ func (c *Client) discoverFirst(ctx context.Context) error {
 	case err := <-shaken:
 		if err == nil || !retryEra(ctx, err) {
 			stopProbe()
-			if d := <-probed; d.modern && d.err == nil { // both were answered: chance must not decide the era
+			if d := <-probed; d.modern && d.err == nil && c.Err() == nil { // both were answered
 				return c.accept(d)
 			}
 			return err

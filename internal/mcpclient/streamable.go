@@ -131,8 +131,8 @@ func (w *httpWire) setHeader(h http.Header, m *mcp.Message, session *string) {
 }
 
 // repeatable reports whether a request may be sent again on a new connection
-// when its server closed the old one without a response, since it may have seen
-// the request. A second initialize leaves an unused session at worst.
+// when the server closed the old one without a response, although it may have
+// seen the request. A second initialize leaves an unused session at worst.
 func repeatable(method string) bool {
 	switch method {
 	case mcp.MethodInitialize, mcp.MethodDiscover, mcp.MethodPing, mcp.MethodToolsList, mcp.MethodPromptsList, mcp.MethodPromptsGet,
@@ -197,6 +197,10 @@ func (w *httpWire) readPlain(ctx context.Context, cl *pendingRequest, resp *http
 		readSome(resp)
 		return w.await(ctx, cl) // some servers answer on the GET stream
 	}
+	if answer, err, ok := cl.drain(); ok { // on a stream that has ended since
+		readSome(resp)
+		return answer, err
+	}
 	if resp.StatusCode != http.StatusOK {
 		return w.refusal(cl, resp, session)
 	}
@@ -234,7 +238,7 @@ func (w *httpWire) readPlain(ctx context.Context, cl *pendingRequest, resp *http
 }
 
 // hasStream reports whether the GET stream is open. One that is still being
-// opened is waited for: a slow server may answer on it a moment later.
+// opened is waited for, streamWait at most: a slow server may answer on it.
 func (w *httpWire) hasStream(ctx context.Context) bool {
 	w.mu.Lock()
 	opening := w.opening
@@ -242,6 +246,7 @@ func (w *httpWire) hasStream(ctx context.Context) bool {
 	if opening != nil {
 		select {
 		case <-opening:
+		case <-time.After(streamWait):
 		case <-ctx.Done():
 		case <-w.c.done:
 		}
