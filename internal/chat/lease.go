@@ -3,6 +3,7 @@ package chat
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -33,6 +34,9 @@ func (s *Session) acquire(ctx context.Context) error {
 			return nil
 		}
 		rec, err := h.Store.Session(ctx, s.id)
+		if errors.Is(err, store.ErrNotFound) {
+			return noSession()
+		}
 		if err != nil {
 			return unavailable(err)
 		}

@@ -273,9 +273,12 @@ func (s *Session) claim(ctx context.Context, text, model string) error {
 		s.mu.Lock()
 		s.foreign = false
 		s.mu.Unlock()
-		// load releases the lease if it had to end a turn.
-		if err := s.acquire(ctx); err != nil {
-			return err
+		// load releases the lease if it had to end a turn. What another process
+		// has written since is not known here, so that this does not wait for it.
+		if _, held, err := h.Store.Acquire(ctx, leaseName(s.id), h.Node, h.leaseTime); err != nil {
+			return unavailable(err)
+		} else if !held {
+			return busy()
 		}
 	}
 	if stored && model != "" {
