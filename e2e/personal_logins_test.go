@@ -29,7 +29,7 @@ func TestCallersUseTheirOwnAccounts(t *testing.T) {
 	issuer, token := startTokenIssuer(t)
 	keys := map[string]string{"ada": "ada-key-of-the-logins-test-0123456789", "ben": "ben-key-of-the-logins-test-0123456789", "cleo": token("cleo")}
 	c := startNodes(t, 2, func(_ int, s settings) {
-		s["mcpServers"] = settings{"guarded": settings{"url": g.Resource, "proxy": true, "oauth": settings{"per": "caller"}}}
+		s["mcpServers"] = settings{"guarded": settings{"url": g.Resource, "proxy": true, "startTimeoutMs": 60_000, "oauth": settings{"per": "caller"}}}
 		s["auth"] = settings{
 			"loopback": "key", "jwt": settings{"issuer": issuer, "audience": "junctor", "rules": []settings{{}}},
 			"keys": []settings{{"name": "root", "key": rootKey, "admin": true}, {"name": "ada", "key": keys["ada"]}, {"name": "ben", "key": keys["ben"], "servers": []string{"guarded"}}},

@@ -103,7 +103,6 @@ func newFixture(t *testing.T, o upstream.Options, configs ...upstream.Config) *f
 		}
 	}
 	r.Supervisor = upstream.NewSupervisor(configs, o)
-	r.SetListWait(time.Minute) // a busy machine may need more than the limit
 	return r
 }
 

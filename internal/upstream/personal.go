@@ -23,9 +23,6 @@ const (
 	// personalListLife is how long the list of a caller is used before it is
 	// read again, when the caller asks for tools.
 	personalListLife = 5 * time.Minute
-	// personalListTimeout bounds how long a caller that asks for tools waits
-	// for the list of one server.
-	personalListTimeout = 5 * time.Second
 	// personalListRetry is how long a list that could not be read is left
 	// alone.
 	personalListRetry = 10 * time.Second
@@ -123,15 +120,33 @@ func (u *upstream) personalInfo(caller string) (mcpclient.ServerInfo, bool) {
 }
 
 // ListFor reads the lists of the caller's own, of the named upstreams or of all,
-// that are not known yet, and waits for them.
+// that are not known yet, and waits for each as long as for a server that starts.
 func (s *Supervisor) ListFor(ctx context.Context, caller string, servers ...string) {
+	s.listFor(ctx, caller, servers...)
+}
+
+// listFor is ListFor, and returns the upstreams that take longer.
+func (s *Supervisor) listFor(ctx context.Context, caller string, servers ...string) (pending []string) {
 	var wg sync.WaitGroup
+	var mu sync.Mutex
 	for _, u := range s.all() {
-		if cfg := u.config(); cfg.Enabled && cfg.PersonalLogins() && (len(servers) == 0 || slices.Contains(servers, u.name)) {
-			wg.Go(func() { u.ensureList(ctx, caller) })
+		cfg := u.config()
+		if !cfg.Enabled || !cfg.PersonalLogins() || len(servers) > 0 && !slices.Contains(servers, u.name) {
+			continue
 		}
+		wg.Go(func() {
+			listing, cancel := context.WithTimeout(ctx, cfg.StartTimeoutMs.Duration())
+			defer cancel()
+			u.ensureList(listing, caller)
+			if listing.Err() != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				pending = append(pending, u.name)
+			}
+		})
 	}
 	wg.Wait()
+	return pending
 }
 
 // ensureList lists the tools for a caller unless its list is known and recent.
@@ -155,8 +170,6 @@ func (u *upstream) ensureList(ctx context.Context, caller string) {
 		published = l.published
 	}
 	u.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, u.s.listWait)
-	defer cancel()
 	if wait {
 		awaitPublished(ctx, published)
 		return

@@ -133,6 +133,7 @@ func newOffice(t *testing.T, p *people, o upstream.Options) (*fixture, *office) 
 	}))
 	t.Cleanup(func() { ts.CloseClientConnections(); ts.Close(); srv.Close() })
 	cfg := upstream.DefaultConfig()
+	cfg.StartTimeoutMs = 60_000 // a busy machine is slow to list
 	cfg.Name, cfg.URL, cfg.OAuth = "office", ts.URL, &upstream.OAuth{Per: upstream.LoginPerCaller}
 	o.Authorizer = p
 	r := newFixture(t, o, cfg).run()
@@ -216,6 +217,32 @@ func TestListForWaitsUntilToolsArePublished(t *testing.T) {
 		t.Error("ListFor returned before the tools were published")
 	}
 	wg.Wait()
+}
+
+// A server whose tools are not known for a caller when the wait ends is pending,
+// not one without the tool.
+func TestAwaitNamesServersThatAreSlowToList(t *testing.T) {
+	t.Parallel()
+	p := &people{logins: map[string]int{}}
+	p.signIn("ada")
+	r, off := newOffice(t, p, upstream.Options{})
+	begun, release := make(chan struct{}), make(chan struct{})
+	defer close(release)
+	off.mu.Lock()
+	off.described = func(string) string {
+		close(begun)
+		<-release
+		return "Files"
+	}
+	off.mu.Unlock()
+	ctx, cancel := context.WithCancel(tool.WithCaller(t.Context(), tool.Caller{ID: "ada"}))
+	go func() {
+		<-begun
+		cancel()
+	}()
+	if pending := r.Await(ctx, "office"); !slices.Equal(pending, []string{"office"}) {
+		t.Errorf("Await = %v, want the office", pending)
+	}
 }
 
 // While the sink takes the tools of one caller, others get their answers, and the

@@ -99,7 +99,6 @@ type Supervisor struct {
 	opts     Options
 	log      *slog.Logger
 	launcher *child.Launcher
-	listWait time.Duration // personalListTimeout but in tests
 
 	routes atomic.Pointer[routes] // the upstreams as calls find them, without a lock
 
@@ -134,7 +133,7 @@ func NewSupervisor(configs []Config, o Options) *Supervisor {
 		o.SessionIdle = 10 * time.Minute
 	}
 	s := &Supervisor{
-		opts: o, log: o.Log.With(telemetry.KeyComponent, "upstream"), launcher: child.NewLauncher(), listWait: personalListTimeout,
+		opts: o, log: o.Log.With(telemetry.KeyComponent, "upstream"), launcher: child.NewLauncher(),
 		upstreams: make(map[string]*upstream, len(configs)), leaving: map[string]<-chan struct{}{},
 	}
 	s.stopping, s.stop = context.WithCancel(context.Background())
@@ -327,7 +326,7 @@ func (s *Supervisor) Await(ctx context.Context, servers ...string) (pending []st
 		}
 	}
 	if len(servers) > 0 {
-		s.ListFor(ctx, tool.CallerFrom(ctx).ID, servers...)
+		pending = append(pending, s.listFor(ctx, tool.CallerFrom(ctx).ID, servers...)...)
 	}
 	return pending
 }
