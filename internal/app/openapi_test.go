@@ -375,7 +375,7 @@ func (m *schemaMaker) media(v any) map[string]any {
 // package makes; TestMain checks the responses.
 func TestRequestsOfPage(t *testing.T) {
 	up := upstreamtest.Listen(t, upstreamtest.Script{})
-	g := start(t, fmt.Sprintf(`{"builtin":false,"mcpServers":{"up":{"url":%q}}}`, up.URL), t.TempDir())
+	g := start(t, fmt.Sprintf(`{"builtin":false,"mcpServers":{"up":{"url":%q,"startTimeoutMs":60000}}}`, up.URL), t.TempDir())
 	_, list := g.ask("GET", "/api/tools?server=up&wait", "")
 	var found control.ToolList
 	if err := json.Unmarshal([]byte(list), &found); err != nil || len(found.Tools) == 0 {

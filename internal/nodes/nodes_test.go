@@ -42,6 +42,7 @@ func (w *testCluster) node() (n *Node, s *switched, stop func()) {
 	done := make(chan struct{}, 2)
 	go func() { _ = st.Run(ctx); done <- struct{}{} }()
 	go func() { _ = n.Run(ctx); done <- struct{}{} }()
+	awaitRunning(w.t, n)
 	stopped := false
 	stop = func() {
 		if stopped {
@@ -57,6 +58,16 @@ func (w *testCluster) node() (n *Node, s *switched, stop func()) {
 	}
 	w.t.Cleanup(stop)
 	return n, s, stop
+}
+
+// awaitRunning waits until a node can dial others.
+func awaitRunning(t *testing.T, n *Node) {
+	t.Helper()
+	wait(t, "a running node", func() bool {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		return n.ctx != nil
+	})
 }
 
 // hasConns reports whether a connection is open.

@@ -47,11 +47,7 @@ func forwardTo(t *testing.T, execute Executor) (do func(context.Context, tool.Re
 			t.Fatal(err)
 		}
 		running.Go(func() { _ = n.Run(ctx) })
-		wait(t, "a running node", func() bool {
-			n.mu.Lock()
-			defer n.mu.Unlock()
-			return n.ctx != nil
-		})
+		awaitRunning(t, n)
 		return s
 	}
 	from, to = node(nil), node(execute)
