@@ -1,11 +1,11 @@
 import { Component, Suspense, lazy, useCallback, useEffect, useMemo, useState, type ComponentType, type ErrorInfo, type ReactNode } from 'react';
 import { forgetTyped } from './chat/drafts';
 import { ChatView } from './chat/view';
-import { get, onReach, onSessionEnd, signOut as endSession, type Session, type Status } from './lib/api';
+import { get, onConnectivityChange, onSessionEnd, signOut as endSession, type Session, type Status } from './lib/api';
 import { followInbox, useInbox } from './lib/inbox';
-import { follow, useLive, useLiveEvery, useWaitingChats } from './lib/live';
-import { onChange } from './lib/session';
-import { useResource, useRoute } from './lib/use';
+import { followEvents, usePollInterval, useReloadOnChange, useWaitingChats } from './lib/live';
+import { onSessionChange } from './lib/session';
+import { useQuery, useRoute } from './lib/use';
 import { MeContext, type Me } from './me';
 import { Palette } from './palette';
 import { SignIn } from './signin';
@@ -14,65 +14,65 @@ import { Icon, Mark, type IconName } from './ui/icons';
 import { Button, Dot, Empty, Failure, Note, Skeleton, Toasts } from './ui/ui';
 
 type ViewProps = { status?: Status };
-/** later loads a view when it is opened. */
-const later = (load: () => Promise<ComponentType<ViewProps>>) => lazy(async () => ({ default: await load() }));
+/** lazyView loads a view when it is opened. */
+const lazyView = (load: () => Promise<ComponentType<ViewProps>>) => lazy(async () => ({ default: await load() }));
 
 interface View {
   id: string;
   label: string;
   icon: IconName;
-  view: ComponentType<ViewProps>;
+  component: ComponentType<ViewProps>;
 }
 
-/** The views, in the order of the navigation. The chat is there at once. */
+/** The views, in the order of the navigation. Only the chat is in the first bundle. */
 export const views: View[] = [
-  { id: 'chat', label: 'Chat', icon: 'chat', view: ChatView },
-  { id: 'tools', label: 'Tools', icon: 'tools', view: later(() => import('./tools/view').then((m) => m.ToolsView)) },
-  { id: 'code', label: 'Code', icon: 'code', view: later(() => import('./code/view').then((m) => m.CodeView)) },
-  { id: 'resources', label: 'Resources', icon: 'file', view: later(() => import('./resources/view').then((m) => m.ResourcesView)) },
-  { id: 'servers', label: 'Servers', icon: 'servers', view: later(() => import('./servers/view').then((m) => m.ServersView)) },
-  { id: 'activity', label: 'Activity', icon: 'activity', view: later(() => import('./activity/view').then((m) => m.ActivityView)) },
-  { id: 'settings', label: 'Settings', icon: 'settings', view: later(() => import('./settings/view').then((m) => m.SettingsView)) },
+  { id: 'chat', label: 'Chat', icon: 'chat', component: ChatView },
+  { id: 'tools', label: 'Tools', icon: 'tools', component: lazyView(() => import('./tools/view').then((m) => m.ToolsView)) },
+  { id: 'code', label: 'Code', icon: 'code', component: lazyView(() => import('./code/view').then((m) => m.CodeView)) },
+  { id: 'resources', label: 'Resources', icon: 'file', component: lazyView(() => import('./resources/view').then((m) => m.ResourcesView)) },
+  { id: 'servers', label: 'Servers', icon: 'servers', component: lazyView(() => import('./servers/view').then((m) => m.ServersView)) },
+  { id: 'activity', label: 'Activity', icon: 'activity', component: lazyView(() => import('./activity/view').then((m) => m.ActivityView)) },
+  { id: 'settings', label: 'Settings', icon: 'settings', component: lazyView(() => import('./settings/view').then((m) => m.SettingsView)) },
 ];
 
-/** inboxView is in the navigation while calls wait. */
-const inboxView: View = { id: 'approvals', label: 'Approvals', icon: 'check', view: later(() => import('./approvals').then((m) => m.ApprovalsView)) };
+/** inboxView is in the navigation while calls wait for approval. */
+const inboxView: View = { id: 'approvals', label: 'Approvals', icon: 'check', component: lazyView(() => import('./approvals').then((m) => m.ApprovalsView)) };
 
-/** refused is the reason why the token in the URL was not accepted, or ''. */
-export function App({ refused = '' }: { refused?: string }) {
+/** tokenError is why the token in the URL was not accepted, or ''. */
+export function App({ tokenError = '' }: { tokenError?: string }) {
   const [online, setOnline] = useState(true);
-  const [signIn, setSignIn] = useState(false);
-  const [asking, setAsking] = useState(false);
-  const [warning, setWarning] = useState(refused);
+  const [signInRequired, setSignInRequired] = useState(false);
+  const [signInOpen, setSignInOpen] = useState(false);
+  const [warning, setWarning] = useState(tokenError);
   useEffect(
     () =>
-      onReach((s) => {
+      onConnectivityChange((s) => {
         setOnline(s.online);
-        if (s.signIn) setSignIn(true);
+        if (s.signIn) setSignInRequired(true);
       }),
     [],
   );
-  const session = useResource<Session>('session', (s) => get('/api/session', s));
-  const needs = signIn || session.data?.needsSignIn === true;
-  const status = useResource<Status>(session.data && !needs ? 'status' : null, (s) => get('/api/status', s), useLiveEvery(5000));
-  useLive(status.reload);
+  const session = useQuery<Session>('session', (s) => get('/api/session', s));
+  const needsSignIn = signInRequired || session.data?.needsSignIn === true;
+  const status = useQuery<Status>(session.data && !needsSignIn ? 'status' : null, (s) => get('/api/status', s), usePollInterval(5000));
+  useReloadOnChange(status.reload);
   const { reload } = session;
   const signOut = useCallback(() => {
     forgetTyped();
     void endSession().finally(() => void reload());
   }, [reload]);
   const me = useMemo<Me>(
-    () => ({ caller: session.data?.caller ?? '', admin: session.data?.admin ?? false, authenticated: session.data?.authenticated ?? false, signOut, signIn: () => setAsking(true) }),
+    () => ({ caller: session.data?.caller ?? '', admin: session.data?.admin ?? false, authenticated: session.data?.authenticated ?? false, signOut, signIn: () => setSignInOpen(true) }),
     [session.data, signOut],
   );
   // A change of user remounts the views. None is mounted before the session is
   // known, because input typed into it would be lost.
-  const who = `${me.caller} ${me.authenticated}`;
-  const known = session.data !== undefined && !needs;
-  useEffect(() => (known ? follow() : undefined), [known, who]);
-  useEffect(() => (known && me.admin ? followInbox() : undefined), [known, me.admin, who]);
+  const callerKey = `${me.caller} ${me.authenticated}`;
+  const ready = session.data !== undefined && !needsSignIn;
+  useEffect(() => (ready ? followEvents() : undefined), [ready, callerKey]);
+  useEffect(() => (ready && me.admin ? followInbox() : undefined), [ready, me.admin, callerKey]);
   // Another tab has signed in or out, or the session was ended elsewhere.
-  useEffect(() => onChange(() => location.reload()), []);
+  useEffect(() => onSessionChange(() => location.reload()), []);
   useEffect(() => onSessionEnd(() => void reload()), [reload]);
 
   // While the gateway is unreachable, poll its health endpoint.
@@ -93,15 +93,15 @@ export function App({ refused = '' }: { refused?: string }) {
     document.title = `${waiting > 0 ? `(${waiting}) ` : ''}${view.label} · Junctor`;
   }, [view, waiting]);
 
-  if (needs || asking) {
+  if (needsSignIn || signInOpen) {
     return (
       <Toasts>
         <SignIn
           provider={session.data?.oidc}
-          onCancel={needs ? undefined : () => setAsking(false)}
+          onCancel={needsSignIn ? undefined : () => setSignInOpen(false)}
           onDone={() => {
-            setSignIn(false);
-            setAsking(false);
+            setSignInRequired(false);
+            setSignInOpen(false);
             void reload();
           }}
         />
@@ -127,7 +127,7 @@ export function App({ refused = '' }: { refused?: string }) {
                 <span role="alert">{warning}</span>
               </Note>
             )}
-            <Boundary key={`${who} ${view.id}`}>
+            <ErrorBoundary key={`${callerKey} ${view.id}`}>
               {session.error && !session.data ? (
                 <Empty title="Waiting for the gateway" icon="power">
                   <Failure error={session.error} retry={() => void reload()} />
@@ -136,12 +136,12 @@ export function App({ refused = '' }: { refused?: string }) {
                 <Skeleton rows={4} />
               ) : (
                 <Suspense fallback={<Skeleton rows={4} />}>
-                  <view.view status={status.data} />
+                  <view.component status={status.data} />
                 </Suspense>
               )}
-            </Boundary>
+            </ErrorBoundary>
           </main>
-          {session.data && <Palette key={who} />}
+          {session.data && <Palette key={callerKey} />}
         </div>
       </MeContext.Provider>
     </Toasts>
@@ -152,7 +152,7 @@ export function Nav({ current, status, online, chats = 0 }: { current: string; s
   const theme = useTheme();
   const dark = theme === 'dark' || (theme === 'system' && matchMedia('(prefers-color-scheme: dark)').matches);
   const waiting = useInbox().length;
-  const down = status?.servers.filter((s) => s.status === 'disconnected' || s.status === 'auth_required').length ?? 0;
+  const disconnected = status?.servers.filter((s) => s.status === 'disconnected' || s.status === 'auth_required').length ?? 0;
   return (
     <nav className="nav" aria-label="Views">
       <a className="brand" href="#/chat" aria-label="Junctor">
@@ -171,9 +171,9 @@ export function Nav({ current, status, online, chats = 0 }: { current: string; s
                   <span className="sr-only"> waiting for your answer</span>
                 </span>
               )}
-              {v.id === 'servers' && down > 0 && (
-                <span className="nav-badge" title={`${down} not connected`}>
-                  {down}
+              {v.id === 'servers' && disconnected > 0 && (
+                <span className="nav-badge" title={`${disconnected} not connected`}>
+                  {disconnected}
                   <span className="sr-only"> not connected</span>
                 </span>
               )}
@@ -212,8 +212,8 @@ export function Nav({ current, status, online, chats = 0 }: { current: string; s
   );
 }
 
-/** Boundary shows an error in place of a view that throws; the other views stay usable. */
-class Boundary extends Component<{ children: ReactNode }, { error: Error | null }> {
+/** ErrorBoundary shows an error in place of a view that throws; the other views stay usable. */
+class ErrorBoundary extends Component<{ children: ReactNode }, { error: Error | null }> {
   override state: { error: Error | null } = { error: null };
   static getDerivedStateFromError(error: Error) {
     return { error };

@@ -1,6 +1,6 @@
 import { useState } from 'react';
 import { send, type ApprovalRequest, type WaitingCall } from './lib/api';
-import { ago, dateTime, plural } from './lib/format';
+import { formatDateTime, plural, timeAgo } from './lib/format';
 import { useInbox } from './lib/inbox';
 import { DataView } from './ui/data';
 import { Badge, Button, Empty, Field, Note, useAction } from './ui/ui';
@@ -14,7 +14,7 @@ export function ApprovalsView() {
     <div className="page">
       <header className="view-head">
         <h1 className="grow">Approvals</h1>
-        <Notify />
+        <NotificationButton />
       </header>
       <div className="page-scroll">
         <div className="page-column">
@@ -25,7 +25,7 @@ export function ApprovalsView() {
           ) : (
             <div className="stack" aria-live="polite" aria-label={`${plural(calls.length, 'call')} waiting`}>
               {calls.map((c) => (
-                <Waiting key={c.id} call={c} />
+                <PendingApproval key={c.id} call={c} />
               ))}
             </div>
           )}
@@ -35,28 +35,28 @@ export function ApprovalsView() {
   );
 }
 
-function Waiting({ call }: { call: WaitingCall }) {
+function PendingApproval({ call }: { call: WaitingCall }) {
   const [busy, act] = useAction();
   const [reason, setReason] = useState('');
   const input = call.inputs?.find((i) => i.kind === 'approval');
-  const asked = input?.params as ApprovalRequest | undefined;
-  if (!input || !asked) return null;
+  const request = input?.params as ApprovalRequest | undefined;
+  if (!input || !request) return null;
   const decide = (name: string, body: unknown, done: string) => void act(name, () => send('POST', `/api/approvals/${call.id}`, body), done);
   return (
     <section className="card" aria-label={`${call.tool} for ${call.callerName ?? call.caller}`}>
       <h2 className="mono">{call.tool}</h2>
       <p>
-        <strong title={call.caller}>{call.callerName ?? call.caller}</strong> wants to run it{call.face ? ` (${call.face})` : ''}, <span title={dateTime(call.created)}>{ago(call.created)}</span>
-        {input.expires && <span className="muted"> · until {dateTime(input.expires)}</span>}
+        <strong title={call.caller}>{call.callerName ?? call.caller}</strong> wants to run it{call.face ? ` (${call.face})` : ''}, <span title={formatDateTime(call.created)}>{timeAgo(call.created)}</span>
+        {input.expires && <span className="muted"> · until {formatDateTime(input.expires)}</span>}
       </p>
-      <p className="muted">{asked.why}</p>
-      {asked.changed && (
+      <p className="muted">{request.why}</p>
+      {request.changed && (
         <Note tone="warn">
           <strong>The definition of this tool changed</strong> since it was approved.
-          {asked.differences !== undefined && <DataView value={asked.differences} label="What changed" />}
+          {request.differences !== undefined && <DataView value={request.differences} label="What changed" />}
         </Note>
       )}
-      {asked.warnings?.map((w) => (
+      {request.warnings?.map((w) => (
         <Badge key={w} tone="warn">
           {w}
         </Badge>
@@ -66,7 +66,7 @@ function Waiting({ call }: { call: WaitingCall }) {
         {(id) => <input id={id} value={reason} maxLength={1000} onChange={(e) => setReason(e.target.value)} />}
       </Field>
       <div className="row wrap">
-        {asked.scopes.map((scope) => (
+        {request.scopes.map((scope) => (
           <Button key={scope} kind={scope === 'once' ? 'primary' : 'plain'} busy={busy === scope} onClick={() => decide(scope, { action: 'allow', scope }, `${call.tool} allowed`)}>
             {labels[scope]}
           </Button>
@@ -79,9 +79,9 @@ function Waiting({ call }: { call: WaitingCall }) {
   );
 }
 
-/** Notify offers desktop notifications where the browser has not been asked yet. */
-function Notify() {
-  const [permission, set] = useState(typeof Notification === 'undefined' ? 'denied' : Notification.permission);
+/** NotificationButton offers desktop notifications where the browser has not been asked yet. */
+function NotificationButton() {
+  const [permission, setPermission] = useState(typeof Notification === 'undefined' ? 'denied' : Notification.permission);
   if (permission !== 'default') return null;
-  return <Button onClick={() => void Notification.requestPermission().then(set)}>Notify me on the desktop</Button>;
+  return <Button onClick={() => void Notification.requestPermission().then(setPermission)}>Notify me on the desktop</Button>;
 }

@@ -8,4 +8,4 @@ import './styles/views.css';
 import './styles/charts.css';
 
 const root = document.getElementById('root');
-if (root) void exchangeToken().then((refused) => createRoot(root).render(<StrictMode><App refused={refused} /></StrictMode>));
+if (root) void exchangeToken().then((tokenError) => createRoot(root).render(<StrictMode><App tokenError={tokenError} /></StrictMode>));

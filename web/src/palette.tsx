@@ -1,10 +1,10 @@
 import { useEffect, useLayoutEffect, useRef, useState, type KeyboardEvent } from 'react';
 import { views } from './app';
-import { get, type Got, type ToolList } from './lib/api';
-import { go, href, useDebounced, useResource } from './lib/use';
+import { get, type GetResponse, type ToolList } from './lib/api';
+import { href, navigate, useDebounced, useQuery } from './lib/use';
 import { Icon, type IconName } from './ui/icons';
 
-interface Hit {
+interface SearchHit {
   icon: IconName;
   label: string;
   hint: string;
@@ -13,54 +13,54 @@ interface Hit {
 
 /** Palette opens the quick search for views, servers, chats and tools: Ctrl K or ⌘K. */
 export function Palette() {
-  const [open, set] = useState(false);
+  const [open, setOpen] = useState(false);
   // The shortcut works as soon as the page can be seen.
   useLayoutEffect(() => {
-    const key = (e: globalThis.KeyboardEvent) => {
+    const handleShortcut = (e: globalThis.KeyboardEvent) => {
       if ((e.ctrlKey || e.metaKey) && e.key.toLowerCase() === 'k') {
         e.preventDefault();
-        set((o) => !o);
+        setOpen((o) => !o);
       }
     };
-    const find = () => set(true);
-    window.addEventListener('keydown', key);
+    const find = () => setOpen(true);
+    window.addEventListener('keydown', handleShortcut);
     window.addEventListener('junctor:find', find);
     return () => {
-      window.removeEventListener('keydown', key);
+      window.removeEventListener('keydown', handleShortcut);
       window.removeEventListener('junctor:find', find);
     };
   }, []);
-  return open ? <Finder onClose={() => set(false)} /> : null;
+  return open ? <PaletteDialog onClose={() => setOpen(false)} /> : null;
 }
 
-function Finder({ onClose }: { onClose: () => void }) {
+function PaletteDialog({ onClose }: { onClose: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null);
   const [text, setText] = useState('');
-  const [at, setAt] = useState(0);
-  const asked = useDebounced(text.trim(), 100);
-  const tools = useResource<ToolList>('find ' + asked, (s) => get(`/api/tools?limit=12${asked ? `&query=${encodeURIComponent(asked)}` : ''}`, s));
-  const servers = useResource<Got<'/api/servers'>>('find servers', (s) => get('/api/servers', s));
-  const chats = useResource<Got<'/api/sessions'>>(asked ? 'find chats ' + asked : null, (s) => get(`/api/sessions?limit=5&q=${encodeURIComponent(asked)}`, s));
+  const [activeIndex, setActiveIndex] = useState(0);
+  const query = useDebounced(text.trim(), 100);
+  const tools = useQuery<ToolList>('find ' + query, (s) => get(`/api/tools?limit=12${query ? `&query=${encodeURIComponent(query)}` : ''}`, s));
+  const servers = useQuery<GetResponse<'/api/servers'>>('find servers', (s) => get('/api/servers', s));
+  const chats = useQuery<GetResponse<'/api/sessions'>>(query ? 'find chats ' + query : null, (s) => get(`/api/sessions?limit=5&q=${encodeURIComponent(query)}`, s));
   useEffect(() => {
     if (!dialog.current?.open) dialog.current?.showModal();
   }, []);
-  const t = text.trim().toLowerCase();
-  const hits: Hit[] = [
-    ...views.filter((v) => v.label.toLowerCase().includes(t)).map((v) => ({ icon: v.icon, label: v.label, hint: 'view', to: `#/${v.id}` })),
-    ...(servers.data?.servers ?? []).filter((s) => t && s.name.toLowerCase().includes(t)).slice(0, 5).map((s) => ({ icon: 'servers' as const, label: s.name, hint: 'server', to: href(['servers', s.name]) })),
-    ...(t ? (chats.data?.sessions ?? []) : []).map((s) => ({ icon: 'chat' as const, label: s.title || 'Conversation', hint: 'chat', to: href(['chat', s.id]) })),
+  const filter = text.trim().toLowerCase();
+  const hits: SearchHit[] = [
+    ...views.filter((v) => v.label.toLowerCase().includes(filter)).map((v) => ({ icon: v.icon, label: v.label, hint: 'view', to: `#/${v.id}` })),
+    ...(servers.data?.servers ?? []).filter((s) => filter && s.name.toLowerCase().includes(filter)).slice(0, 5).map((s) => ({ icon: 'servers' as const, label: s.name, hint: 'server', to: href(['servers', s.name]) })),
+    ...(filter ? (chats.data?.sessions ?? []) : []).map((s) => ({ icon: 'chat' as const, label: s.title || 'Conversation', hint: 'chat', to: href(['chat', s.id]) })),
     ...(tools.data?.tools ?? []).map((x) => ({ icon: 'tools' as const, label: x.tool, hint: x.server, to: href(['tools', x.server, x.tool]) })),
   ];
-  const current = Math.min(at, Math.max(0, hits.length - 1));
-  const pick = (h: Hit | undefined) => {
+  const current = Math.min(activeIndex, Math.max(0, hits.length - 1));
+  const pick = (h: SearchHit | undefined) => {
     if (!h) return;
     onClose();
-    go(h.to);
+    navigate(h.to);
   };
-  const keys = (e: KeyboardEvent) => {
+  const handleKeyDown = (e: KeyboardEvent) => {
     if (e.key === 'ArrowDown' || e.key === 'ArrowUp') {
       e.preventDefault();
-      setAt((current + (e.key === 'ArrowDown' ? 1 : -1) + hits.length) % Math.max(1, hits.length));
+      setActiveIndex((current + (e.key === 'ArrowDown' ? 1 : -1) + hits.length) % Math.max(1, hits.length));
     } else if (e.key === 'Enter') {
       e.preventDefault();
       pick(hits[current]);
@@ -79,13 +79,13 @@ function Finder({ onClose }: { onClose: () => void }) {
           placeholder="Find a tool, server, chat or view"
           autoFocus
           value={text}
-          onChange={(e) => (setText(e.target.value), setAt(0))}
-          onKeyDown={keys}
+          onChange={(e) => (setText(e.target.value), setActiveIndex(0))}
+          onKeyDown={handleKeyDown}
         />
       </div>
       <ul id="finder" role="listbox" aria-label="Search results">
         {hits.map((h, i) => (
-          <li key={h.to} id={`finder-${i}`} role="option" aria-selected={i === current} onMouseEnter={() => setAt(i)} onClick={() => pick(h)}>
+          <li key={h.to} id={`finder-${i}`} role="option" aria-selected={i === current} onMouseEnter={() => setActiveIndex(i)} onClick={() => pick(h)}>
             <Icon name={h.icon} size={16} />
             <span className="grow ellipsis">{h.label}</span>
             <span className="muted small">{h.hint}</span>

@@ -5,7 +5,7 @@ import { Button, Failure, Field } from './ui/ui';
 
 /** SignIn exchanges an API key for a session, or sends the person to the provider. */
 export function SignIn({ onDone, onCancel, provider }: { onDone: () => void; onCancel?: () => void; provider?: string }) {
-  const [key, set] = useState('');
+  const [key, setKey] = useState('');
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<ApiError | null>(null);
   const submit = async () => {
@@ -40,7 +40,7 @@ export function SignIn({ onDone, onCancel, provider }: { onDone: () => void; onC
         )}
         <p className="muted">{provider ? 'Or use an API key.' : onCancel ? 'Sign in with an API key to use its permissions.' : 'This gateway requires an API key.'}</p>
         <Field label="API key" hint={<>An administrator can create one with <code>junctor keys add NAME</code></>}>
-          {(id) => <input id={id} type="password" className="mono" autoComplete="current-password" autoFocus={!provider} required value={key} onChange={(e) => set(e.target.value)} />}
+          {(id) => <input id={id} type="password" className="mono" autoComplete="current-password" autoFocus={!provider} required value={key} onChange={(e) => setKey(e.target.value)} />}
         </Field>
         {error && <Failure error={error} />}
         <Button kind={provider ? 'plain' : 'primary'} type="submit" busy={busy} disabled={!key.trim()}>

@@ -4,7 +4,7 @@ export type Theme = 'system' | 'light' | 'dark';
 const key = 'junctor.theme';
 const listeners = new Set<() => void>();
 
-function read(): Theme {
+function currentTheme(): Theme {
   const t = document.documentElement.dataset.theme;
   return t === 'light' || t === 'dark' ? t : 'system';
 }
@@ -25,5 +25,5 @@ export function useTheme(): Theme {
   return useSyncExternalStore((f) => {
     listeners.add(f);
     return () => listeners.delete(f);
-  }, read);
+  }, currentTheme);
 }

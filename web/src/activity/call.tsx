@@ -1,11 +1,11 @@
 import { get, type Call } from '../lib/api';
-import { dateTime, duration, size } from '../lib/format';
+import { formatDateTime, formatDuration, formatSize } from '../lib/format';
 import { ToolLink } from '../tools/link';
-import { useResource } from '../lib/use';
+import { useQuery } from '../lib/use';
 import { Icon } from '../ui/icons';
 import { JsonView } from '../ui/json';
 import { ResultView } from '../ui/result';
-import { Timeline, type Span } from '../ui/timeline';
+import { Timeline, type TimelineSpan } from '../ui/timeline';
 import { Badge, CopyButton, Failure, Skeleton, type Tone } from '../ui/ui';
 
 export const statusTone: Record<Call['status'], Tone> = { ok: 'ok', error: 'warn', failed: 'bad' };
@@ -14,7 +14,7 @@ export const statusWord: Record<Call['status'], string> = { ok: 'ok', error: 'to
 /** OneCall shows a complete call record. */
 export function OneCall({ id, back }: { id: string; back: string }) {
   const path = `/api/calls/${encodeURIComponent(id)}`;
-  const call = useResource<Call>(path, (s) => get(path, s));
+  const call = useQuery<Call>(path, (s) => get(path, s));
   const c = call.data;
   return (
     <div className="detail">
@@ -36,8 +36,8 @@ export function OneCall({ id, back }: { id: string; back: string }) {
           <div className="row wrap-row">
             <Badge tone={statusTone[c.status]}>{statusWord[c.status]}</Badge>
             {c.code && <Badge tone={statusTone[c.status]}>{c.code}</Badge>}
-            <span>{duration(c.durationMs)}</span>
-            <span className="muted small">{dateTime(c.time)}</span>
+            <span>{formatDuration(c.durationMs)}</span>
+            <span className="muted small">{formatDateTime(c.time)}</span>
           </div>
           {c.error && <p className="bad-text wrap">{c.error}</p>}
           <Stages call={c} />
@@ -48,7 +48,7 @@ export function OneCall({ id, back }: { id: string; back: string }) {
                 ['Caller', c.caller],
                 ['Session', c.sessionId],
                 ['Method', c.method],
-                ['Result', c.resultBytes ? size(c.resultBytes) : ''],
+                ['Result', c.resultBytes ? formatSize(c.resultBytes) : ''],
                 ['Node', c.node],
                 ['Request', c.requestId !== c.id && c.requestId],
               ] as const
@@ -101,7 +101,7 @@ function Stages({ call: c }: { call: Call }) {
   const stages = c.stages ?? [];
   if (stages.length === 0) return null;
   let at = 0;
-  const spans = stages.map<Span>((s) => {
+  const spans = stages.map<TimelineSpan>((s) => {
     const startMs = at;
     at += s.tookMs;
     return { ...s, startMs, tone: s.name === 'dispatch' ? 'accent' : undefined };

@@ -1,6 +1,6 @@
 import { useState } from 'react';
-import type { CallStats, Figures } from '../lib/api';
-import { count, duration, plural } from '../lib/format';
+import type { CallStats, CallSummary } from '../lib/api';
+import { formatCount, formatDuration, plural } from '../lib/format';
 import { TimeChart } from '../ui/chart';
 import { Table } from '../ui/grid';
 import { Tabs } from '../ui/ui';
@@ -16,19 +16,19 @@ interface Props {
 export function Charts({ stats, range, onZoom, onPick }: Props) {
   const parts = stats.intervals ?? [];
   const bad = stats.total.errors + stats.total.failed;
-  const some = (pick: (f: Figures) => number) => parts.map((p) => (p.calls > 0 ? pick(p) : NaN));
+  const some = (pick: (f: CallSummary) => number) => parts.map((p) => (p.calls > 0 ? pick(p) : NaN));
   return (
     <div className="charts">
       <figure>
         <figcaption>
           <strong>{plural(stats.total.calls, 'call')}</strong>
-          {bad > 0 && <span className="bad-text"> · {count(bad)} failed</span>}
+          {bad > 0 && <span className="bad-text"> · {formatCount(bad)} failed</span>}
         </figcaption>
         <TimeChart
-          label={`Calls over time: ${plural(stats.total.calls, 'call')}, ${count(bad)} failed`}
+          label={`Calls over time: ${plural(stats.total.calls, 'call')}, ${formatCount(bad)} failed`}
           kind="bars"
           {...range}
-          format={count}
+          format={formatCount}
           onZoom={onZoom}
           series={[
             { label: 'failed', className: 'series-bad', values: parts.map((p) => p.errors + p.failed) },
@@ -42,16 +42,16 @@ export function Charts({ stats, range, onZoom, onPick }: Props) {
           {stats.total.calls > 0 && (
             <span className="muted">
               {' '}
-              p50 {duration(stats.total.p50Ms)} · p95 {duration(stats.total.p95Ms)} · p99 {duration(stats.total.p99Ms)}
+              p50 {formatDuration(stats.total.p50Ms)} · p95 {formatDuration(stats.total.p95Ms)} · p99 {formatDuration(stats.total.p99Ms)}
             </span>
           )}
         </figcaption>
         <TimeChart
-          label={`Duration over time: median ${duration(stats.total.p50Ms)}, 95th percentile ${duration(stats.total.p95Ms)}`}
+          label={`Duration over time: median ${formatDuration(stats.total.p50Ms)}, 95th percentile ${formatDuration(stats.total.p95Ms)}`}
           kind="lines"
           log
           {...range}
-          format={duration}
+          format={formatDuration}
           onZoom={onZoom}
           series={[
             { label: 'p99', className: 'series-p99', values: some((p) => p.p99Ms) },
@@ -88,11 +88,11 @@ function FiguresTable({ stats, onPick }: Pick<Props, 'stats' | 'onPick'>) {
                 {by === 'tools' ? s.tool || '(other requests)' : s.server || '(none)'}
               </button>
             </th>
-            <td>{count(s.calls)}</td>
-            <td className={s.errors + s.failed ? 'bad-text' : 'muted'}>{count(s.errors + s.failed)}</td>
-            <td>{duration(s.p50Ms)}</td>
-            <td>{duration(s.p95Ms)}</td>
-            <td>{duration(s.p99Ms)}</td>
+            <td>{formatCount(s.calls)}</td>
+            <td className={s.errors + s.failed ? 'bad-text' : 'muted'}>{formatCount(s.errors + s.failed)}</td>
+            <td>{formatDuration(s.p50Ms)}</td>
+            <td>{formatDuration(s.p95Ms)}</td>
+            <td>{formatDuration(s.p99Ms)}</td>
           </tr>
         ))}
       </Table>

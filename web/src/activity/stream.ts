@@ -1,6 +1,6 @@
 // The live MCP trace of the gateway.
 
-import { webSocket } from '../lib/api';
+import { openWebSocket } from '../lib/api';
 
 /** One message between the gateway and a server. */
 export interface TraceEntry {
@@ -25,9 +25,9 @@ export interface TraceState {
 export const maxTrace = 1000;
 
 /** Line is the part of a WebSocket that follow uses; tests pass their own. */
-export type Line = Pick<ReturnType<typeof webSocket>, 'onopen' | 'onmessage' | 'onclose' | 'close'>;
+export type Line = Pick<ReturnType<typeof openWebSocket>, 'onopen' | 'onmessage' | 'onclose' | 'close'>;
 
-const dialTrace = (): Line => webSocket('/ws/mcptrace?limit=500');
+const dialTrace = (): Line => openWebSocket('/ws/mcptrace?limit=500');
 
 /**
  * follow calls on whenever the trace has changed, until the returned function is

@@ -1,18 +1,18 @@
 import { useEffect, useMemo, useRef, useState } from 'react';
 import { request } from '../lib/api';
-import { clock, count, download, oneLine } from '../lib/format';
+import { download, formatCount, formatTimeOfDay, oneLine } from '../lib/format';
 import { JsonView } from '../ui/json';
 import { Button, Empty, Note, Skeleton } from '../ui/ui';
 import { follow, type TraceEntry, type TraceState } from './stream';
 
 /** useTrace reports whether this gateway provides a trace of MCP messages. */
 export function useTrace(): { available: boolean } {
-  const [available, set] = useState(false);
+  const [available, setAvailable] = useState(false);
   useEffect(() => {
     const abort = new AbortController();
     request('/api/mcptrace?limit=1', { signal: abort.signal, headers: { Accept: 'application/json' } }).then(
-      (r) => set((r.headers.get('Content-Type') ?? '').includes('json')),
-      () => set(false),
+      (r) => setAvailable((r.headers.get('Content-Type') ?? '').includes('json')),
+      () => setAvailable(false),
     );
     return () => abort.abort();
   }, []);
@@ -56,7 +56,7 @@ export function TraceView() {
         </select>
         <span className={`live ${paused ? 'paused' : trace.link}`} role="status">
           <span className="dot" aria-hidden="true" />
-          {paused ? `paused${missed ? `, ${count(missed)} new` : ''}` : trace.link === 'broken' ? 'reconnecting' : trace.link}
+          {paused ? `paused${missed ? `, ${formatCount(missed)} new` : ''}` : trace.link === 'broken' ? 'reconnecting' : trace.link}
         </span>
         <Button small icon={paused ? 'play' : 'pause'} aria-pressed={paused !== null} onClick={() => setPaused(paused ? null : (trace.entries ?? []))}>
           {paused ? 'Resume' : 'Pause'}
@@ -83,15 +83,15 @@ export function TraceView() {
 }
 
 function TraceRow({ entry: e }: { entry: TraceEntry }) {
-  const [open, set] = useState(false);
-  if (e.method === 'agentify/missed') return <li className="muted small">{count(Number(e.paramsOrResult) || 0)} messages omitted because they arrived too fast</li>;
+  const [open, setOpen] = useState(false);
+  if (e.method === 'agentify/missed') return <li className="muted small">{formatCount(Number(e.paramsOrResult) || 0)} messages omitted because they arrived too fast</li>;
   const out = e.direction.startsWith('OUT');
   const { key: _, ...message } = e;
   return (
     <li>
-      <details onToggle={(t) => set(t.currentTarget.open)}>
+      <details onToggle={(t) => setOpen(t.currentTarget.open)}>
         <summary>
-          <span className="mono muted">{clock(new Date(e.timestamp).toISOString())}</span>
+          <span className="mono muted">{formatTimeOfDay(new Date(e.timestamp).toISOString())}</span>
           <span className={out ? 'trace-out' : 'trace-in'} title={out ? 'from the gateway' : 'to the gateway'}>
             {out ? '→' : '←'}
             <span className="sr-only">{out ? 'from the gateway to ' : 'to the gateway from '}</span>

@@ -1,5 +1,5 @@
 import { useCallback, useEffect, useRef, useState } from 'react';
-import { events, get, type ApiError, type Call, type Got } from '../lib/api';
+import { get, readEvents, type ApiError, type Call, type GetResponse } from '../lib/api';
 import { merge } from './log';
 
 /** How many records are read at once. */
@@ -19,14 +19,14 @@ interface Log {
  * follows the log if live; it resumes where it stopped when the connection is lost.
  */
 export function useLog(query: string, live: boolean): Log {
-  const [state, set] = useState<{ query: string; calls: Call[]; loaded: boolean }>({ query, calls: [], loaded: false });
+  const [state, setState] = useState<{ query: string; calls: Call[]; loaded: boolean }>({ query, calls: [], loaded: false });
   const [follow, setFollow] = useState<Follow>({ state: 'connecting' });
   const held = useRef<Call[]>([]);
 
   const take = useCallback(
     (more: Call[]) => {
       held.current = merge(held.current, more);
-      set({ query, calls: held.current, loaded: true });
+      setState({ query, calls: held.current, loaded: true });
     },
     [query],
   );
@@ -47,7 +47,7 @@ export function useLog(query: string, live: boolean): Log {
       while (!abort.signal.aborted) {
         try {
           if (after < 0) {
-            const { calls: first, last } = await get<Got<'/api/calls'>>(`/api/calls?limit=${pageSize}&${query}`, abort.signal);
+            const { calls: first, last } = await get<GetResponse<'/api/calls'>>(`/api/calls?limit=${pageSize}&${query}`, abort.signal);
             held.current = [];
             take(first);
             after = last;
@@ -56,7 +56,7 @@ export function useLog(query: string, live: boolean): Log {
             setFollow({ state: 'fixed' });
             return;
           }
-          for await (const e of events(`/api/calls?after=${after}&${query}`, abort.signal)) {
+          for await (const e of readEvents(`/api/calls?after=${after}&${query}`, abort.signal)) {
             attempts = 0;
             setFollow((f) => (f.state === 'live' ? f : { state: 'live' }));
             if (e.event !== 'call') continue;
@@ -82,7 +82,7 @@ export function useLog(query: string, live: boolean): Log {
   const older = useCallback(async () => {
     const oldest = held.current.at(-1);
     if (!oldest) return 0;
-    const { calls: more } = await get<Got<'/api/calls'>>(`/api/calls?limit=${pageSize}&before=${oldest.seq}&${query}`);
+    const { calls: more } = await get<GetResponse<'/api/calls'>>(`/api/calls?limit=${pageSize}&before=${oldest.seq}&${query}`);
     take(more);
     return more.length;
   }, [take, query]);

@@ -1,7 +1,7 @@
 import { useEffect, useMemo, useRef, useState } from 'react';
-import { get, request, type Call, type CallStats, type Figures } from '../lib/api';
-import { clock, count, download, duration } from '../lib/format';
-import { go, href, useDebounced, useResource, useRoute } from '../lib/use';
+import { get, request, type Call, type CallStats, type CallSummary } from '../lib/api';
+import { download, formatCount, formatDuration, formatTimeOfDay } from '../lib/format';
+import { href, navigate, useDebounced, useQuery, useRoute } from '../lib/use';
 import { Icon } from '../ui/icons';
 import { VirtualList } from '../ui/list';
 import { timeLabel } from '../ui/ticks';
@@ -19,7 +19,7 @@ const intervals = 60;
 /** useStats reads the figures of a filter, again at most every 2 seconds when newest changes. */
 function useStats(filter: Filter, newest: number) {
   const key = JSON.stringify(filter);
-  const stats = useResource(key, async (signal) => {
+  const stats = useQuery(key, async (signal) => {
     const range = rangeOf(filter, Date.now());
     const p = apiQuery(filter, range);
     p.set('to', new Date(range.to).toISOString());
@@ -44,7 +44,7 @@ function useStats(filter: Filter, newest: number) {
 
 /** useChoices reads which servers, APIs and callers the range has, whatever else is filtered. */
 function useChoices({ range, from, to }: Filter) {
-  return useResource(`${range} ${from} ${to}`, (signal) => {
+  return useQuery(`${range} ${from} ${to}`, (signal) => {
     const empty = readFilter(new URLSearchParams({ range, from, to }));
     return get<CallStats>(`/api/stats?${apiQuery(empty, rangeOf(empty, Date.now()))}`, signal);
   }, 30_000).data;
@@ -57,7 +57,7 @@ export function ActivityView() {
   const asked = query.get('tab');
   const tab = asked === 'waiting' || (asked === 'trace' && trace.available) ? asked : 'calls';
   const filter = readFilter(query);
-  const set = (change: Partial<Filter> & { tab?: string }, to = id) => go(href(to ? ['activity', to] : ['activity'], { ...filter, tab: tab === 'calls' ? '' : tab, ...change }), true);
+  const set = (change: Partial<Filter> & { tab?: string }, to = id) => navigate(href(to ? ['activity', to] : ['activity'], { ...filter, tab: tab === 'calls' ? '' : tab, ...change }), true);
   const tabs = <LogTabs tab={tab} trace={trace.available} onChange={(t) => set({ tab: t })} />;
   return (
     <div className={`activity split wide-list ${id ? 'has-detail' : ''}`}>
@@ -136,7 +136,7 @@ function Calls({ id, filter, set, tabs }: { id?: string; filter: Filter; set: (c
         <h1 className="grow">Activity</h1>
         <span className={`live ${state}`} role="status">
           <span className="dot" aria-hidden="true" />
-          {state === 'paused' ? `paused${missed ? `, ${count(missed)} new` : ''}` : state === 'broken' ? 'reconnecting' : state === 'fixed' ? 'past' : state}
+          {state === 'paused' ? `paused${missed ? `, ${formatCount(missed)} new` : ''}` : state === 'broken' ? 'reconnecting' : state === 'fixed' ? 'past' : state}
         </span>
         <Button small icon={pausedAt !== null ? 'play' : 'pause'} aria-pressed={pausedAt !== null} onClick={() => setPausedAt(pausedAt === null ? newest : null)}>
           {pausedAt !== null ? 'Resume' : 'Pause'}
@@ -216,11 +216,11 @@ function Calls({ id, filter, set, tabs }: { id?: string; filter: Filter; set: (c
             <span>Outcome</span>
             <span>Duration</span>
           </div>
-          <VirtualList items={shown} height={36} stick resetKey={key} keyOf={(c) => String(c.seq)} label="Calls, newest first" row={(c) => <Row call={c} current={c.id === id} to={link(c)} />} />
+          <VirtualList items={shown} height={36} keepPosition resetKey={key} keyOf={(c) => String(c.seq)} label="Calls, newest first" row={(c) => <Row call={c} current={c.id === id} to={link(c)} />} />
           <div className="row calls-foot">
             <span className="muted small">
-              {count(shown.length)}
-              {total !== undefined && total > shown.length && ` of ${count(total)}`} listed
+              {formatCount(shown.length)}
+              {total !== undefined && total > shown.length && ` of ${formatCount(total)}`} listed
             </span>
             <span className="grow" />
             {!end && log.calls.length >= pageSize && (
@@ -239,8 +239,8 @@ function Row({ call: c, current, to }: { call: Call; current: boolean; to: strin
   return (
     <a className={`call-row ${current ? 'current' : ''}`} href={to} aria-current={current ? 'true' : undefined}>
       <span className="mono muted" title={c.time}>
-        {clock(c.time).slice(0, -4)}
-        <span className="clock-ms">{clock(c.time).slice(-4)}</span>
+        {formatTimeOfDay(c.time).slice(0, -4)}
+        <span className="clock-ms">{formatTimeOfDay(c.time).slice(-4)}</span>
       </span>
       <span className="ellipsis">
         <span className="muted">{c.server ? c.server + ':' : ''}</span>
@@ -251,12 +251,12 @@ function Row({ call: c, current, to }: { call: Call; current: boolean; to: strin
         {c.status === 'ok' ? 'ok' : c.code || statusWord[c.status]}
         {c.error && <span className="call-error"> {c.error}</span>}
       </span>
-      <span className="num">{duration(c.durationMs)}</span>
+      <span className="num">{formatDuration(c.durationMs)}</span>
     </a>
   );
 }
 
-function Choice({ label, all, value, list, name, title = name, onChange }: { label: string; all: string; value: string; list?: Figures[]; name: (f: Figures) => string | undefined; title?: (f: Figures) => string | undefined; onChange: (v: string) => void }) {
+function Choice({ label, all, value, list, name, title = name, onChange }: { label: string; all: string; value: string; list?: CallSummary[]; name: (f: CallSummary) => string | undefined; title?: (f: CallSummary) => string | undefined; onChange: (v: string) => void }) {
   const known = (list ?? []).filter((f) => name(f));
   return (
     <select aria-label={label} value={value} onChange={(e) => onChange(e.target.value)}>

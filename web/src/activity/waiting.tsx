@@ -1,9 +1,9 @@
 import { useEffect, useState } from 'react';
-import { get, send, type Got, type WaitingCall } from '../lib/api';
-import { ago, dateTime } from '../lib/format';
-import { href, useResource } from '../lib/use';
+import { get, send, type GetResponse, type WaitingCall } from '../lib/api';
+import { formatDateTime, timeAgo } from '../lib/format';
+import { href, useQuery } from '../lib/use';
 import { asked, RunQuestions, type Asked } from '../tools/ask';
-import { Confirm, Loaded, Table } from '../ui/grid';
+import { Confirm, QueryContent, Table } from '../ui/grid';
 import { Icon } from '../ui/icons';
 import { JsonView } from '../ui/json';
 import { ResultView } from '../ui/result';
@@ -20,10 +20,10 @@ const link = (id?: string) => href(id ? ['activity', id] : ['activity'], { tab: 
 
 /** WaitingCalls lists the caller's calls that wait for a result, an approval or an answer, and those that have ended since. */
 export function WaitingCalls({ id }: { id?: string }) {
-  const list = useResource<Got<'/api/waiting'>>('waiting', (s) => get('/api/waiting', s), 2000);
+  const list = useQuery<GetResponse<'/api/waiting'>>('waiting', (s) => get('/api/waiting', s), 2000);
   return (
     <div className="page-scroll pad-x">
-      <Loaded from={list}>
+      <QueryContent query={list}>
         {({ calls }) =>
           calls.length === 0 ? (
             <Empty icon="activity" title="No waiting calls">
@@ -33,7 +33,7 @@ export function WaitingCalls({ id }: { id?: string }) {
             <Table label="Waiting calls, newest first" columns={['Started', 'Tool', 'Status', '']}>
               {calls.map((c) => (
                 <tr key={c.id}>
-                  <td title={dateTime(c.created)}>{ago(c.created)}</td>
+                  <td title={formatDateTime(c.created)}>{timeAgo(c.created)}</td>
                   <td className="mono wrap">
                     <a href={link(c.id)} aria-current={c.id === id ? 'true' : undefined}>
                       {c.tool}
@@ -48,7 +48,7 @@ export function WaitingCalls({ id }: { id?: string }) {
             </Table>
           )
         }
-      </Loaded>
+      </QueryContent>
     </div>
   );
 }
@@ -64,20 +64,20 @@ function Status({ call: c }: { call: WaitingCall }) {
 
 /** Stop cancels a call, after a question. */
 function Stop({ call: c, done }: { call: WaitingCall; done: () => Promise<void> }) {
-  const [asking, ask] = useState(false);
+  const [confirming, setConfirming] = useState(false);
   const [busy, act] = useAction();
   const stop = async () => {
     await act('stop', () => send('DELETE', path(c.id)), `${c.tool} stopped`);
-    ask(false);
+    setConfirming(false);
     await done();
   };
   return (
     <>
-      <Button small aria-label={`Stop ${c.tool}`} onClick={() => ask(true)}>
+      <Button small aria-label={`Stop ${c.tool}`} onClick={() => setConfirming(true)}>
         Stop
       </Button>
-      {asking && (
-        <Confirm title={`Stop ${c.tool}?`} action="Stop the call" busy={busy !== null} onClose={() => ask(false)} onConfirm={() => void stop()}>
+      {confirming && (
+        <Confirm title={`Stop ${c.tool}?`} action="Stop the call" busy={busy !== null} onClose={() => setConfirming(false)} onConfirm={() => void stop()}>
           Its result is lost. The server is told to stop; what it has done already remains.
         </Confirm>
       )}
@@ -87,10 +87,10 @@ function Stop({ call: c, done }: { call: WaitingCall; done: () => Promise<void> 
 
 /** OneWaiting shows a call that waits, its questions, and its result when there is one. */
 export function OneWaiting({ id }: { id: string }) {
-  const [ended, end] = useState(false);
-  const call = useResource<WaitingCall>(path(id), (s) => get(path(id), s), ended ? 0 : 2000);
+  const [ended, setEnded] = useState(false);
+  const call = useQuery<WaitingCall>(path(id), (s) => get(path(id), s), ended ? 0 : 2000);
   const c = call.data;
-  useEffect(() => end(c !== undefined && !running(c)), [c]);
+  useEffect(() => setEnded(c !== undefined && !running(c)), [c]);
   const [questions, setQuestions] = useState<Asked[]>([]);
   useEffect(() => {
     if (!c) return;
@@ -113,14 +113,14 @@ export function OneWaiting({ id }: { id: string }) {
         </a>
       </header>
       <div className="detail-scroll">
-        <Loaded from={call}>
+        <QueryContent query={call}>
           {(c) => (
             <>
               <div className="row wrap-row">
                 <Status call={c} />
                 <span className="muted small">
-                  {dateTime(c.created)}
-                  {c.face ? ` · ${c.face}` : ''} · kept until {dateTime(c.expires)}
+                  {formatDateTime(c.created)}
+                  {c.face ? ` · ${c.face}` : ''} · kept until {formatDateTime(c.expires)}
                 </span>
               </div>
               {c.error && <p className="bad-text wrap">{c.error.message}</p>}
@@ -140,7 +140,7 @@ export function OneWaiting({ id }: { id: string }) {
               )}
             </>
           )}
-        </Loaded>
+        </QueryContent>
       </div>
     </div>
   );

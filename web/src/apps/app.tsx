@@ -1,6 +1,6 @@
 import { useEffect, useMemo, useRef, useState } from 'react';
 import { callTool, get, type ToolDetails } from '../lib/api';
-import { useMedia, useResource } from '../lib/use';
+import { useMediaQuery, useQuery } from '../lib/use';
 import { useMe } from '../me';
 import { ask } from '../resources/offers';
 import { useTheme } from '../theme';
@@ -36,10 +36,10 @@ const pathOf = (server: string, tool: string) => `/api/tools/${encodeURIComponen
 
 /** AppView shows the app of a tool, in a frame that reaches nothing but what the app declares. */
 export function AppView(p: AppProps) {
-  const [round, again] = useState(0);
-  const [stopped, stop] = useState('');
+  const [attempt, setAttempt] = useState(0);
+  const [stopReason, setStopReason] = useState('');
   const close = useRef<() => Promise<void>>(async () => {});
-  const loaded = useResource<Loaded>(`${p.server} ${p.tool} ${p.uri} ${round}`, async (signal) => {
+  const loaded = useQuery<Loaded>(`${p.server} ${p.tool} ${p.uri} ${attempt}`, async (signal) => {
     const [app, details] = await Promise.all([readApp(p.server, p.uri, signal), get<ToolDetails>(pathOf(p.server, p.tool), signal)]);
     return { app, definition: details.definition };
   });
@@ -48,8 +48,8 @@ export function AppView(p: AppProps) {
     return [...new Set([...(c?.connectDomains ?? []), ...(c?.resourceDomains ?? []), ...(c?.frameDomains ?? [])])];
   }, [loaded.data]);
   const reload = () => {
-    stop('');
-    again((n) => n + 1);
+    setStopReason('');
+    setAttempt((n) => n + 1);
   };
   return (
     <section className={`app ${loaded.data?.app.border === false ? 'plain' : ''}`} aria-label={`App of ${p.server}`}>
@@ -62,9 +62,9 @@ export function AppView(p: AppProps) {
         <Button kind="quiet" small icon="refresh" aria-label="Reload app" title="Reload app" onClick={reload} />
         <Button kind="quiet" small icon="close" aria-label="Close app" title="Close app" onClick={() => void close.current().then(p.onClose)} />
       </header>
-      {stopped ? (
+      {stopReason ? (
         <Note tone="warn" actions={<Button small onClick={reload}>Restart</Button>}>
-          The app was stopped. {stopped}
+          The app was stopped. {stopReason}
         </Note>
       ) : loaded.error && !loaded.data ? (
         <Note tone="warn" actions={<Button small onClick={reload}>Try again</Button>}>
@@ -73,7 +73,7 @@ export function AppView(p: AppProps) {
       ) : !loaded.data ? (
         <Skeleton rows={1} height={120} />
       ) : (
-        <Frame key={round} {...p} {...loaded.data} onStop={stop} close={close} />
+        <Frame key={attempt} {...p} {...loaded.data} onStop={setStopReason} close={close} />
       )}
     </section>
   );
@@ -85,7 +85,7 @@ function Frame({ server, tool, args, outcome, say, app, definition, onStop, clos
   const me = useMe();
   const [question, setQuestion] = useState<Question | null>(null);
   const theme = useTheme();
-  const prefersDark = useMedia('(prefers-color-scheme: dark)');
+  const prefersDark = useMediaQuery('(prefers-color-scheme: dark)');
   const dark = theme === 'dark' || (theme === 'system' && prefersDark);
   const src = useMemo(() => frameUrl(app.csp), [app]);
   const [consents] = useState(() => new Consents(setQuestion));
@@ -202,9 +202,9 @@ function contextOf(dark: boolean): Record<string, unknown> {
 
 /** Consent asks the user what an app asks for. The button that agrees waits, so that a click for the app does not hit it. */
 function Consent({ title, text, args, yes, answer, stop }: Question & { stop: () => void }) {
-  const [ready, set] = useState(false);
+  const [ready, setReady] = useState(false);
   useEffect(() => {
-    const t = setTimeout(() => set(true), 500);
+    const t = setTimeout(() => setReady(true), 500);
     return () => clearTimeout(t);
   }, []);
   return (

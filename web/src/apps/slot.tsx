@@ -8,11 +8,11 @@ const AppView = lazy(() => import('./app').then((m) => ({ default: m.AppView }))
 
 /** AppSlot is the place of an app: a button, or the app. */
 export function AppSlot({ open: first, ...app }: Omit<AppProps, 'onClose'> & { open: boolean }) {
-  const [open, set] = useState(first);
+  const [open, setOpen] = useState(first);
   if (!open) {
     return (
       <div className="row">
-        <Button small icon="play" onClick={() => set(true)}>
+        <Button small icon="play" onClick={() => setOpen(true)}>
           Show app
         </Button>
       </div>
@@ -20,7 +20,7 @@ export function AppSlot({ open: first, ...app }: Omit<AppProps, 'onClose'> & { o
   }
   return (
     <Suspense fallback={<Skeleton rows={1} height={120} />}>
-      <AppView {...app} onClose={() => set(false)} />
+      <AppView {...app} onClose={() => setOpen(false)} />
     </Suspense>
   );
 }

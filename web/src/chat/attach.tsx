@@ -1,5 +1,5 @@
 import { useRef } from 'react';
-import { size as bytes } from '../lib/format';
+import { formatSize as bytes } from '../lib/format';
 import { Icon } from '../ui/icons';
 import { Button } from '../ui/ui';
 import type { Attachment } from './protocol';

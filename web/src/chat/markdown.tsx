@@ -8,12 +8,12 @@ const plugins = [remarkGfm];
 
 /** useModule loads a part of the page when it is wanted. */
 function useModule<T>(wanted: boolean, load: () => Promise<T>): T | undefined {
-  const [module, set] = useState<T>();
+  const [module, setModule] = useState<T>();
   useEffect(() => {
     if (!wanted || module) return;
     let gone = false;
     load().then(
-      (m) => !gone && set(() => m),
+      (m) => !gone && setModule(() => m),
       () => {}, // without it the text is shown plainly
     );
     return () => {

@@ -1,6 +1,6 @@
 import { useState } from 'react';
 import { get, type Status } from '../lib/api';
-import { useResource } from '../lib/use';
+import { useQuery } from '../lib/use';
 import { Button, Dialog, Field } from '../ui/ui';
 import type { Preferences } from './protocol';
 
@@ -16,7 +16,7 @@ export function PreferencesDialog({ value, status, onSave, onClose }: { value: P
   const all = (status?.servers ?? []).filter((s) => s.status !== 'disabled').map((s) => s.name);
   const [off, setOff] = useState<Set<string>>(() => new Set(value.servers?.length ? all.filter((s) => !value.servers!.includes(s)) : []));
   const [profile, setProfile] = useState(value.profile ?? '');
-  const profiles = useResource<{ profiles: { name: string }[] }>('profiles', (s) => get('/api/profiles', s)).data?.profiles.map((p) => p.name) ?? [];
+  const profiles = useQuery<{ profiles: { name: string }[] }>('profiles', (s) => get('/api/profiles', s)).data?.profiles.map((p) => p.name) ?? [];
   const [unsaved, setUnsaved] = useState(false);
   const number = Number(temperature);
   const wrong = temperature.trim() !== '' && !(number >= 0 && number <= 2);

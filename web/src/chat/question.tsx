@@ -76,7 +76,7 @@ interface Kind {
 
 function FormQuestion({ question: q, answer }: Kind) {
   const id = useId();
-  const [value, set] = useState<unknown>();
+  const [value, setValue] = useState<unknown>();
   return (
     <>
       {q.message && <p className="wrap">{q.message}</p>}
@@ -85,7 +85,7 @@ function FormQuestion({ question: q, answer }: Kind) {
           formId={id}
           schema={q.schema ?? {}}
           value={value}
-          onChange={set}
+          onChange={setValue}
           onSubmit={(content) => answer(q.id, 'accept', { content: content ?? {} })}
           words={{ none: '', broken: 'This request cannot be shown as a form. You can decline it.' }}
         />
@@ -195,15 +195,15 @@ export function hostOf(url: string): string {
 }
 
 export function TimeLeft({ until }: { until?: string }) {
-  const [left, set] = useState('');
+  const [timeLeft, setTimeLeft] = useState('');
   useEffect(() => {
     const tick = () => {
       const ms = until ? Date.parse(until) - Date.now() : 0;
-      set(ms > 60_000 ? `${Math.round(ms / 60_000)} min left` : ms > 0 ? `${Math.ceil(ms / 1000)} s left` : '');
+      setTimeLeft(ms > 60_000 ? `${Math.round(ms / 60_000)} min left` : ms > 0 ? `${Math.ceil(ms / 1000)} s left` : '');
     };
     tick();
     const t = setInterval(tick, 1000);
     return () => clearInterval(t);
   }, [until]);
-  return <span className="muted small">{left}</span>;
+  return <span className="muted small">{timeLeft}</span>;
 }

@@ -1,7 +1,7 @@
 import { useState } from 'react';
-import { get, request, send, type ChatSession, type Got } from '../lib/api';
-import { ago, download } from '../lib/format';
-import { go, href, parseRoute, useDebounced, useResource, type Resource } from '../lib/use';
+import { get, request, send, type ChatSession, type GetResponse } from '../lib/api';
+import { download, timeAgo } from '../lib/format';
+import { href, navigate, parseRoute, useDebounced, useQuery, type QueryResult } from '../lib/use';
 import { Icon } from '../ui/icons';
 import { Confirm } from '../ui/grid';
 import { Badge, Button, Dialog, Dot, Failure, Field, Skeleton, useAction } from '../ui/ui';
@@ -10,7 +10,7 @@ import { Badge, Button, Dialog, Dot, Failure, Field, Skeleton, useAction } from 
 export const pageOfSessions = 100;
 
 /** Sessions is the side bar of conversations. */
-export function Sessions({ list, current, onNew, onPick }: { list: Resource<Got<'/api/sessions'>>; current: string; onNew: () => void; onPick: () => void }) {
+export function Sessions({ list, current, onNew, onPick }: { list: QueryResult<GetResponse<'/api/sessions'>>; current: string; onNew: () => void; onPick: () => void }) {
   const [rename, setRename] = useState<ChatSession | null>(null);
   const [remove, setRemove] = useState<ChatSession | null>(null);
   const [menu, setMenu] = useState<string | null>(null);
@@ -19,7 +19,7 @@ export function Sessions({ list, current, onNew, onPick }: { list: Resource<Got<
   const [busy, act] = useAction();
   const [text, setText] = useState('');
   const asked = useDebounced(text.trim(), 200);
-  const found = useResource<Got<'/api/sessions'>>(asked ? 'sessions ' + asked : null, (s) => get(`/api/sessions?q=${encodeURIComponent(asked)}`, s));
+  const found = useQuery<GetResponse<'/api/sessions'>>(asked ? 'sessions ' + asked : null, (s) => get(`/api/sessions?q=${encodeURIComponent(asked)}`, s));
   const newest = list.data?.sessions ?? [];
   const known = new Set(newest.map((s) => s.id));
   const all = [...newest, ...older.filter((s) => !known.has(s.id))];
@@ -28,7 +28,7 @@ export function Sessions({ list, current, onNew, onPick }: { list: Resource<Got<
   const more = () =>
     act('older', async () => {
       const before = all.at(-1)?.updated ?? '';
-      const { sessions: next } = await get<Got<'/api/sessions'>>(`/api/sessions?limit=${pageOfSessions}&before=${encodeURIComponent(before)}`);
+      const { sessions: next } = await get<GetResponse<'/api/sessions'>>(`/api/sessions?limit=${pageOfSessions}&before=${encodeURIComponent(before)}`);
       setOlder((o) => [...o, ...next]);
       if (next.length < pageOfSessions) setEnd(true);
     });
@@ -68,7 +68,7 @@ export function Sessions({ list, current, onNew, onPick }: { list: Resource<Got<
                   <Badge tone="warn">needs your answer</Badge>
                 ) : (
                   <span className="muted small">
-                    {s.active && <Dot tone="accent" pulse />} {s.active ? 'replying' : ago(s.updated)}
+                    {s.active && <Dot tone="accent" pulse />} {s.active ? 'replying' : timeAgo(s.updated)}
                   </span>
                 )}
               </a>
@@ -111,7 +111,7 @@ export function Sessions({ list, current, onNew, onPick }: { list: Resource<Got<
           onDone={() => {
             // The user may have gone elsewhere before the answer.
             const [view, shown] = parseRoute(location.hash).parts;
-            if (view === 'chat' && shown === remove.id) go('#/chat');
+            if (view === 'chat' && shown === remove.id) navigate('#/chat');
             setOlder((o) => o.filter((s) => s.id !== remove.id));
             setRemove(null);
             void list.reload();
@@ -123,7 +123,7 @@ export function Sessions({ list, current, onNew, onPick }: { list: Resource<Got<
 }
 
 function Rename({ session, onClose, reload }: { session: ChatSession; onClose: () => void; reload: () => Promise<void> }) {
-  const [title, set] = useState(session.title);
+  const [title, setTitle] = useState(session.title);
   const [busy, act] = useAction();
   const submit = async () => {
     if (await act('rename', () => send('PATCH', `/api/sessions/${encodeURIComponent(session.id)}`, { title }))) {
@@ -139,7 +139,7 @@ function Rename({ session, onClose, reload }: { session: ChatSession; onClose: (
           void submit();
         }}
       >
-        <Field label="Title">{(id) => <input id={id} value={title} maxLength={200} autoFocus onChange={(e) => set(e.target.value)} />}</Field>
+        <Field label="Title">{(id) => <input id={id} value={title} maxLength={200} autoFocus onChange={(e) => setTitle(e.target.value)} />}</Field>
         <div className="row end">
           <Button onClick={onClose}>Cancel</Button>
           <Button kind="primary" type="submit" busy={busy === 'rename'} disabled={!title.trim()}>

@@ -1,11 +1,11 @@
 import { memo, useMemo, useState } from 'react';
 import { AppSlot, useApp } from '../apps/slot';
 import { FileChip } from './attach';
-import { duration, json, oneLine } from '../lib/format';
+import { formatDuration, oneLine, toJson } from '../lib/format';
 import { ToolLink } from '../tools/link';
 import { Icon } from '../ui/icons';
 import { JsonView } from '../ui/json';
-import { MediaOf, ResultView } from '../ui/result';
+import { ResultMedia, ResultView } from '../ui/result';
 import { Badge, Button, CopyButton } from '../ui/ui';
 import { textOf, waiting, type Block, type CallBlock, type Turn } from './conversation';
 import { Streaming } from './markdown';
@@ -142,11 +142,11 @@ const marks = { running: '', asking: 'shield', done: 'check', failed: 'alert' } 
 const words = { running: 'running', asking: 'waiting for your answer', done: 'done', failed: 'failed' } as const;
 
 function CallCard({ call, latest, ways }: { call: CallBlock; latest: boolean; ways: Ways }) {
-  const [open, set] = useState<boolean | null>(null);
+  const [open, setOpen] = useState<boolean | null>(null);
   const shown = open ?? call.state === 'asking';
   const [server, tool] = splitName(call.tool);
   const mark = marks[call.state];
-  const bare = call.args === undefined || json(call.args, 0) === '{}';
+  const bare = call.args === undefined || toJson(call.args, 0) === '{}';
   const app = useApp(call.tool);
   const outcome = useMemo(
     () => (call.state === 'running' || call.state === 'asking' ? undefined : call.result ? { result: call.result } : { cancelled: call.message ?? '' }),
@@ -154,7 +154,7 @@ function CallCard({ call, latest, ways }: { call: CallBlock; latest: boolean; wa
   );
   return (
     <section className={`call ${call.state}`} aria-label={`${call.tool}, ${words[call.state]}`}>
-      <button type="button" className="call-head" aria-expanded={shown} onClick={() => set(!shown)}>
+      <button type="button" className="call-head" aria-expanded={shown} onClick={() => setOpen(!shown)}>
         <span className={`call-mark ${call.state}`}>{mark ? <Icon name={mark} size={15} /> : <span className="spinner" />}</span>
         <span className="call-name">
           {server && <span className="call-server">{server}</span>}
@@ -162,7 +162,7 @@ function CallCard({ call, latest, ways }: { call: CallBlock; latest: boolean; wa
         </span>
         <span className="call-args mono">{!bare && oneLine(call.args, 120)}</span>
         <span className="call-time">
-          {call.state === 'asking' ? <Badge tone="warn">needs your answer</Badge> : call.tookMs !== undefined ? duration(call.tookMs) : call.decided === 'denied' ? 'denied' : ''}
+          {call.state === 'asking' ? <Badge tone="warn">needs your answer</Badge> : call.tookMs !== undefined ? formatDuration(call.tookMs) : call.decided === 'denied' ? 'denied' : ''}
         </span>
         <span className={`chevron ${shown ? 'open' : ''}`}>
           <Icon name="right" size={15} />
@@ -174,7 +174,7 @@ function CallCard({ call, latest, ways }: { call: CallBlock; latest: boolean; wa
           <span className="muted small">{call.message}</span>
         </div>
       )}
-      {!shown && <MediaOf result={call.result} />}
+      {!shown && <ResultMedia result={call.result} />}
       {shown && (
         <div className="call-body">
           {call.questions && <Questions of={call.questions} ways={ways} />}

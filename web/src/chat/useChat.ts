@@ -2,7 +2,7 @@ import { useCallback, useEffect, useReducer, useRef, useState } from 'react';
 import { answering, apply, decided, empty, preferred, type Conversation } from './conversation';
 import { giveBack } from './drafts';
 import type { Answer, Outgoing, Preferences } from './protocol';
-import { webSocket, type Scope } from '../lib/api';
+import { openWebSocket, type Scope } from '../lib/api';
 import { ChatSocket, type LinkState, type Said } from './socket';
 
 type Action = { type: 'message'; message: Outgoing } | { type: 'decided'; callId: string; how: 'approved' | 'denied' } | { type: 'answering'; questionId: string } | { type: 'preferred'; preferences: Preferences } | { type: 'reset' } | { type: 'dismiss' };
@@ -90,9 +90,9 @@ export function useChat(sessionId: string, generation: number): Chat {
       if (socket.current === s) for (const message of batch) dispatch({ type: 'message', message });
     };
     applyWaiting.current = flush;
-    const s = new ChatSocket(sessionId, {
+    const s: ChatSocket = new ChatSocket(sessionId, {
       url: wsUrl,
-      dial: webSocket,
+      dial: openWebSocket,
       onMessage: (message) => {
         waiting.push(message);
         if (!scheduled) {

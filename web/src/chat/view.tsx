@@ -1,8 +1,8 @@
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react';
-import { get, send, type Got, type ModelInfo, type Status } from '../lib/api';
-import { oneLine, tokens } from '../lib/format';
-import { useLive } from '../lib/live';
-import { go, href, useResource, useRoute, useStored } from '../lib/use';
+import { get, send, type GetResponse, type ModelInfo, type Status } from '../lib/api';
+import { formatTokens, oneLine } from '../lib/format';
+import { useReloadOnChange } from '../lib/live';
+import { href, navigate, useLocalStorage, useQuery, useRoute } from '../lib/use';
 import { Button, Empty, Note, Skeleton } from '../ui/ui';
 import { Composer } from './composer';
 import { textOf, waiting, type Turn } from './conversation';
@@ -16,14 +16,14 @@ import { NoModel, Welcome } from './welcome';
 export function ChatView({ status }: { status?: Status }) {
   const route = useRoute();
   const id = route.parts[1] ?? '';
-  const [generation, next] = useState(0);
+  const [generation, setGeneration] = useState(0);
   const [drawer, setDrawer] = useState(false);
-  const [model, choose] = useState('');
+  const [model, setModel] = useState('');
   // A new conversation begins with the model that was chosen last.
-  const [remembered, remember] = useStored('junctor.model', '');
-  const setModel = (m: string) => {
-    choose(m);
-    if (m) remember(m);
+  const [lastModel, setLastModel] = useLocalStorage('junctor.model', '');
+  const chooseModel = (m: string) => {
+    setModel(m);
+    if (m) setLastModel(m);
   };
   const chat = useChat(id, generation);
   const { decide, answer, say, regenerate, branch } = chat;
@@ -48,16 +48,16 @@ export function ChatView({ status }: { status?: Status }) {
   // A chosen model applies to the current conversation only.
   const chosenIn = useRef('');
   useEffect(() => {
-    if (chosenIn.current && chosenIn.current !== c.sessionId) choose('');
+    if (chosenIn.current && chosenIn.current !== c.sessionId) setModel('');
     chosenIn.current = c.sessionId;
   }, [c.sessionId]);
-  const sessions = useResource<Got<'/api/sessions'>>('sessions', (s) => get(`/api/sessions?limit=${pageOfSessions}`, s), 20_000);
-  useLive(sessions.reload); // the marks of those that wait
-  const models = useResource<Got<'/api/models'>>('models', (s) => get('/api/models', s), 30_000);
+  const sessions = useQuery<GetResponse<'/api/sessions'>>('sessions', (s) => get(`/api/sessions?limit=${pageOfSessions}`, s), 20_000);
+  useReloadOnChange(sessions.reload); // the marks of those that wait
+  const models = useQuery<GetResponse<'/api/models'>>('models', (s) => get('/api/models', s), 30_000);
   // During an outage the choice stays.
   const lastModels = useRef<ModelInfo[]>([]);
   if (models.data?.models.length) lastModels.current = models.data.models;
-  const begins = c.turns.length === 0 && lastModels.current.some((m) => m.id === remembered) ? remembered : '';
+  const begins = c.turns.length === 0 && lastModels.current.some((m) => m.id === lastModel) ? lastModel : '';
   const noModel = models.data !== undefined && models.data.models.length === 0;
 
   // A conversation gets its URL with its first message.
@@ -67,7 +67,7 @@ export function ChatView({ status }: { status?: Status }) {
     if (id) addressed.current = id;
     else if (begun && c.sessionId && c.sessionId !== addressed.current) {
       moveDraft(c.sessionId);
-      go(href(['chat', c.sessionId]), true);
+      navigate(href(['chat', c.sessionId]), true);
     }
   }, [id, begun, c.sessionId]);
 
@@ -90,15 +90,15 @@ export function ChatView({ status }: { status?: Status }) {
 
   const fresh = useCallback(() => {
     setDrawer(false);
-    next((n) => n + 1);
-    go('#/chat');
+    setGeneration((n) => n + 1);
+    navigate('#/chat');
     document.getElementById('say')?.focus();
   }, []);
 
   // The URL names no conversation, or one that was deleted elsewhere.
   const lost = chat.gone !== 0 && (id !== '' || begun);
   useEffect(() => {
-    if (chat.gone !== 0 && !id && !begun) next((n) => n + 1);
+    if (chat.gone !== 0 && !id && !begun) setGeneration((n) => n + 1);
   }, [chat.gone, id, begun]);
 
   const ended = c.turns.at(-1)?.notice ?? '';
@@ -125,8 +125,8 @@ export function ChatView({ status }: { status?: Status }) {
           <Button kind={isSet(c.preferences) ? 'plain' : 'quiet'} small icon="settings" aria-label="Settings of this chat" title="Settings of this chat" disabled={!preferable} onClick={() => setPreferring(true)} />
           {chat.link === 'waiting' && <span className="badge warn">Reconnecting…</span>}
           {c.usage && c.usage.context > 0 && (
-            <span className="muted small usage" title={`This conversation: ${tokens(c.usage.session.input ?? 0)} tokens in, ${tokens(c.usage.session.output ?? 0)} out`}>
-              {tokens((c.usage.session.input ?? 0) + (c.usage.session.output ?? 0))} tokens
+            <span className="muted small usage" title={`This conversation: ${formatTokens(c.usage.session.input ?? 0)} tokens in, ${formatTokens(c.usage.session.output ?? 0)} out`}>
+              {formatTokens((c.usage.session.input ?? 0) + (c.usage.session.output ?? 0))} tokens
               {c.usage.window > 0 && ` · ${Math.max(1, Math.round((100 * c.usage.context) / c.usage.window))} % of context`}
             </span>
           )}
@@ -190,7 +190,7 @@ export function ChatView({ status }: { status?: Status }) {
               offline={chat.link === 'waiting'}
               models={noModel && !models.error ? [] : lastModels.current}
               model={model || begins || c.model}
-              setModel={setModel}
+              setModel={chooseModel}
               onSay={(text, attachments) => chat.say({ text, attachments, model: model || begins || undefined })}
               onStop={chat.abort}
               waiting={chat.pending !== null}

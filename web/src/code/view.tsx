@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from 'react';
 import { readDraft, writeDraft } from '../chat/drafts';
 import { ApiError, runScript, type RunResult } from '../lib/api';
-import { duration, plural } from '../lib/format';
+import { formatDuration, plural } from '../lib/format';
 import { href } from '../lib/use';
 import { DataView } from '../ui/data';
 import { JsonView } from '../ui/json';
@@ -127,7 +127,7 @@ export function OutcomeView({ outcome: o }: { outcome: RunResult }) {
       <div className="row wrap-row">
         {o.error ? <Badge tone="bad">{o.error.code}</Badge> : <Badge tone="ok">done</Badge>}
         <span className="muted small">
-          {duration(o.tookMs)}, {plural(o.calls.length, 'call')}
+          {formatDuration(o.tookMs)}, {plural(o.calls.length, 'call')}
         </span>
         <span className="grow" />
         <a className="small" href={href(['activity', o.id])}>

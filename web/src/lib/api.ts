@@ -2,7 +2,7 @@
 // ApiError whose message says what to do.
 
 import type { components, paths } from '../../generated/openapi';
-import { connect, headers, keep, stored, takeToken } from './session';
+import { connectWebSocket, sessionHeaders, storedSession, storeSession, takeUrlParameter } from './session';
 
 export class ApiError extends Error {
   constructor(
@@ -20,40 +20,40 @@ export class ApiError extends Error {
   }
 }
 
-/** Listener is called after every request: whether the gateway answered, and whether it requires a sign-in. */
-type Listener = (state: { online: boolean; signIn: boolean }) => void;
-const listeners = new Set<Listener>();
-export function onReach(f: Listener): () => void {
-  listeners.add(f);
-  return () => listeners.delete(f);
+/** ConnectivityListener is called after every request: whether the gateway answered, and whether it requires a sign-in. */
+type ConnectivityListener = (state: { online: boolean; signIn: boolean }) => void;
+const connectivityListeners = new Set<ConnectivityListener>();
+export function onConnectivityChange(f: ConnectivityListener): () => void {
+  connectivityListeners.add(f);
+  return () => connectivityListeners.delete(f);
 }
-function tell(online: boolean, signIn: boolean) {
-  for (const f of listeners) f({ online, signIn });
+function notifyConnectivity(online: boolean, signIn: boolean) {
+  for (const f of connectivityListeners) f({ online, signIn });
 }
 
-const ends = new Set<() => void>();
+const sessionEndListeners = new Set<() => void>();
 /** onSessionEnd calls f when the gateway no longer accepts the page's session. */
 export function onSessionEnd(f: () => void): () => void {
-  ends.add(f);
-  return () => ends.delete(f);
+  sessionEndListeners.add(f);
+  return () => sessionEndListeners.delete(f);
 }
-function sessionEnded() {
-  for (const f of ends) f();
+function notifySessionEnd() {
+  for (const f of sessionEndListeners) f();
 }
 
 /** signIn exchanges a key, the token of junctor serve, or the ticket of a sign-in at the provider, for a session. */
 export async function signIn(credential: { key: string } | { token: string } | { signin: string }): Promise<void> {
   const { session } = await send<Session>('POST', '/api/session', credential);
-  keep(session ?? '');
+  storeSession(session ?? '');
 }
 
 export async function signOut(): Promise<void> {
-  await send('DELETE', '/api/session').finally(() => keep(''));
+  await send('DELETE', '/api/session').finally(() => storeSession(''));
 }
 
 /** exchangeToken signs in with the token, or the ticket, in the URL. It returns an error message, or ''. */
 export async function exchangeToken(): Promise<string> {
-  const signin = takeToken('signin');
+  const signin = takeUrlParameter('signin');
   if (signin) {
     try {
       await signIn({ signin });
@@ -62,7 +62,7 @@ export async function exchangeToken(): Promise<string> {
       return e instanceof Error ? e.message : String(e);
     }
   }
-  const token = takeToken();
+  const token = takeUrlParameter();
   if (!token) return '';
   try {
     await signIn({ token });
@@ -72,13 +72,13 @@ export async function exchangeToken(): Promise<string> {
   }
 }
 
-/** webSocket opens a WebSocket to the gateway with the page's session. */
-export function webSocket(path: string) {
+/** openWebSocket opens a WebSocket to the gateway with the page's session. */
+export function openWebSocket(path: string) {
   const url = `${location.protocol === 'https:' ? 'wss' : 'ws'}://${location.host}${path}`;
-  return connect(url, async () => (await send<{ ticket: string }>('POST', '/api/session/ticket')).ticket);
+  return connectWebSocket(url, async () => (await send<{ ticket: string }>('POST', '/api/session/ticket')).ticket);
 }
 
-async function failure(res: Response): Promise<ApiError> {
+async function errorFrom(res: Response): Promise<ApiError> {
   const text = await res.text().catch(() => '');
   try {
     const body = JSON.parse(text) as Partial<Schemas['Error']>;
@@ -90,22 +90,22 @@ async function failure(res: Response): Promise<ApiError> {
 
 export async function request(path: string, init: RequestInit = {}): Promise<Response> {
   let res: Response;
-  const session = stored();
+  const session = storedSession();
   try {
-    res = await fetch(path, { credentials: 'same-origin', ...init, headers: { ...init.headers, ...headers(session) } });
+    res = await fetch(path, { credentials: 'same-origin', ...init, headers: { ...init.headers, ...sessionHeaders(session) } });
     if (res.status === 401 && session) {
       // The session has ended. The request may still be allowed without one.
-      if (stored() === session) keep('');
+      if (storedSession() === session) storeSession('');
       res = await fetch(path, { credentials: 'same-origin', ...init });
-      sessionEnded();
+      notifySessionEnd();
     }
   } catch (e) {
     if (e instanceof DOMException && e.name === 'AbortError') throw e;
-    tell(false, false);
+    notifyConnectivity(false, false);
     throw new ApiError(0, 'OFFLINE', 'Cannot reach the gateway. It may be stopped or restarting.');
   }
-  tell(true, res.status === 401);
-  if (!res.ok) throw await failure(res);
+  notifyConnectivity(true, res.status === 401);
+  if (!res.ok) throw await errorFrom(res);
   return res;
 }
 
@@ -125,8 +125,8 @@ export async function send<T = unknown>(method: string, path: string, body?: unk
   return (await res.json()) as T;
 }
 
-/** lines splits a body into lines; a long line is copied only once. */
-export async function* lines(body: ReadableStream<Uint8Array>): AsyncGenerator<string> {
+/** readLines splits a body into lines; a long line is copied only once. */
+export async function* readLines(body: ReadableStream<Uint8Array>): AsyncGenerator<string> {
   const reader = body.getReader();
   const decoder = new TextDecoder();
   let parts: string[] = [];
@@ -150,7 +150,7 @@ export async function* lines(body: ReadableStream<Uint8Array>): AsyncGenerator<s
   }
 }
 
-/** runScript runs a script and reports its calls as they begin and end. */
+/** runScript runs a script and reports its calls as they start and end. */
 export async function runScript(code: string, onCall: (c: RunResult['calls'][number]) => void, signal: AbortSignal): Promise<RunResult> {
   const res = await request('/run', {
     method: 'POST',
@@ -159,19 +159,19 @@ export async function runScript(code: string, onCall: (c: RunResult['calls'][num
     body: JSON.stringify({ code }),
   });
   if (!res.body) throw new ApiError(res.status, '', 'The response has no body.');
-  for await (const line of lines(res.body)) {
+  for await (const line of readLines(res.body)) {
     if (!line.trim()) continue;
-    const piece = JSON.parse(line) as { type: string; call: RunResult['calls'][number]; result: RunResult; error: Schemas['Error'] };
-    if (piece.type === 'call') onCall(piece.call);
-    else if (piece.type === 'result') return piece.result;
-    else if (piece.type === 'error') throw new ApiError(res.status, piece.error.code, piece.error.message, piece.error.requestId, piece.error.details);
+    const message = JSON.parse(line) as { type: string; call: RunResult['calls'][number]; result: RunResult; error: Schemas['Error'] };
+    if (message.type === 'call') onCall(message.call);
+    else if (message.type === 'result') return message.result;
+    else if (message.type === 'error') throw new ApiError(res.status, message.error.code, message.error.message, message.error.requestId, message.error.details);
   }
   throw new ApiError(0, 'BROKEN', 'The response ended early. See the call log for the outcome.');
 }
 
 /** callTool calls a tool and reports notifications and questions as they arrive. */
 export async function callTool(
-  body: { server: string; tool: string; arguments: unknown; approved?: boolean; /** An app makes the call. */ app?: boolean; /** What the user can be asked. */ ask?: string[] },
+  body: { server: string; tool: string; arguments: unknown; approved?: boolean; /** An app makes the call. */ app?: boolean; /** The kinds of question that the page can show: elicitation, sampling. */ ask?: string[] },
   onNotification: (a: CallAnswer) => void,
   signal: AbortSignal,
 ): Promise<CallAnswer> {
@@ -183,7 +183,7 @@ export async function callTool(
   });
   if (!res.body) throw new ApiError(res.status, '', 'The response has no body.');
   let last: CallAnswer | undefined;
-  for await (const line of lines(res.body)) {
+  for await (const line of readLines(res.body)) {
     if (!line.trim()) continue;
     last = JSON.parse(line) as CallAnswer;
     if (last.type !== 'result' && last.type !== 'error') onNotification(last);
@@ -195,13 +195,13 @@ export async function callTool(
   return last;
 }
 
-/** events reads server-sent events with fetch, which unlike EventSource reports why a stream was refused. */
-export async function* events(path: string, signal: AbortSignal): AsyncGenerator<{ event: string; data: string }> {
+/** readEvents reads server-sent events with fetch, which unlike EventSource reports why a stream was refused. */
+export async function* readEvents(path: string, signal: AbortSignal): AsyncGenerator<{ event: string; data: string }> {
   const res = await request(path, { signal, headers: { Accept: 'text/event-stream' } });
   if (!res.body) return;
   let event = 'message';
   let data: string[] = [];
-  for await (const raw of lines(res.body)) {
+  for await (const raw of readLines(res.body)) {
     const line = raw.endsWith('\r') ? raw.slice(0, -1) : raw;
     if (line === '') {
       if (data.length > 0) yield { event, data: data.join('\n') };
@@ -216,8 +216,8 @@ export async function* events(path: string, signal: AbortSignal): AsyncGenerator
 
 type Schemas = components['schemas'];
 
-/** Got is the response to GET at a path. */
-export type Got<P extends keyof paths> = paths[P] extends { get: { responses: { 200: { content: { 'application/json': infer R } } } } } ? R : never;
+/** GetResponse is the response to GET at a path. */
+export type GetResponse<P extends keyof paths> = paths[P] extends { get: { responses: { 200: { content: { 'application/json': infer R } } } } } ? R : never;
 
 export type Session = Schemas['CallerInfo'];
 export type Status = Schemas['Status'];
@@ -228,8 +228,8 @@ export type ToolList = Schemas['ToolInfoList'];
 export type ToolDetails = Schemas['ToolDetails'] & { inputSchema: Record<string, unknown>; outputSchema?: Record<string, unknown> };
 /** Call is a record of the call log. Lists omit arguments and result. */
 export type Call = Schemas['Call'];
-/** Figures summarize the calls of a server, tool, caller, API or interval, or all. */
-export type Figures = Schemas['CallSummary'];
+/** CallSummary summarizes the calls of a server, tool, caller, API or interval, or all. */
+export type CallSummary = Schemas['CallSummary'];
 export type CallStats = Schemas['CallStats'];
 export type CallAnswer = Schemas['CallAnswer'];
 export type Key = Schemas['Key'];

@@ -1,30 +1,30 @@
 import { afterEach, expect, it, vi } from 'vitest';
 import type { WaitingCall } from './api';
-import { followInbox, publish } from './inbox';
+import { followInbox, setPendingCalls } from './inbox';
 
 const call = (id: string): WaitingCall => ({ id, status: 'input_required', tool: 'fs:write', caller: 'key:a', created: '', updated: '', expires: '', version: 1, inputs: [] });
 
 afterEach(() => {
   vi.unstubAllGlobals();
-  publish([]);
+  setPendingCalls([]);
 });
 
 it('returns the calls that are new', () => {
-  expect(publish([call('a')]).map((c) => c.id)).toEqual(['a']);
-  expect(publish([call('a'), call('b')]).map((c) => c.id)).toEqual(['b']);
-  expect(publish([call('b')])).toEqual([]);
+  expect(setPendingCalls([call('a')]).map((c) => c.id)).toEqual(['a']);
+  expect(setPendingCalls([call('a'), call('b')]).map((c) => c.id)).toEqual(['b']);
+  expect(setPendingCalls([call('b')])).toEqual([]);
 });
 
 it('shows a notification of a new call while the page is hidden', async () => {
   const shown: string[] = [];
-  let seen = () => {};
-  const notified = new Promise<void>((r) => (seen = r));
+  let resolve = () => {};
+  const notified = new Promise<void>((r) => (resolve = r));
   class Desktop {
     static permission = 'granted';
     onclick = () => {};
     constructor(_: string, o: { body: string }) {
       shown.push(o.body);
-      seen();
+      resolve();
     }
   }
   vi.stubGlobal('Notification', Desktop);

@@ -1,25 +1,25 @@
-// The calls that wait for approval. One tab of the browser follows them, also in
-// the background, and shares them with the others.
+// The calls that wait for approval. One tab of the browser, the leader, follows them, also in
+// the background, and publishes them to the other tabs.
 import { useSyncExternalStore } from 'react';
-import { events, type WaitingCall } from './api';
+import { readEvents, type WaitingCall } from './api';
 
-let waiting: WaitingCall[] = [];
+let pendingCalls: WaitingCall[] = [];
 const listeners = new Set<() => void>();
 
-/** publish replaces the calls, and returns those that are new. */
-export function publish(next: WaitingCall[]): WaitingCall[] {
-  const known = new Set(waiting.map((c) => c.id));
-  waiting = next;
+/** setPendingCalls replaces the calls, and returns those that are new. */
+export function setPendingCalls(next: WaitingCall[]): WaitingCall[] {
+  const known = new Set(pendingCalls.map((c) => c.id));
+  pendingCalls = next;
   for (const f of listeners) f();
   return next.filter((c) => !known.has(c.id));
 }
 
 const subscribe = (f: () => void) => (listeners.add(f), () => void listeners.delete(f));
-const current = () => waiting;
-export const useInbox = () => useSyncExternalStore(subscribe, current, current);
+const getPendingCalls = () => pendingCalls;
+export const useInbox = () => useSyncExternalStore(subscribe, getPendingCalls, getPendingCalls);
 
-/** notify shows desktop notifications of calls while the page is in the background. */
-function notify(calls: WaitingCall[]) {
+/** showNotifications shows desktop notifications of calls while the page is in the background. */
+function showNotifications(calls: WaitingCall[]) {
   if (typeof Notification === 'undefined' || Notification.permission !== 'granted' || !document.hidden) return;
   for (const c of calls.slice(0, 3)) {
     const n = new Notification('Approval needed', { body: `${c.callerName ?? c.caller} wants to run ${c.tool}`, tag: c.id });
@@ -31,27 +31,27 @@ function notify(calls: WaitingCall[]) {
   }
 }
 
-/** followInbox follows the calls that wait until the returned function is called. */
-export function followInbox(read = events): () => void {
+/** followInbox follows the calls that wait for approval, until the returned function is called. */
+export function followInbox(read = readEvents): () => void {
   const stop = new AbortController();
   const channel = typeof BroadcastChannel === 'undefined' ? null : new BroadcastChannel('junctor-inbox');
-  let leads = false;
+  let isLeader = false;
   if (channel) {
     channel.onmessage = (e: MessageEvent<WaitingCall[] | 'hello'>) => {
-      if (e.data !== 'hello') publish(e.data);
-      else if (leads) channel.postMessage(waiting);
+      if (e.data !== 'hello') setPendingCalls(e.data);
+      else if (isLeader) channel.postMessage(pendingCalls);
     };
     channel.postMessage('hello');
   }
-  const lead = async () => {
-    leads = true;
+  const runAsLeader = async () => {
+    isLeader = true;
     for (let attempts = 0; !stop.signal.aborted; attempts++) {
       try {
         for await (const e of read('/api/approvals/events', stop.signal)) {
           attempts = 0;
           const { waiting: next } = JSON.parse(e.data) as { waiting: WaitingCall[] };
           channel?.postMessage(next);
-          notify(publish(next));
+          showNotifications(setPendingCalls(next));
         }
       } catch {
         // The request reports an unreachable gateway itself.
@@ -60,11 +60,11 @@ export function followInbox(read = events): () => void {
     }
   };
   // Browsers allow few connections per host: one tab is enough.
-  if (navigator.locks) void navigator.locks.request('junctor-inbox', { signal: stop.signal }, lead).catch(() => {});
-  else void lead();
+  if (navigator.locks) void navigator.locks.request('junctor-inbox', { signal: stop.signal }, runAsLeader).catch(() => {});
+  else void runAsLeader();
   return () => {
     stop.abort();
     channel?.close();
-    publish([]);
+    setPendingCalls([]);
   };
 }

@@ -4,8 +4,8 @@ import { strip } from '../servers/add';
 import { entryOf, splitArgs } from '../servers/entry';
 import { python, quote, snippets } from '../tools/snippets';
 import validator from '../tools/validator';
-import { lines } from './api';
-import { ago, duration, oneLine, size } from './format';
+import { readLines } from './api';
+import { formatDuration, formatSize, oneLine, timeAgo } from './format';
 import { href, parseRoute } from './use';
 
 describe('routes', () => {
@@ -31,7 +31,7 @@ describe('lines', () => {
         },
       });
       const got: string[] = [];
-      for await (const l of lines(body)) got.push(l);
+      for await (const l of readLines(body)) got.push(l);
       expect(got).toEqual(['ä€😀', 'second', '', 'last']);
     }
   });
@@ -103,10 +103,10 @@ describe('the forms’ validator', () => {
 
 describe('formats', () => {
   it('are readable', () => {
-    expect([0, 0.4, 12, 1500, 65_000, 3_700_000, 90_000_000].map(duration)).toEqual(['0 ms', '<1 ms', '12 ms', '1.5 s', '1 min 5 s', '1 h 1 min', '1 d 1 h']);
-    expect([5, 2048, 5_000_000].map(size)).toEqual(['5 B', '2.0 KB', '4.8 MB']);
-    expect(ago(new Date(1000).toISOString(), 62_000)).toBe('1 min ago');
-    expect(ago(undefined)).toBe('');
+    expect([0, 0.4, 12, 1500, 65_000, 3_700_000, 90_000_000].map(formatDuration)).toEqual(['0 ms', '<1 ms', '12 ms', '1.5 s', '1 min 5 s', '1 h 1 min', '1 d 1 h']);
+    expect([5, 2048, 5_000_000].map(formatSize)).toEqual(['5 B', '2.0 KB', '4.8 MB']);
+    expect(timeAgo(new Date(1000).toISOString(), 62_000)).toBe('1 min ago');
+    expect(timeAgo(undefined)).toBe('');
     expect(oneLine({ a: 'x'.repeat(300) }, 20)).toHaveLength(20);
   });
 });

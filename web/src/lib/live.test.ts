@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { current, follow, subscribe } from './live';
+import { followEvents, getLiveConnection, subscribeLive } from './live';
 
 it('reports each event, that the stream is lost, and reconnects', async () => {
   const streams: { push: () => void; end: () => void }[] = [];
@@ -19,29 +19,29 @@ it('reports each event, that the stream is lost, and reconnects', async () => {
       } else await new Promise<void>((r) => (wake = r));
     }
   };
-  const waiting: (() => void)[] = [];
-  const changed = () => new Promise<void>((r) => { const off = subscribe(() => (off(), r())); });
+  const timers: (() => void)[] = [];
+  const changed = () => new Promise<void>((r) => { const off = subscribeLive(() => (off(), r())); });
   let opening = next();
-  const stop = follow(read, () => true, (f) => waiting.push(f));
+  const stop = followEvents(read, () => true, (f) => timers.push(f));
   await opening;
   let change = changed();
-  const before = current().version;
+  const before = getLiveConnection().version;
   streams[0]!.push();
   await change;
-  expect(current()).toEqual({ open: true, version: before + 1, waitingChats: ['c'] });
+  expect(getLiveConnection()).toEqual({ open: true, version: before + 1, waitingChats: ['c'] });
   change = changed();
   streams[0]!.end();
   await change;
-  expect(current().open).toBe(false);
-  await expect.poll(() => waiting.length).toBe(1);
+  expect(getLiveConnection().open).toBe(false);
+  await expect.poll(() => timers.length).toBe(1);
   opening = next();
-  waiting[0]!();
+  timers[0]!();
   await opening;
   change = changed();
   streams[1]!.push();
   await change;
-  expect(current()).toEqual({ open: true, version: before + 2, waitingChats: ['c'] });
+  expect(getLiveConnection()).toEqual({ open: true, version: before + 2, waitingChats: ['c'] });
   stop();
-  await expect.poll(() => current().open).toBe(false);
-  expect(waiting).toHaveLength(1);
+  await expect.poll(() => getLiveConnection().open).toBe(false);
+  expect(timers).toHaveLength(1);
 });

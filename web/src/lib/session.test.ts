@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
-import { connect, headers, keep, stored } from './session';
+import { connectWebSocket, sessionHeaders, storedSession, storeSession } from './session';
 
 const memory = new Map<string, string>();
 vi.stubGlobal('localStorage', {
@@ -14,48 +14,48 @@ describe('the session', () => {
   beforeEach(() => memory.clear());
 
   it('is sent as a header only when there is one', () => {
-    expect(headers()).toEqual({});
-    keep('secret');
-    expect(headers()).toEqual({ 'X-Junctor-Session': 'secret' });
-    keep('');
-    expect(stored()).toBe('');
+    expect(sessionHeaders()).toEqual({});
+    storeSession('secret');
+    expect(sessionHeaders()).toEqual({ 'X-Junctor-Session': 'secret' });
+    storeSession('');
+    expect(storedSession()).toBe('');
   });
 
   it('opens sockets directly when there is none', () => {
-    const asked: string[] = [];
+    const opened: string[] = [];
     const s = socket();
-    expect(connect('ws://h/ws', () => Promise.reject(new Error('no')), (u) => (asked.push(u), s))).toBe(s);
-    expect(asked).toEqual(['ws://h/ws']);
+    expect(connectWebSocket('ws://h/ws', () => Promise.reject(new Error('no')), (u) => (opened.push(u), s))).toBe(s);
+    expect(opened).toEqual(['ws://h/ws']);
   });
 
   it('opens sockets with a ticket, never with the session itself', async () => {
-    keep('secret');
-    const asked: string[] = [];
+    storeSession('secret');
+    const opened: string[] = [];
     const s = socket();
-    const outer = connect('ws://h/ws?after=3', () => Promise.resolve('t1'), (u) => (asked.push(u), s));
-    const heard: unknown[] = [];
-    outer.onopen = () => heard.push('open');
-    outer.onmessage = (e) => heard.push(e.data);
-    outer.onclose = (e) => heard.push(e.code);
+    const outer = connectWebSocket('ws://h/ws?after=3', () => Promise.resolve('t1'), (u) => (opened.push(u), s));
+    const received: unknown[] = [];
+    outer.onopen = () => received.push('open');
+    outer.onmessage = (e) => received.push(e.data);
+    outer.onclose = (e) => received.push(e.code);
     await Promise.resolve();
     await Promise.resolve();
-    expect(asked).toEqual(['ws://h/ws?after=3&ticket=t1']);
+    expect(opened).toEqual(['ws://h/ws?after=3&ticket=t1']);
     const inner = s as unknown as { onopen: () => void; onmessage: (e: { data: string }) => void; onclose: (e: { code: number }) => void };
     inner.onopen();
     inner.onmessage({ data: 'x' });
     outer.send('y');
     inner.onclose({ code: 1000 });
-    expect(heard).toEqual(['open', 'x', 1000]);
+    expect(received).toEqual(['open', 'x', 1000]);
     expect(s.sent).toEqual(['y']);
   });
 
   it('opens no socket after close, and reports a failed ticket request', async () => {
-    keep('secret');
-    const asked: string[] = [];
-    connect('ws://h/ws', () => Promise.resolve('t'), (u) => (asked.push(u), socket())).close();
-    const lost = connect('ws://h/ws', () => Promise.reject(new Error('gone')), (u) => (asked.push(u), socket()));
+    storeSession('secret');
+    const opened: string[] = [];
+    connectWebSocket('ws://h/ws', () => Promise.resolve('t'), (u) => (opened.push(u), socket())).close();
+    const lost = connectWebSocket('ws://h/ws', () => Promise.reject(new Error('gone')), (u) => (opened.push(u), socket()));
     const code = await new Promise((done) => (lost.onclose = (e) => done(e.code)));
     expect(code).toBe(1006);
-    expect(asked).toEqual([]);
+    expect(opened).toEqual([]);
   });
 });

@@ -4,8 +4,8 @@
 
 const key = 'junctor.session';
 
-/** stored returns the session of this browser, or ''. */
-export function stored(): string {
+/** storedSession returns the session of this browser, or ''. */
+export function storedSession(): string {
   try {
     return localStorage.getItem(key) ?? '';
   } catch {
@@ -13,7 +13,7 @@ export function stored(): string {
   }
 }
 
-export function keep(session: string) {
+export function storeSession(session: string) {
   try {
     if (session) localStorage.setItem(key, session);
     else localStorage.removeItem(key);
@@ -22,25 +22,25 @@ export function keep(session: string) {
   }
 }
 
-/** onChange calls f when another tab has signed in or out. */
-export function onChange(f: () => void): () => void {
-  const heard = (e: StorageEvent) => {
+/** onSessionChange calls f when another tab has signed in or out. */
+export function onSessionChange(f: () => void): () => void {
+  const onStorage = (e: StorageEvent) => {
     if (e.key === key || e.key === null) f();
   };
-  window.addEventListener('storage', heard);
-  return () => window.removeEventListener('storage', heard);
+  window.addEventListener('storage', onStorage);
+  return () => window.removeEventListener('storage', onStorage);
 }
 
-/** headers returns the headers that identify the caller. */
-export function headers(session = stored()): Record<string, string> {
+/** sessionHeaders returns the headers that identify the caller. */
+export function sessionHeaders(session = storedSession()): Record<string, string> {
   return session ? { 'X-Junctor-Session': session } : {};
 }
 
 /**
- * takeToken returns the token of junctor serve, or another parameter, and removes it
+ * takeUrlParameter returns the token of junctor serve, or another parameter, and removes it
  * from the URL, so that it is not visible there.
  */
-export function takeToken(name = 'token'): string {
+export function takeUrlParameter(name = 'token'): string {
   const url = new URL(location.href);
   const token = url.searchParams.get(name) ?? '';
   if (url.searchParams.has(name)) {
@@ -50,7 +50,7 @@ export function takeToken(name = 'token'): string {
   return token;
 }
 
-interface Socket {
+interface WebSocketLike {
   onopen: (() => void) | null;
   onmessage: ((e: { data: unknown }) => void) | null;
   onclose: ((e: { code: number; reason: string }) => void) | null;
@@ -59,14 +59,14 @@ interface Socket {
 }
 
 /**
- * connect opens a WebSocket. Pages cannot set its headers, so a session is
+ * connectWebSocket opens a WebSocket. Pages cannot set its headers, so a session is
  * presented as a ticket that is valid for one connection.
  */
-export function connect(url: string, ticket: () => Promise<string>, dial: (url: string) => Socket = (u) => new WebSocket(u) as unknown as Socket): Socket {
-  if (!stored()) return dial(url);
-  let inner: Socket | null = null;
+export function connectWebSocket(url: string, ticket: () => Promise<string>, createWebSocket: (url: string) => WebSocketLike = (u) => new WebSocket(u) as unknown as WebSocketLike): WebSocketLike {
+  if (!storedSession()) return createWebSocket(url);
+  let inner: WebSocketLike | null = null;
   let closed = false;
-  const outer: Socket = {
+  const outer: WebSocketLike = {
     onopen: null,
     onmessage: null,
     onclose: null,
@@ -80,7 +80,7 @@ export function connect(url: string, ticket: () => Promise<string>, dial: (url: 
     if (closed) return;
     const u = new URL(url);
     u.searchParams.set('ticket', t);
-    inner = dial(u.toString());
+    inner = createWebSocket(u.toString());
     inner.onopen = () => outer.onopen?.();
     inner.onmessage = (e) => outer.onmessage?.(e);
     inner.onclose = (e) => outer.onclose?.(e);

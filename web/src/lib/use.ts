@@ -1,8 +1,8 @@
 import { useCallback, useEffect, useRef, useState, useSyncExternalStore } from 'react';
 import { ApiError } from './api';
 
-/** Resource is data read from the gateway. */
-export interface Resource<T> {
+/** QueryResult is the state of data read from the gateway. */
+export interface QueryResult<T> {
   data?: T;
   error?: ApiError;
   loading: boolean;
@@ -14,66 +14,66 @@ function asApiError(e: unknown): ApiError {
 }
 
 /**
- * useResource calls read, again when key changes, and every `every` milliseconds
+ * useQuery calls read, again when key changes, and every pollMs milliseconds
  * while the page is visible. The last data stays until the next response, so that
  * the layout does not jump; a response that arrives too late is dropped.
  */
-export function useResource<T>(key: string | null, read: (signal: AbortSignal) => Promise<T>, every = 0): Resource<T> {
-  const [state, set] = useState<{ key: string | null; data?: T; error?: ApiError; loading: boolean }>({ key: null, loading: key !== null });
-  const reader = useRef(read);
-  reader.current = read;
-  const running = useRef<AbortController | null>(null);
+export function useQuery<T>(key: string | null, read: (signal: AbortSignal) => Promise<T>, pollMs = 0): QueryResult<T> {
+  const [state, setState] = useState<{ key: string | null; data?: T; error?: ApiError; loading: boolean }>({ key: null, loading: key !== null });
+  const latestRead = useRef(read);
+  latestRead.current = read;
+  const inFlight = useRef<AbortController | null>(null);
 
   const load = useCallback(async () => {
     if (key === null) return;
-    running.current?.abort();
+    inFlight.current?.abort();
     const abort = new AbortController();
-    running.current = abort;
-    set((s) => ({ ...s, loading: true }));
+    inFlight.current = abort;
+    setState((s) => ({ ...s, loading: true }));
     try {
-      const data = await reader.current(abort.signal);
-      if (!abort.signal.aborted) set({ key, data, loading: false });
+      const data = await latestRead.current(abort.signal);
+      if (!abort.signal.aborted) setState({ key, data, loading: false });
     } catch (e) {
-      if (!abort.signal.aborted) set((s) => ({ key, data: s.key === key ? s.data : undefined, error: asApiError(e), loading: false }));
+      if (!abort.signal.aborted) setState((s) => ({ key, data: s.key === key ? s.data : undefined, error: asApiError(e), loading: false }));
     }
   }, [key]);
 
   useEffect(() => {
     void load();
-    return () => running.current?.abort();
+    return () => inFlight.current?.abort();
   }, [load]);
 
   useEffect(() => {
-    if (!every || key === null) return;
+    if (!pollMs || key === null) return;
     const tick = setInterval(() => {
       if (!document.hidden) void load();
-    }, every);
-    const seen = () => {
+    }, pollMs);
+    const onVisibilityChange = () => {
       if (!document.hidden) void load();
     };
-    document.addEventListener('visibilitychange', seen);
+    document.addEventListener('visibilitychange', onVisibilityChange);
     return () => {
       clearInterval(tick);
-      document.removeEventListener('visibilitychange', seen);
+      document.removeEventListener('visibilitychange', onVisibilityChange);
     };
-  }, [every, key, load]);
+  }, [pollMs, key, load]);
 
   return { data: state.data, error: state.error, loading: state.loading, reload: load };
 }
 
 /** useDebounced returns value once it has not changed for ms milliseconds. */
 export function useDebounced<T>(value: T, ms: number): T {
-  const [held, set] = useState(value);
+  const [debounced, setDebounced] = useState(value);
   useEffect(() => {
-    const t = setTimeout(() => set(value), ms);
+    const t = setTimeout(() => setDebounced(value), ms);
     return () => clearTimeout(t);
   }, [value, ms]);
-  return held;
+  return debounced;
 }
 
-/** useStored keeps a value in this browser's storage. */
-export function useStored(key: string, initial: string): [string, (v: string) => void] {
-  const [value, set] = useState(() => {
+/** useLocalStorage keeps a value in this browser's storage. */
+export function useLocalStorage(key: string, initial: string): [string, (v: string) => void] {
+  const [value, setValue] = useState(() => {
     try {
       return localStorage.getItem(key) ?? initial;
     } catch {
@@ -82,7 +82,7 @@ export function useStored(key: string, initial: string): [string, (v: string) =>
   });
   const store = useCallback(
     (v: string) => {
-      set(v);
+      setValue(v);
       try {
         localStorage.setItem(key, v);
       } catch {
@@ -122,7 +122,7 @@ export function href(parts: string[], query?: Record<string, string | undefined>
   return '#/' + parts.map(encodeURIComponent).join('/') + (text ? '?' + text : '');
 }
 
-export function go(to: string, replace = false) {
+export function navigate(to: string, replace = false) {
   if (replace) {
     history.replaceState(null, '', to);
     window.dispatchEvent(new HashChangeEvent('hashchange'));
@@ -147,6 +147,6 @@ const subscribeMedia = (query: string) => (f: () => void) => {
   return () => m.removeEventListener('change', f);
 };
 
-export function useMedia(query: string): boolean {
+export function useMediaQuery(query: string): boolean {
   return useSyncExternalStore(subscribeMedia(query), () => matchMedia(query).matches);
 }

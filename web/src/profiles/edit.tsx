@@ -1,21 +1,21 @@
 import { useState } from 'react';
 import { send, type Profile } from '../lib/api';
 import { plural } from '../lib/format';
-import { useDebounced, useResource } from '../lib/use';
-import { Loaded } from '../ui/grid';
+import { useDebounced, useQuery } from '../lib/use';
+import { QueryContent } from '../ui/grid';
 import { Button, Dialog, Field, useAction } from '../ui/ui';
 import { byServer, configOf, draftOf, type Draft } from './profile';
 
 /** EditProfile edits a profile, or makes one, and shows what it sees meanwhile. */
 export function EditProfile({ profile, taken, onClose, onSaved }: { profile?: Profile; taken: string[]; onClose: () => void; onSaved: () => void }) {
-  const [d, setDraft] = useState<Draft>(() => draftOf(profile));
+  const [draft, setDraft] = useState<Draft>(() => draftOf(profile));
   const [busy, act] = useAction();
   const set = (change: Partial<Draft>) => setDraft((before) => ({ ...before, ...change }));
-  const config = configOf(d, profile?.config);
-  const exists = !profile && taken.includes(d.name.trim());
+  const config = configOf(draft, profile?.config);
+  const exists = !profile && taken.includes(draft.name.trim());
   const text = (key: 'servers' | 'tags' | 'tools' | 'description', label: string, hint: string, placeholder: string) => (
     <Field label={label} hint={hint}>
-      {(id) => <input id={id} className={key === 'description' ? '' : 'mono'} value={d[key]} autoComplete="off" spellCheck={key === 'description'} placeholder={placeholder} onChange={(e) => set({ [key]: e.target.value })} />}
+      {(id) => <input id={id} className={key === 'description' ? '' : 'mono'} value={draft[key]} autoComplete="off" spellCheck={key === 'description'} placeholder={placeholder} onChange={(e) => set({ [key]: e.target.value })} />}
     </Field>
   );
   return (
@@ -23,12 +23,12 @@ export function EditProfile({ profile, taken, onClose, onSaved }: { profile?: Pr
       <form
         onSubmit={(e) => {
           e.preventDefault();
-          void act('save', () => send('PUT', `/api/profiles/${encodeURIComponent(d.name.trim())}`, config), `${d.name.trim()} saved`).then((ok) => ok && onSaved());
+          void act('save', () => send('PUT', `/api/profiles/${encodeURIComponent(draft.name.trim())}`, config), `${draft.name.trim()} saved`).then((ok) => ok && onSaved());
         }}
       >
         {!profile && (
           <Field label="Name" hint={exists ? 'A profile has this name already.' : 'Used in addresses, such as /profiles/coding/mcp'}>
-            {(id) => <input id={id} value={d.name} required autoFocus pattern="[A-Za-z0-9_\-]{1,64}" placeholder="coding" autoComplete="off" onChange={(e) => set({ name: e.target.value })} />}
+            {(id) => <input id={id} value={draft.name} required autoFocus pattern="[A-Za-z0-9_\-]{1,64}" placeholder="coding" autoComplete="off" onChange={(e) => set({ name: e.target.value })} />}
           </Field>
         )}
         {text('description', 'Description', 'What it is for', '')}
@@ -38,7 +38,7 @@ export function EditProfile({ profile, taken, onClose, onSaved }: { profile?: Pr
         <Preview config={JSON.stringify(config)} />
         <Field label="What MCP clients see">
           {(id) => (
-            <select id={id} value={d.mode} onChange={(e) => set({ mode: e.target.value })}>
+            <select id={id} value={draft.mode} onChange={(e) => set({ mode: e.target.value })}>
               <option value="">as configured for all</option>
               <option value="meta">the meta-tools</option>
               <option value="direct">all tools directly</option>
@@ -47,22 +47,22 @@ export function EditProfile({ profile, taken, onClose, onSaved }: { profile?: Pr
           )}
         </Field>
         <Field label="Instructions" hint="What agents are told when they connect">
-          {(id) => <textarea id={id} rows={3} value={d.instructions} onChange={(e) => set({ instructions: e.target.value })} />}
+          {(id) => <textarea id={id} rows={3} value={draft.instructions} onChange={(e) => set({ instructions: e.target.value })} />}
         </Field>
         <label className="check">
-          <input type="checkbox" checked={d.ask} onChange={(e) => set({ ask: e.target.checked })} /> A person approves each call
+          <input type="checkbox" checked={draft.ask} onChange={(e) => set({ ask: e.target.checked })} /> A person approves each call
         </label>
         <div className="row wrap">
           <Field label="Calls per caller" hint="Empty: no limit">
-            {(id) => <input id={id} type="number" min={1} value={d.calls} onChange={(e) => set({ calls: e.target.value })} />}
+            {(id) => <input id={id} type="number" min={1} value={draft.calls} onChange={(e) => set({ calls: e.target.value })} />}
           </Field>
           <Field label="Period in seconds" hint="60 is a minute">
-            {(id) => <input id={id} type="number" min={0.001} step="any" required={d.calls !== ''} value={d.seconds} onChange={(e) => set({ seconds: e.target.value })} />}
+            {(id) => <input id={id} type="number" min={0.001} step="any" required={draft.calls !== ''} value={draft.seconds} onChange={(e) => set({ seconds: e.target.value })} />}
           </Field>
         </div>
         <div className="row end">
           <Button onClick={onClose}>Cancel</Button>
-          <Button kind="primary" type="submit" busy={busy === 'save'} disabled={!d.name.trim() || exists}>
+          <Button kind="primary" type="submit" busy={busy === 'save'} disabled={!draft.name.trim() || exists}>
             Save
           </Button>
         </div>
@@ -74,10 +74,10 @@ export function EditProfile({ profile, taken, onClose, onSaved }: { profile?: Pr
 /** Preview shows what a configuration, as JSON, sees. Nothing is saved. */
 function Preview({ config }: { config: string }) {
   const held = useDebounced(config, 200);
-  const seen = useResource<Profile>(held, (s) => send('POST', '/api/profiles/preview', JSON.parse(held), s));
+  const seen = useQuery<Profile>(held, (s) => send('POST', '/api/profiles/preview', JSON.parse(held), s));
   return (
     <div aria-live="polite" aria-busy={seen.loading}>
-      <Loaded from={seen} rows={1}>{(p) => <ToolsSeen profile={p} />}</Loaded>
+      <QueryContent query={seen} rows={1}>{(p) => <ToolsSeen profile={p} />}</QueryContent>
     </div>
   );
 }

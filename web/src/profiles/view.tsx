@@ -1,17 +1,17 @@
 import { useState } from 'react';
-import { get, send, type Got, type Key, type Profile, type ProfileConfig } from '../lib/api';
-import { useResource } from '../lib/use';
+import { get, send, type GetResponse, type Key, type Profile, type ProfileConfig } from '../lib/api';
+import { useQuery } from '../lib/use';
 import { useMe } from '../me';
 import { NotAdmin } from '../settings/keys';
-import { Confirm, Loaded } from '../ui/grid';
+import { Confirm, QueryContent } from '../ui/grid';
 import { Badge, Button, Code, Empty, useAction } from '../ui/ui';
 import { EditProfile, ToolsSeen } from './edit';
 
 /** Profiles lists, shows, edits and removes profiles. */
 export function Profiles() {
   const me = useMe();
-  const list = useResource<Got<'/api/profiles'>>(me.admin ? 'profiles' : null, (s) => get('/api/profiles', s));
-  const keys = useResource<Got<'/api/keys'>>(me.admin ? 'keys' : null, (s) => get('/api/keys', s));
+  const list = useQuery<GetResponse<'/api/profiles'>>(me.admin ? 'profiles' : null, (s) => get('/api/profiles', s));
+  const keys = useQuery<GetResponse<'/api/keys'>>(me.admin ? 'keys' : null, (s) => get('/api/keys', s));
   const [editing, setEditing] = useState<{ profile?: Profile } | null>(null);
   const [removing, setRemoving] = useState<Profile | null>(null);
   const [busy, act] = useAction();
@@ -26,7 +26,7 @@ export function Profiles() {
           New profile
         </Button>
       </div>
-      <Loaded from={list} rows={3}>
+      <QueryContent query={list} rows={3}>
         {() =>
           all.length === 0 ? (
             <Empty icon="shield" title="No profiles">
@@ -36,7 +36,7 @@ export function Profiles() {
             all.map((p) => <Card key={p.name} profile={p} keys={bound(p.name)} onEdit={() => setEditing({ profile: p })} onRemove={() => setRemoving(p)} />)
           )
         }
-      </Loaded>
+      </QueryContent>
       {editing && (
         <EditProfile
           profile={editing.profile}
@@ -71,7 +71,7 @@ export function Profiles() {
 
 function Card({ profile: p, keys, onEdit, onRemove }: { profile: Profile; keys: Key[]; onEdit: () => void; onRemove: () => void }) {
   // The list has no names of tools.
-  const whole = useResource<Profile>(`${p.name} ${JSON.stringify(p.config)}`, (s) => get(`/api/profiles/${encodeURIComponent(p.name)}`, s));
+  const whole = useQuery<Profile>(`${p.name} ${JSON.stringify(p.config)}`, (s) => get(`/api/profiles/${encodeURIComponent(p.name)}`, s));
   return (
     <section className="card" aria-label={p.name}>
       <div className="row">
@@ -85,7 +85,7 @@ function Card({ profile: p, keys, onEdit, onRemove }: { profile: Profile; keys: 
           <Badge key={f}>{f}</Badge>
         ))}
       </div>
-      <Loaded from={whole} rows={1}>{(w) => <ToolsSeen profile={w} />}</Loaded>
+      <QueryContent query={whole} rows={1}>{(w) => <ToolsSeen profile={w} />}</QueryContent>
       {keys.length > 0 && <p className="muted">Keys bound to it: {keys.map((k) => k.name).join(', ')}</p>}
       <Code lang="shell" text={`junctor connect --profile ${p.name}`} />
     </section>

@@ -2,7 +2,7 @@ import { useEffect, useId, useMemo, useState } from 'react';
 import { writeDraft } from '../chat/drafts';
 import { ApiError, type Status } from '../lib/api';
 import { plural } from '../lib/format';
-import { go, href, useDebounced, useResource, useRoute } from '../lib/use';
+import { href, navigate, useDebounced, useQuery, useRoute } from '../lib/use';
 import { Icon } from '../ui/icons';
 import { ResultView } from '../ui/result';
 import { readResource, ServerContext, type ResourceContents } from '../ui/resource';
@@ -25,10 +25,10 @@ export function ResourcesView({ status }: { status?: Status }) {
   const text = (query.get('q') ?? '').toLowerCase();
   const only = query.get('kind') ?? '';
   const connected = useMemo(() => (status?.servers ?? []).filter((s) => s.status === 'connected').map((s) => s.name), [status]);
-  const list = useResource<Offer[]>(status ? `offers ${connected.join(' ')}` : null, async (signal) => (await Promise.all(connected.map((s) => offersOf(s, signal)))).flat());
+  const list = useQuery<Offer[]>(status ? `offers ${connected.join(' ')}` : null, async (signal) => (await Promise.all(connected.map((s) => offersOf(s, signal)))).flat());
   const shown = (list.data ?? []).filter((o) => (!only || o.kind === only) && (!text || `${o.server} ${o.name} ${o.title ?? ''} ${o.uri ?? ''} ${o.description ?? ''}`.toLowerCase().includes(text)));
   const picked = list.data?.find((o) => keyOf(o).join('\n') === [server, kind, name].join('\n'));
-  const set = (change: Record<string, string>) => go(href(parts, { q: query.get('q') ?? '', kind: only, ...change }), true);
+  const set = (change: Record<string, string>) => navigate(href(parts, { q: query.get('q') ?? '', kind: only, ...change }), true);
   return (
     <div className={`tools split ${picked ? 'has-detail' : ''}`}>
       <section className="split-list" aria-label="Resources and prompts">
@@ -109,7 +109,7 @@ function Detail({ offer: o }: { offer: Offer }) {
   return (
     <div className="detail">
       <header className="view-head">
-        <Button className="only-narrow" kind="quiet" icon="back" aria-label="Back to the list" onClick={() => go('#/resources')} />
+        <Button className="only-narrow" kind="quiet" icon="back" aria-label="Back to the list" onClick={() => navigate('#/resources')} />
         <h2 className="grow ellipsis">{o.title || o.name}</h2>
         <Badge>{o.kind}</Badge>
       </header>
@@ -152,7 +152,7 @@ function Detail({ offer: o }: { offer: Offer }) {
                 disabled={asDraft(out.messages) === ''}
                 onClick={() => {
                   writeDraft('', asDraft(out.messages ?? []));
-                  go('#/chat');
+                  navigate('#/chat');
                 }}
               >
                 Start a chat

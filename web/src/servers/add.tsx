@@ -1,6 +1,6 @@
 import { useState } from 'react';
-import { get, send, type Got } from '../lib/api';
-import { useResource } from '../lib/use';
+import { get, send, type GetResponse } from '../lib/api';
+import { useQuery } from '../lib/use';
 import { Badge, Button, Dialog, Empty, Failure, Field, Note, Skeleton, Tabs, useToast } from '../ui/ui';
 import { ApiError } from '../lib/api';
 import { fromClaude } from './claude';
@@ -34,7 +34,7 @@ export function AddServer({ tab: first, taken, onClose, onDone }: { tab: string;
 /** EditServer changes the entry of a server in the configuration file. */
 export function EditServer({ name, onClose, onDone }: { name: string; onClose: () => void; onDone: () => void }) {
   const path = `/api/servers/${encodeURIComponent(name)}`;
-  const entry = useResource<{ server: Record<string, unknown> }>(path + '/config', (s) => get(path + '/config', s));
+  const entry = useQuery<{ server: Record<string, unknown> }>(path + '/config', (s) => get(path + '/config', s));
   return (
     <Dialog title={`Edit ${name}`} open wide onClose={onClose}>
       {entry.error ? <Failure error={entry.error} retry={() => void entry.reload()} /> : !entry.data ? <Skeleton rows={5} /> : <OneServer taken={[]} edit={{ name, entry: entry.data.server }} onClose={onClose} onDone={onDone} />}
@@ -65,20 +65,20 @@ function useAdding(onDone: (names: string[]) => void) {
 
 function OneServer({ taken, edit, onClose, onDone }: { taken: string[]; edit?: { name: string; entry: Record<string, unknown> }; onClose: () => void; onDone: (names: string[]) => void }) {
   const known = useState(() => edit && formOf(edit.name, edit.entry))[0];
-  const [f, set] = useState(known?.form ?? blank);
+  const [form, setForm] = useState(known?.form ?? blank);
   const [rest, setRest] = useState(() => (known && Object.keys(known.rest).length > 0 ? JSON.stringify(known.rest, null, 2) : ''));
   const { busy, error, setError, add } = useAdding(onDone);
-  const change = (part: Partial<ServerForm>) => set({ ...f, ...part });
+  const change = (part: Partial<ServerForm>) => setForm({ ...form, ...part });
   const submit = () => {
     try {
       const more = rest.trim() ? (JSON.parse(rest) as Record<string, unknown>) : {};
-      if (edit) void add(`/api/servers/${encodeURIComponent(edit.name)}`, { server: { ...more, ...entryOf(f) } }, edit.name);
-      else void add('/api/servers', { servers: { mcpServers: { [f.name.trim()]: { ...more, ...entryOf(f) } } } });
+      if (edit) void add(`/api/servers/${encodeURIComponent(edit.name)}`, { server: { ...more, ...entryOf(form) } }, edit.name);
+      else void add('/api/servers', { servers: { mcpServers: { [form.name.trim()]: { ...more, ...entryOf(form) } } } });
     } catch (e) {
       setError(new ApiError(400, '', e instanceof Error ? e.message : String(e)));
     }
   };
-  const clash = taken.includes(f.name.trim());
+  const clash = taken.includes(form.name.trim());
   return (
     <form
       onSubmit={(e) => {
@@ -87,58 +87,58 @@ function OneServer({ taken, edit, onClose, onDone }: { taken: string[]; edit?: {
       }}
     >
       <div className="segmented" role="group" aria-label="Kind of server">
-        <button type="button" aria-pressed={f.kind === 'program'} onClick={() => change({ kind: 'program' })}>
+        <button type="button" aria-pressed={form.kind === 'program'} onClick={() => change({ kind: 'program' })}>
           Local program
         </button>
-        <button type="button" aria-pressed={f.kind === 'url'} onClick={() => change({ kind: 'url' })}>
+        <button type="button" aria-pressed={form.kind === 'url'} onClick={() => change({ kind: 'url' })}>
           URL
         </button>
-        <button type="button" aria-pressed={f.kind === 'openapi'} onClick={() => change({ kind: 'openapi' })}>
+        <button type="button" aria-pressed={form.kind === 'openapi'} onClick={() => change({ kind: 'openapi' })}>
           OpenAPI
         </button>
       </div>
       <Field label="Name" hint={clash ? <span className="bad-text">A server with this name already exists.</span> : 'Letters, digits, hyphens and underscores'}>
-        {(id) => <input id={id} value={f.name} required readOnly={edit !== undefined} pattern="[A-Za-z0-9_\-]{1,64}" autoFocus autoComplete="off" placeholder="files" onChange={(e) => change({ name: e.target.value })} />}
+        {(id) => <input id={id} value={form.name} required readOnly={edit !== undefined} pattern="[A-Za-z0-9_\-]{1,64}" autoFocus autoComplete="off" placeholder="files" onChange={(e) => change({ name: e.target.value })} />}
       </Field>
-      {f.kind === 'program' ? (
+      {form.kind === 'program' ? (
         <>
-          <Field label="Command">{(id) => <input id={id} className="mono" value={f.command} required autoComplete="off" placeholder="npx" onChange={(e) => change({ command: e.target.value })} />}</Field>
-          <Field label="Arguments" hint={splitArgs(f.args).length > 0 ? `Parsed as: ${JSON.stringify(splitArgs(f.args))}` : 'As in a shell: quote arguments that contain spaces'}>
-            {(id) => <input id={id} className="mono" value={f.args} autoComplete="off" placeholder="-y @modelcontextprotocol/server-filesystem /home/me" onChange={(e) => change({ args: e.target.value })} />}
+          <Field label="Command">{(id) => <input id={id} className="mono" value={form.command} required autoComplete="off" placeholder="npx" onChange={(e) => change({ command: e.target.value })} />}</Field>
+          <Field label="Arguments" hint={splitArgs(form.args).length > 0 ? `Parsed as: ${JSON.stringify(splitArgs(form.args))}` : 'As in a shell: quote arguments that contain spaces'}>
+            {(id) => <input id={id} className="mono" value={form.args} autoComplete="off" placeholder="-y @modelcontextprotocol/server-filesystem /home/me" onChange={(e) => change({ args: e.target.value })} />}
           </Field>
           <Field label="Environment" hint="One NAME=value per line. What looks like a secret is stored in .env and not in the file.">
-            {(id) => <textarea id={id} className="mono" rows={2} value={f.env} spellCheck={false} placeholder="GITHUB_TOKEN=${GITHUB_TOKEN}" onChange={(e) => change({ env: e.target.value })} />}
+            {(id) => <textarea id={id} className="mono" rows={2} value={form.env} spellCheck={false} placeholder="GITHUB_TOKEN=${GITHUB_TOKEN}" onChange={(e) => change({ env: e.target.value })} />}
           </Field>
         </>
-      ) : f.kind === 'openapi' ? (
+      ) : form.kind === 'openapi' ? (
         <>
           <Field label="OpenAPI document" hint="A URL, or a file on the gateway's machine. Its operations become tools.">
-            {(id) => <input id={id} className="mono" value={f.openapi} required autoComplete="off" placeholder="https://api.example.com/openapi.json" onChange={(e) => change({ openapi: e.target.value })} />}
+            {(id) => <input id={id} className="mono" value={form.openapi} required autoComplete="off" placeholder="https://api.example.com/openapi.json" onChange={(e) => change({ openapi: e.target.value })} />}
           </Field>
           <Field label="Address of the service" hint="Leave empty for the one in the document">
-            {(id) => <input id={id} className="mono" type="url" value={f.baseUrl} autoComplete="off" placeholder="https://api.example.com" onChange={(e) => change({ baseUrl: e.target.value })} />}
+            {(id) => <input id={id} className="mono" type="url" value={form.baseUrl} autoComplete="off" placeholder="https://api.example.com" onChange={(e) => change({ baseUrl: e.target.value })} />}
           </Field>
           <Field label="Headers" hint="One Name: value per line, sent to the service. Credentials by security scheme go into More settings.">
-            {(id) => <textarea id={id} className="mono" rows={2} value={f.headers} spellCheck={false} placeholder="Authorization: Bearer ${TOKEN}" onChange={(e) => change({ headers: e.target.value })} />}
+            {(id) => <textarea id={id} className="mono" rows={2} value={form.headers} spellCheck={false} placeholder="Authorization: Bearer ${TOKEN}" onChange={(e) => change({ headers: e.target.value })} />}
           </Field>
         </>
       ) : (
         <>
           <Field label="URL" hint="Streamable HTTP or SSE, detected automatically">
-            {(id) => <input id={id} className="mono" type="url" value={f.url} required autoComplete="off" placeholder="https://example.com/mcp" onChange={(e) => change({ url: e.target.value })} />}
+            {(id) => <input id={id} className="mono" type="url" value={form.url} required autoComplete="off" placeholder="https://example.com/mcp" onChange={(e) => change({ url: e.target.value })} />}
           </Field>
           <Field label="Headers" hint="One Name: value per line. Leave empty if you sign in with the browser.">
-            {(id) => <textarea id={id} className="mono" rows={2} value={f.headers} spellCheck={false} placeholder="Authorization: Bearer ${TOKEN}" onChange={(e) => change({ headers: e.target.value })} />}
+            {(id) => <textarea id={id} className="mono" rows={2} value={form.headers} spellCheck={false} placeholder="Authorization: Bearer ${TOKEN}" onChange={(e) => change({ headers: e.target.value })} />}
           </Field>
         </>
       )}
       <details className="fold" open={rest !== '' || undefined}>
         <summary>More settings</summary>
         <Field label="Settings as JSON" hint={<>Such as timeoutMs, sessionMode or tags; see the reference of mcpServers in Settings</>}>
-          {(id) => <textarea id={id} className="mono" rows={rest.split('\n').length + 1} value={rest} spellCheck={false} placeholder={f.kind === 'openapi' ? '{ "credentials": { "apiKey": "${API_KEY}" } }' : '{ "timeoutMs": 60000 }'} onChange={(e) => setRest(e.target.value)} />}
+          {(id) => <textarea id={id} className="mono" rows={rest.split('\n').length + 1} value={rest} spellCheck={false} placeholder={form.kind === 'openapi' ? '{ "credentials": { "apiKey": "${API_KEY}" } }' : '{ "timeoutMs": 60000 }'} onChange={(e) => setRest(e.target.value)} />}
         </Field>
       </details>
-      {f.kind === 'program' && !edit && <Note tone="warn">The program runs on the gateway's machine with your user's permissions. Add only programs that you trust.</Note>}
+      {form.kind === 'program' && !edit && <Note tone="warn">The program runs on the gateway's machine with your user's permissions. Add only programs that you trust.</Note>}
       {error && <Failure error={error} />}
       <div className="row end">
         <Button onClick={onClose}>Cancel</Button>
@@ -151,7 +151,7 @@ function OneServer({ taken, edit, onClose, onDone }: { taken: string[]; edit?: {
 }
 
 function Paste({ onClose, onDone }: { onClose: () => void; onDone: (names: string[]) => void }) {
-  const [text, set] = useState('');
+  const [text, setText] = useState('');
   const [replace, setReplace] = useState(false);
   const { busy, error, setError, add } = useAdding(onDone);
   const submit = () => {
@@ -192,7 +192,7 @@ function Paste({ onClose, onDone }: { onClose: () => void; onDone: (names: strin
             spellCheck={false}
             value={text}
             placeholder={'{\n  "mcpServers": {\n    "files": {\n      "command": "npx",\n      "args": ["-y", "@modelcontextprotocol/server-filesystem", "/home/me"]\n    }\n  }\n}'}
-            onChange={(e) => set(e.target.value)}
+            onChange={(e) => setText(e.target.value)}
           />
         )}
       </Field>
@@ -221,12 +221,12 @@ const stateTone = { new: 'ok', same: 'neutral', differs: 'warn', self: 'neutral'
 const stateWord = { new: 'new', same: 'already added', differs: 'differs from the added server', self: 'Junctor itself' } as const;
 
 function Import({ onClose, onDone }: { onClose: () => void; onDone: (names: string[]) => void }) {
-  const found = useResource<Got<'/api/import'>>('import', (s) => get('/api/import', s));
-  const [picked, set] = useState<Set<string> | null>(null);
+  const found = useQuery<GetResponse<'/api/import'>>('import', (s) => get('/api/import', s));
+  const [chosenNames, setChosenNames] = useState<Set<string> | null>(null);
   const { busy, error, add } = useAdding(onDone);
   const list = found.data?.candidates ?? [];
   const choosable = list.filter((c) => c.state === 'new' || c.state === 'differs');
-  const chosen = picked ?? new Set(list.filter((c) => c.state === 'new').map((c) => c.as));
+  const chosen = chosenNames ?? new Set(list.filter((c) => c.state === 'new').map((c) => c.as));
   if (found.error) return <Failure error={found.error} retry={() => void found.reload()} />;
   if (!found.data) return <Skeleton rows={4} />;
   if (list.length === 0) {
@@ -251,7 +251,7 @@ function Import({ onClose, onDone }: { onClose: () => void; onDone: (names: stri
                   const next = new Set(chosen);
                   if (e.target.checked) next.add(c.as);
                   else next.delete(c.as);
-                  set(next);
+                  setChosenNames(next);
                 }}
               />
               <span className="grow min0">

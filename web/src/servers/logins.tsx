@@ -1,19 +1,19 @@
-import { get, send, type Got } from '../lib/api';
-import { dateTime } from '../lib/format';
-import { useResource } from '../lib/use';
-import { Loaded, Table } from '../ui/grid';
+import { get, send, type GetResponse } from '../lib/api';
+import { formatDateTime } from '../lib/format';
+import { useQuery } from '../lib/use';
+import { QueryContent, Table } from '../ui/grid';
 import { Button, useAction } from '../ui/ui';
 
 /** Logins lists, for administrators, who has a login of their own to a server, and ends one. */
 export function Logins({ server }: { server: string }) {
   const path = `/api/mcp/${encodeURIComponent(server)}`;
-  const list = useResource<Got<'/api/mcp/{name}/logins'>>(`logins ${server}`, (s) => get(`${path}/logins`, s), 20_000);
+  const list = useQuery<GetResponse<'/api/mcp/{name}/logins'>>(`logins ${server}`, (s) => get(`${path}/logins`, s), 20_000);
   const [busy, act] = useAction();
   if (!list.error && !list.data?.logins.length) return null;
   return (
     <section>
       <h3>Logins of callers</h3>
-      <Loaded from={list} rows={2}>
+      <QueryContent query={list} rows={2}>
         {({ logins }) => (
           <Table label="Logins of callers" columns={['Caller', 'Since', '']}>
             {logins.map((l) => (
@@ -21,7 +21,7 @@ export function Logins({ server }: { server: string }) {
                 <th scope="row" title={l.caller}>
                   {l.name || l.caller}
                 </th>
-                <td>{l.since && dateTime(l.since)}</td>
+                <td>{l.since && formatDateTime(l.since)}</td>
                 <td>
                   <Button
                     small
@@ -36,7 +36,7 @@ export function Logins({ server }: { server: string }) {
             ))}
           </Table>
         )}
-      </Loaded>
+      </QueryContent>
     </section>
   );
 }

@@ -1,18 +1,18 @@
 // The sections of a server's page.
 import { useMemo, useState } from 'react';
 import { get, send, type CallStats, type ToolList } from '../lib/api';
-import { count, duration, plural } from '../lib/format';
-import { useLive } from '../lib/live';
-import { href, useResource } from '../lib/use';
+import { formatCount, formatDuration, plural } from '../lib/format';
+import { useReloadOnChange } from '../lib/live';
+import { href, useQuery } from '../lib/use';
 import { useMe } from '../me';
 import { TimeChart } from '../ui/chart';
-import { Loaded, Table } from '../ui/grid';
+import { QueryContent, Table } from '../ui/grid';
 import { CopyButton, Failure, Skeleton, Switch, useAction } from '../ui/ui';
 
 /** Runs shows what the configuration says about a server: the program or the address, and the names of its variables. */
 export function Runs({ name, version }: { name: string; version: string }) {
   const path = `/api/servers/${encodeURIComponent(name)}/config`;
-  const entry = useResource<{ server: { command?: string; args?: string[]; url?: string; env?: Record<string, string>; headers?: Record<string, string> } }>(`${path} ${version}`, (s) => get(path, s));
+  const entry = useQuery<{ server: { command?: string; args?: string[]; url?: string; env?: Record<string, string>; headers?: Record<string, string> } }>(`${path} ${version}`, (s) => get(path, s));
   const e = entry.data?.server;
   if (!e) return null; // a server that is not in the file
   const line = e.url ?? [e.command, ...(e.args ?? [])].map((w) => (/[\s"']/.test(w ?? '') ? JSON.stringify(w) : w)).join(' ');
@@ -35,7 +35,7 @@ export function Runs({ name, version }: { name: string; version: string }) {
 
 /** Traffic shows the calls of the last hour. */
 export function Traffic({ server }: { server: string }) {
-  const stats = useResource(`traffic ${server}`, async (signal) => {
+  const stats = useQuery(`traffic ${server}`, async (signal) => {
     const to = Date.now();
     const from = to - 3600_000;
     const p = new URLSearchParams({ server, from: new Date(from).toISOString(), to: new Date(to).toISOString(), intervals: '60' });
@@ -59,19 +59,19 @@ export function Traffic({ server }: { server: string }) {
         <>
           <p className="small">
             <strong>{plural(s.total.calls, 'call')}</strong>
-            {bad > 0 && <span className="bad-text"> · {count(bad)} failed</span>}
+            {bad > 0 && <span className="bad-text"> · {formatCount(bad)} failed</span>}
             <span className="muted">
               {' '}
-              · p50 {duration(s.total.p50Ms)} · p95 {duration(s.total.p95Ms)} · p99 {duration(s.total.p99Ms)}
+              · p50 {formatDuration(s.total.p50Ms)} · p95 {formatDuration(s.total.p95Ms)} · p99 {formatDuration(s.total.p99Ms)}
             </span>
           </p>
           <TimeChart
-            label={`Calls of ${server} in the last hour: ${count(s.total.calls)}, ${count(bad)} failed`}
+            label={`Calls of ${server} in the last hour: ${formatCount(s.total.calls)}, ${formatCount(bad)} failed`}
             kind="bars"
             height={110}
             from={from}
             to={to}
-            format={count}
+            format={formatCount}
             series={[
               { label: 'failed', className: 'series-bad', values: parts.map((p) => p.errors + p.failed) },
               { label: 'ok', className: 'series-ok', values: parts.map((p) => p.calls - p.errors - p.failed) },
@@ -86,14 +86,14 @@ export function Traffic({ server }: { server: string }) {
 /** ServerTools lists the tools of a server; an administrator turns them on and off and makes them ask first. */
 export function ServerTools({ server }: { server: string }) {
   const me = useMe();
-  const list = useResource<ToolList>(`tools of ${server}`, (s) => get(`/api/tools?server=${encodeURIComponent(server)}`, s));
-  useLive(list.reload);
+  const list = useQuery<ToolList>(`tools of ${server}`, (s) => get(`/api/tools?server=${encodeURIComponent(server)}`, s));
+  useReloadOnChange(list.reload);
   const [busy, act] = useAction();
   const change = (tool: string, patch: Record<string, unknown>) => void act(tool, () => send('PATCH', `/api/tools/${encodeURIComponent(server)}/${encodeURIComponent(tool)}`, patch)).then(() => list.reload());
   return (
     <section>
       <h3>Tools</h3>
-      <Loaded from={list}>
+      <QueryContent query={list}>
         {({ tools }) => (
           <Table label={`Tools of ${server}`} className="server-tools" columns={me.admin ? ['Tool', 'On', 'Ask first'] : ['Tool']}>
             {tools.map((t) => (
@@ -116,7 +116,7 @@ export function ServerTools({ server }: { server: string }) {
             ))}
           </Table>
         )}
-      </Loaded>
+      </QueryContent>
     </section>
   );
 }
@@ -131,7 +131,7 @@ interface Offer {
 
 /** Offers lists the resources and prompts of a server. */
 export function Offers({ server }: { server: string }) {
-  const found = useResource(`offers ${server}`, async (signal) => {
+  const found = useQuery(`offers ${server}`, async (signal) => {
     const ask = async (method: string, key: string) => {
       const res = await send<{ result: Record<string, Offer[]> }>('POST', `/api/servers/${encodeURIComponent(server)}/request`, { method }, signal).catch(() => null);
       return res?.result[key] ?? []; // most servers have none of one kind
@@ -148,7 +148,7 @@ export function Offers({ server }: { server: string }) {
     list.length === 0 ? null : (
       <section key={title}>
         <h3>
-          {title} <span className="muted">{count(list.length)}</span>
+          {title} <span className="muted">{formatCount(list.length)}</span>
         </h3>
         <ul className="plain-list">
           {list.slice(0, 200).map((o, i) => (
@@ -165,7 +165,7 @@ export function Offers({ server }: { server: string }) {
 
 /** Log shows the latest output of a server's process, with search. */
 export function Log({ lines }: { lines: string[] }) {
-  const [text, set] = useState('');
+  const [text, setText] = useState('');
   const shown = useMemo(() => {
     const want = text.toLowerCase();
     return want ? lines.filter((l) => l.toLowerCase().includes(want)) : lines;
@@ -174,7 +174,7 @@ export function Log({ lines }: { lines: string[] }) {
     <section>
       <div className="row">
         <h3 className="grow">Latest output on stderr</h3>
-        {lines.length > 5 && <input type="search" className="log-search" aria-label="Search the output" placeholder="Search" value={text} onChange={(e) => set(e.target.value)} />}
+        {lines.length > 5 && <input type="search" className="log-search" aria-label="Search the output" placeholder="Search" value={text} onChange={(e) => setText(e.target.value)} />}
         <CopyButton text={lines.join('\n')} label="Copy stderr" />
       </div>
       {shown.length === 0 ? (

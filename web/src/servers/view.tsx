@@ -1,8 +1,8 @@
 import { useEffect, useState } from 'react';
-import { get, send, type Got, type Server, type ServerState } from '../lib/api';
-import { ago, count, dateTime, duration, plural } from '../lib/format';
-import { useLive, useLiveEvery } from '../lib/live';
-import { go, href, parseRoute, useResource, useRoute } from '../lib/use';
+import { get, send, type GetResponse, type Server, type ServerState } from '../lib/api';
+import { formatCount, formatDateTime, formatDuration, plural, timeAgo } from '../lib/format';
+import { usePollInterval, useReloadOnChange } from '../lib/live';
+import { href, navigate, parseRoute, useQuery, useRoute } from '../lib/use';
 import { useMe } from '../me';
 import { Icon } from '../ui/icons';
 import { Confirm } from '../ui/grid';
@@ -19,8 +19,8 @@ export function ServersView() {
   const name = parts[1];
   const me = useMe();
   const add = query.get('add');
-  const list = useResource<Got<'/api/servers'>>('servers', (s) => get('/api/servers', s), useLiveEvery(3000));
-  useLive(list.reload);
+  const list = useQuery<GetResponse<'/api/servers'>>('servers', (s) => get('/api/servers', s), usePollInterval(3000));
+  useReloadOnChange(list.reload);
   const servers = list.data?.servers ?? [];
   const current = servers.find((s) => s.name === name);
   const own = servers.filter((s) => s.transport !== 'inprocess' && s.name !== 'junctor');
@@ -30,7 +30,7 @@ export function ServersView() {
         <header className="view-head">
           <h1 className="grow">Servers</h1>
           {me.admin && (
-            <Button kind="primary" icon="plus" onClick={() => go(href(['servers', ...(name ? [name] : [])], { add: 'form' }))}>
+            <Button kind="primary" icon="plus" onClick={() => navigate(href(['servers', ...(name ? [name] : [])], { add: 'form' }))}>
               Add
             </Button>
           )}
@@ -59,7 +59,7 @@ export function ServersView() {
                         {s.status === 'connected' ? (s.description ?? '').replace(/^[#\s]+/, '') || plural(s.tools, 'tool') : `${stateWord[s.status]}${s.reason ? `: ${s.reason}` : ''}`}
                       </span>
                     </span>
-                    <span className="server-count">{count(s.tools)}</span>
+                    <span className="server-count">{formatCount(s.tools)}</span>
                   </a>
                 </li>
               ))}
@@ -103,9 +103,9 @@ export function ServersView() {
           key={add}
           tab={add}
           taken={servers.map((s) => s.name)}
-          onClose={() => go(href(['servers', ...(name ? [name] : [])]), true)}
+          onClose={() => navigate(href(['servers', ...(name ? [name] : [])]), true)}
           onDone={(names) => {
-            go(href(['servers', ...(names[0] ? [names[0]] : [])]), true);
+            navigate(href(['servers', ...(names[0] ? [names[0]] : [])]), true);
             void list.reload();
           }}
         />
@@ -119,9 +119,9 @@ function ServerPage({ server: s, reload }: { server: Server; reload: () => Promi
   const toast = useToast();
   const [busy, act] = useAction();
   const [removing, setRemoving] = useState(false);
-  const [, tick] = useState(0);
+  const [, forceUpdate] = useState(0);
   useEffect(() => {
-    const t = setInterval(() => tick((n) => n + 1), 1000);
+    const t = setInterval(() => forceUpdate((n) => n + 1), 1000);
     return () => clearInterval(t);
   }, []);
   const [editing, setEditing] = useState(false);
@@ -146,7 +146,7 @@ function ServerPage({ server: s, reload }: { server: Server; reload: () => Promi
 
   const test = () => {
     const begun = performance.now();
-    void act('test', () => send('POST', path + '/request', { method: 'ping' })).then((ok) => ok && toast(`${s.name} answered in ${duration(performance.now() - begun)}`, 'ok'));
+    void act('test', () => send('POST', path + '/request', { method: 'ping' })).then((ok) => ok && toast(`${s.name} answered in ${formatDuration(performance.now() - begun)}`, 'ok'));
   };
 
   return (
@@ -160,7 +160,7 @@ function ServerPage({ server: s, reload }: { server: Server; reload: () => Promi
           <div className="small row tight">
             <Dot tone={stateTone[s.status]} pulse={s.status === 'connecting'} />
             <span>{stateWord[s.status]}</span>
-            {s.since && <span className="muted">{ago(s.since)}</span>}
+            {s.since && <span className="muted">{timeAgo(s.since)}</span>}
           </div>
         </div>
         {me.admin && !builtin && (
@@ -190,7 +190,7 @@ function ServerPage({ server: s, reload }: { server: Server; reload: () => Promi
             }
           >
             {s.reason || 'Not connected.'}
-            {s.nextTry && <div className="small muted">Next attempt {ago(s.nextTry)} · {plural(s.attempts ?? 0, 'attempt')} so far</div>}
+            {s.nextTry && <div className="small muted">Next attempt {timeAgo(s.nextTry)} · {plural(s.attempts ?? 0, 'attempt')} so far</div>}
           </Note>
         )}
         {s.status === 'connecting' && <Note>Connecting{s.reason ? `: ${s.reason}` : '…'}</Note>}
@@ -240,13 +240,13 @@ function ServerPage({ server: s, reload }: { server: Server; reload: () => Promi
           <Fact name="Transport">{s.transport}</Fact>
           <Fact name="Your login">{s.login === 'caller' ? (s.signedIn ? 'signed in' : 'none') : ''}</Fact>
           <Fact name="Protocol">{s.protocol && `${s.protocol}${s.era ? ` (${s.era})` : ''}`}</Fact>
-          <Fact name="Latency">{s.latencyMs ? duration(s.latencyMs) : ''}</Fact>
-          <Fact name="Tools">{`${count(s.enabledTools)} of ${count(s.tools)} enabled`}</Fact>
+          <Fact name="Latency">{s.latencyMs ? formatDuration(s.latencyMs) : ''}</Fact>
+          <Fact name="Tools">{`${formatCount(s.enabledTools)} of ${formatCount(s.tools)} enabled`}</Fact>
           <Fact name="Calls in progress">{s.inFlight ? String(s.inFlight) : ''}</Fact>
           <Fact name="Process">{s.pid ? `${s.pid}${s.isolation ? `, ${String(s.isolation)}` : ''}` : ''}</Fact>
           <Fact name="Connections lost">{s.lost ? String(s.lost) : ''}</Fact>
           <Fact name="Invalid output lines">{s.strayLines ? `${s.strayLines}, last: ${s.lastStray ?? ''}` : ''}</Fact>
-          <Fact name="Last failure">{s.lastFailure && s.lastFailure !== s.reason ? `${s.lastFailure} (${dateTime(s.failedAt)})` : ''}</Fact>
+          <Fact name="Last failure">{s.lastFailure && s.lastFailure !== s.reason ? `${s.lastFailure} (${formatDateTime(s.failedAt)})` : ''}</Fact>
         </dl>
         {me.admin && s.login === 'caller' && <Logins key={`logins ${s.name}`} server={s.name} />}
         {me.admin && !builtin && <Runs key={s.name} name={s.name} version={`${s.status} ${s.since ?? ''}`} />}
@@ -295,7 +295,7 @@ function ServerPage({ server: s, reload }: { server: Server; reload: () => Promi
               setRemoving(false);
               // The user may have gone elsewhere before the answer.
               const [view, shown] = parseRoute(location.hash).parts;
-              if (view === 'servers' && shown === s.name) go('#/servers');
+              if (view === 'servers' && shown === s.name) navigate('#/servers');
               void reload();
             })
           }

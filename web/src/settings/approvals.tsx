@@ -1,17 +1,17 @@
-import { get, send, type Got } from '../lib/api';
-import { useResource } from '../lib/use';
-import { Loaded, Table } from '../ui/grid';
+import { get, send, type GetResponse } from '../lib/api';
+import { useQuery } from '../lib/use';
+import { QueryContent, Table } from '../ui/grid';
 import { Badge, Button, useAction } from '../ui/ui';
 
 /** Approvals lists the tools that the caller allowed with "always", and revokes them. */
 export function Approvals() {
-  const list = useResource<Got<'/api/approvals'>>('approvals', (s) => get('/api/approvals', s));
+  const list = useQuery<GetResponse<'/api/approvals'>>('approvals', (s) => get('/api/approvals', s));
   const [busy, act] = useAction();
   const revoke = (tool: string) => send('DELETE', `/api/approvals/${encodeURIComponent(tool)}`);
   return (
     <section className="card">
       <h2>Always allowed tools</h2>
-      <Loaded from={list} rows={2}>
+      <QueryContent query={list} rows={2}>
         {({ approvals }) =>
           approvals.length === 0 ? (
             <p className="muted">None. The chat asks before it runs a tool that requires approval. Tools that you allow with “Always” are listed here.</p>
@@ -32,7 +32,7 @@ export function Approvals() {
             </Table>
           )
         }
-      </Loaded>
+      </QueryContent>
     </section>
   );
 }

@@ -1,20 +1,20 @@
-import { get, type Got } from '../lib/api';
-import { ago, dateTime, oneLine } from '../lib/format';
-import { useResource } from '../lib/use';
+import { get, type GetResponse } from '../lib/api';
+import { formatDateTime, oneLine, timeAgo } from '../lib/format';
+import { useQuery } from '../lib/use';
 import { useMe } from '../me';
 import { NotAdmin } from './keys';
-import { Loaded, Table } from '../ui/grid';
+import { QueryContent, Table } from '../ui/grid';
 import { Empty } from '../ui/ui';
 
 /** Audit lists who made, changed, used or revoked what. */
 export function Audit() {
   const me = useMe();
-  const list = useResource<Got<'/api/audit'>>(me.admin ? 'audit' : null, (s) => get('/api/audit?limit=200', s), 20_000);
+  const list = useQuery<GetResponse<'/api/audit'>>(me.admin ? 'audit' : null, (s) => get('/api/audit?limit=200', s), 20_000);
   if (!me.admin) return <NotAdmin what="The audit log" />;
   return (
     <div className="stack">
       <p className="muted">Who made, changed, used or revoked what. The newest 200 are shown; junctor audit --limit 1000 has more.</p>
-      <Loaded from={list}>
+      <QueryContent query={list}>
         {({ entries }) =>
           entries.length === 0 ? (
             <Empty icon="shield" title="Nothing was changed yet" />
@@ -22,7 +22,7 @@ export function Audit() {
             <Table label="Audit log" className="audit" columns={['When', 'Who', 'Action', 'Target', 'Details']}>
               {entries.map((e) => (
                 <tr key={e.id}>
-                  <td title={dateTime(e.time)}>{ago(e.time)}</td>
+                  <td title={formatDateTime(e.time)}>{timeAgo(e.time)}</td>
                   <td title={e.actor}>{e.name || e.actor}</td>
                   <td className="mono">{e.action}</td>
                   <td className="mono wrap">{e.target}</td>
@@ -32,7 +32,7 @@ export function Audit() {
             </Table>
           )
         }
-      </Loaded>
+      </QueryContent>
     </div>
   );
 }

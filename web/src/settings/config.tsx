@@ -1,7 +1,7 @@
 import { useId, useMemo, useState } from 'react';
 import { get, send, type Configuration, type Setting } from '../lib/api';
-import { json } from '../lib/format';
-import { useResource } from '../lib/use';
+import { toJson } from '../lib/format';
+import { useQuery } from '../lib/use';
 import { useMe } from '../me';
 import { Table } from '../ui/grid';
 import { Badge, Button, CopyButton, Empty, Failure, Note, Skeleton, useAction } from '../ui/ui';
@@ -12,8 +12,8 @@ import { usual, Value } from './value';
 /** useConfiguration reads the configuration and its schema. */
 export function useConfiguration() {
   const me = useMe();
-  const config = useResource<Configuration>(me.admin ? 'config' : null, (s) => get('/api/config', s));
-  const schema = useResource<Record<string, unknown>>(me.admin ? 'schema' : null, (s) => get('/api/config/schema', s));
+  const config = useQuery<Configuration>(me.admin ? 'config' : null, (s) => get('/api/config', s));
+  const schema = useQuery<Record<string, unknown>>(me.admin ? 'schema' : null, (s) => get('/api/config/schema', s));
   const groups = useMemo(() => (schema.data ? groupsOf(schema.data) : undefined), [schema.data]);
   const retry = () => void Promise.all([config.reload(), schema.reload()]);
   return { admin: me.admin, config, groups, error: config.error ?? schema.error, retry };
@@ -118,7 +118,7 @@ export function Config() {
                         onChange={(v) =>
                           setChanges((c) => {
                             const { [key]: _, ...rest } = c;
-                            return json(v ?? null) === json(at(values, key) ?? null) ? rest : { ...rest, [key]: v };
+                            return toJson(v ?? null) === toJson(at(values, key) ?? null) ? rest : { ...rest, [key]: v };
                           })
                         }
                       />
@@ -196,7 +196,7 @@ function Effective({ settings, text, changed }: { settings: Setting[]; text: str
     const out = new Map<string, Setting[]>();
     for (const s of settings) {
       if (changed && s.source === 'default') continue;
-      if (t && !`${s.key} ${json(s.value, 0)} ${s.from}`.toLowerCase().includes(t)) continue;
+      if (t && !`${s.key} ${toJson(s.value, 0)} ${s.from}`.toLowerCase().includes(t)) continue;
       const parts = s.key.split('.');
       const group = parts[0] === 'mcpServers' ? parts.slice(0, 2).join('.') : (parts[0] ?? '');
       const g = out.get(group);
@@ -227,5 +227,5 @@ function Effective({ settings, text, changed }: { settings: Setting[]; text: str
 function show(v: unknown): string {
   if (v === '' || v === null || v === undefined) return '–';
   if (Array.isArray(v) && v.every((x) => typeof x === 'string')) return v.join(', ') || '–';
-  return typeof v === 'string' ? v : json(v, 0);
+  return typeof v === 'string' ? v : toJson(v, 0);
 }

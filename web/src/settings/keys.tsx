@@ -1,15 +1,15 @@
 import { useState } from 'react';
-import { get, send, type Got, type Key } from '../lib/api';
-import { ago, dateTime } from '../lib/format';
-import { useResource } from '../lib/use';
+import { get, send, type GetResponse, type Key } from '../lib/api';
+import { formatDateTime, timeAgo } from '../lib/format';
+import { useQuery } from '../lib/use';
 import { useMe } from '../me';
-import { Confirm, Loaded, Table } from '../ui/grid';
+import { Confirm, QueryContent, Table } from '../ui/grid';
 import { Badge, Button, CopyButton, Dialog, Empty, Field, Note, useAction } from '../ui/ui';
 
 /** Keys lists, creates and revokes API keys. */
 export function Keys() {
   const me = useMe();
-  const keys = useResource<Got<'/api/keys'>>(me.admin ? 'keys' : null, (s) => get('/api/keys', s));
+  const keys = useQuery<GetResponse<'/api/keys'>>(me.admin ? 'keys' : null, (s) => get('/api/keys', s));
   const [making, setMaking] = useState(false);
   const [made, setMade] = useState<{ key: string; record: Key } | null>(null);
   const [revoking, setRevoking] = useState<Key | null>(null);
@@ -36,7 +36,7 @@ export function Keys() {
           </div>
         </Note>
       )}
-      <Loaded from={keys} rows={3}>
+      <QueryContent query={keys} rows={3}>
         {() =>
           shown.length === 0 ? (
             <Empty icon="key" title="No keys">
@@ -53,8 +53,8 @@ export function Keys() {
                     </th>
                     <td className="mono">{k.hint}…</td>
                     <td>{[...(k.profile ? [`profile ${k.profile}`] : []), ...(k.servers ?? []), ...(k.tools ?? [])].join(', ') || 'everything'}</td>
-                    <td title={dateTime(k.created)}>{ago(k.created)}</td>
-                    <td>{k.lastUsed ? ago(k.lastUsed) : 'never'}</td>
+                    <td title={formatDateTime(k.created)}>{timeAgo(k.created)}</td>
+                    <td>{k.lastUsed ? timeAgo(k.lastUsed) : 'never'}</td>
                     <td>
                       {!ended && (
                         <Button small kind="quiet" onClick={() => setRevoking(k)}>
@@ -68,7 +68,7 @@ export function Keys() {
             </Table>
           )
         }
-      </Loaded>
+      </QueryContent>
       {all.length > inForce.length && (
         <label className="check">
           <input type="checkbox" checked={old} onChange={(e) => setOld(e.target.checked)} /> Show {all.length - inForce.length} revoked or expired
@@ -112,7 +112,7 @@ function NewKey({ onClose, onMade }: { onClose: () => void; onMade: (m: { key: s
   const [chat, setChat] = useState('');
   const [days, setDays] = useState('0');
   const [profile, setProfile] = useState('');
-  const profiles = useResource<{ profiles: { name: string }[] }>('profiles', (s) => get('/api/profiles', s)).data?.profiles ?? [];
+  const profiles = useQuery<{ profiles: { name: string }[] }>('profiles', (s) => get('/api/profiles', s)).data?.profiles ?? [];
   const [busy, act] = useAction();
   const list = (s: string) => {
     const l = s.split(/[\s,]+/).filter(Boolean);

@@ -1,6 +1,6 @@
 import { useState } from 'react';
-import { get, send, type Got } from '../lib/api';
-import { useResource } from '../lib/use';
+import { get, send, type GetResponse } from '../lib/api';
+import { useQuery } from '../lib/use';
 import { Confirm, Table } from '../ui/grid';
 import { Badge, Button, Dialog, Empty, Failure, Note, Skeleton, useAction } from '../ui/ui';
 import { useConfiguration } from './config';
@@ -14,7 +14,7 @@ const order = ['provider', 'model', 'apiKey', 'baseUrl', 'name'];
 /** Models lists the models in use, and edits those of the configuration. Their keys are stored as secrets. */
 export function Models() {
   const { admin, config, groups, error, retry } = useConfiguration();
-  const models = useResource<Got<'/api/models'>>('models', (s) => get('/api/models', s));
+  const models = useQuery<GetResponse<'/api/models'>>('models', (s) => get('/api/models', s));
   const [editing, setEditing] = useState<{ index: number; value: unknown } | null>(null);
   const [removing, setRemoving] = useState<number | null>(null);
   const [busy, act] = useAction();

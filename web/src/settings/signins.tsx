@@ -1,17 +1,17 @@
-import { get, send, type Got } from '../lib/api';
-import { ago, dateTime } from '../lib/format';
-import { useResource } from '../lib/use';
-import { Loaded, Table } from '../ui/grid';
+import { get, send, type GetResponse } from '../lib/api';
+import { formatDateTime, timeAgo } from '../lib/format';
+import { useQuery } from '../lib/use';
+import { QueryContent, Table } from '../ui/grid';
 import { Badge, Button, useAction } from '../ui/ui';
 
 /** SignIns lists the browsers that are signed in, and ends their sessions. */
 export function SignIns() {
-  const list = useResource<Got<'/api/page-sessions'>>('signins', (s) => get('/api/page-sessions', s), 20_000);
+  const list = useQuery<GetResponse<'/api/page-sessions'>>('signins', (s) => get('/api/page-sessions', s), 20_000);
   const [busy, act] = useAction();
   return (
     <section className="card">
       <h2>Signed-in browsers</h2>
-      <Loaded from={list} rows={2}>
+      <QueryContent query={list} rows={2}>
         {({ sessions }) => (
           <Table label="Signed-in browsers" columns={['Caller', 'Browser', 'Signed in', 'Expires', '']}>
             {sessions.map((s) => (
@@ -20,8 +20,8 @@ export function SignIns() {
                   {s.caller} {s.current && <Badge tone="accent">this browser</Badge>}
                 </th>
                 <td title={s.agent}>{[browserName(s.agent), s.from].filter(Boolean).join(', ')}</td>
-                <td title={dateTime(s.created)}>{ago(s.created)}</td>
-                <td title={dateTime(s.expires)}>{ago(s.expires)}</td>
+                <td title={formatDateTime(s.created)}>{timeAgo(s.created)}</td>
+                <td title={formatDateTime(s.expires)}>{timeAgo(s.expires)}</td>
                 <td>
                   {!s.current && (
                     <Button small kind="quiet" busy={busy === s.id} onClick={() => void act(s.id, () => send('DELETE', `/api/page-sessions/${s.id}`), 'Browser signed out').then(() => list.reload())}>
@@ -33,7 +33,7 @@ export function SignIns() {
             ))}
           </Table>
         )}
-      </Loaded>
+      </QueryContent>
     </section>
   );
 }

@@ -1,5 +1,5 @@
 import { useId, useState } from 'react';
-import { json } from '../lib/format';
+import { toJson } from '../lib/format';
 import { Button } from '../ui/ui';
 import { at, put, written, type Spec } from './schema';
 
@@ -16,7 +16,7 @@ interface Props {
 export function usual(spec: Spec): string {
   if (spec.default === undefined || spec.default === null || spec.default === '') return '';
   if (spec.kind === 'boolean') return spec.default ? 'on' : 'off';
-  return typeof spec.default === 'string' ? spec.default : json(spec.default, 0);
+  return typeof spec.default === 'string' ? spec.default : toJson(spec.default, 0);
 }
 
 /** Value is the control for the value of one setting; undefined means that the file does not set it. */
@@ -92,7 +92,7 @@ function Texts({ value, onChange, ...name }: { value: unknown; onChange: (v: unk
 }
 
 function Json({ value, onChange, ...name }: { value: unknown; onChange: (v: unknown) => void; id?: string; 'aria-label'?: string }) {
-  const [text, setText] = useState(value === undefined ? '' : json(value));
+  const [text, setText] = useState(value === undefined ? '' : toJson(value));
   const [wrong, setWrong] = useState(false);
   return (
     <textarea

@@ -1,6 +1,6 @@
 import type { Status } from '../lib/api';
-import { duration } from '../lib/format';
-import { useRoute, go, href } from '../lib/use';
+import { formatDuration } from '../lib/format';
+import { href, navigate, useRoute } from '../lib/use';
 import { useMe } from '../me';
 import { setTheme, useTheme, type Theme } from '../theme';
 import { Profiles } from '../profiles/view';
@@ -29,7 +29,7 @@ export function SettingsView({ status }: { status?: Status }) {
           <Tabs
             label="Settings"
             value={tab}
-            onChange={(t) => go(href(t === 'general' ? ['settings'] : ['settings', t]))}
+            onChange={(t) => navigate(href(t === 'general' ? ['settings'] : ['settings', t]))}
             tabs={[
               { id: 'general', label: 'General' },
               { id: 'models', label: 'Models' },
@@ -82,7 +82,7 @@ function General({ status }: { status?: Status }) {
             </div>
             <div>
               <dt>Uptime</dt>
-              <dd>{duration(Date.now() - Date.parse(status.started))}</dd>
+              <dd>{formatDuration(Date.now() - Date.parse(status.started))}</dd>
             </div>
             <div>
               <dt>Node</dt>

@@ -1,7 +1,7 @@
 // How the parts of a form made from a schema look.
 import { ariaDescribedByIds, deepEquals, enumOptionSelectedValue, enumOptionValueDecoder, enumOptionValueEncoder, getTemplate, getUiOptions, type FieldProps, type FieldTemplateProps, type RegistryFieldsType, type RegistryWidgetsType, type TemplatesType, type WidgetProps } from '@rjsf/utils';
 import { useState } from 'react';
-import { json, oneLine } from '../lib/format';
+import { oneLine, toJson } from '../lib/format';
 import { jsonType } from './prepare';
 
 /** asValue reads what is typed into a JSON field: text that is not JSON is a string. */
@@ -17,7 +17,7 @@ export function asValue(text: string): unknown {
 /** asText is the text of a JSON field for a value. */
 export function asText(value: unknown): string {
   if (value === undefined) return '';
-  return typeof value === 'string' && asValue(value) === value ? value : json(value);
+  return typeof value === 'string' && asValue(value) === value ? value : toJson(value);
 }
 
 /** JsonField takes any value, for schemas that say too little for a field of their own. */

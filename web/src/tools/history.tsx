@@ -1,7 +1,7 @@
 import { useState } from 'react';
-import { get, type Call, type Got } from '../lib/api';
-import { ago, dateTime, duration } from '../lib/format';
-import { href, useResource } from '../lib/use';
+import { get, type Call, type GetResponse } from '../lib/api';
+import { formatDateTime, formatDuration, timeAgo } from '../lib/format';
+import { href, useQuery } from '../lib/use';
 import { statusTone, statusWord } from '../activity/call';
 import { Badge, Button, useAction, useToast } from '../ui/ui';
 import { presetsOf, setPreset } from './presets';
@@ -13,7 +13,7 @@ export function Earlier({ server, tool, value, runs, onUse }: { server: string; 
   const [busy, act] = useAction();
   const [presets, setPresets] = useState(() => presetsOf(name));
   const [title, setTitle] = useState('');
-  const list = useResource<Got<'/api/calls'>>(`runs ${name} ${runs}`, (s) => get(`/api/calls?${new URLSearchParams({ server, tool, limit: '20' })}`, s));
+  const list = useQuery<GetResponse<'/api/calls'>>(`runs ${name} ${runs}`, (s) => get(`/api/calls?${new URLSearchParams({ server, tool, limit: '20' })}`, s));
   const calls = [...(list.data?.calls ?? [])].sort((a, b) => b.seq - a.seq);
   const save = () => {
     if (!setPreset(name, title.trim(), value ?? {})) toast('This browser keeps no presets: its storage is disabled or full.');
@@ -66,12 +66,12 @@ export function Earlier({ server, tool, value, runs, onUse }: { server: string; 
           <ul className="plain-list runs-list">
             {calls.slice(0, 20).map((c) => (
               <li key={c.seq} className="row">
-                <a className="small" href={href(['activity', c.id])} title={dateTime(c.time)}>
-                  {ago(c.time)}
+                <a className="small" href={href(['activity', c.id])} title={formatDateTime(c.time)}>
+                  {timeAgo(c.time)}
                 </a>
                 <Badge tone={statusTone[c.status]}>{c.status === 'ok' ? 'ok' : c.code || statusWord[c.status]}</Badge>
                 <span className="muted small grow">
-                  {duration(c.durationMs)} · {c.face}
+                  {formatDuration(c.durationMs)} · {c.face}
                 </span>
                 <Button small kind="quiet" busy={busy === c.id} onClick={() => void use(c)}>
                   Use arguments

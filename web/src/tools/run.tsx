@@ -1,8 +1,8 @@
 import { useMemo, useRef, useState, type KeyboardEvent } from 'react';
 import { AppSlot } from '../apps/slot';
 import { ApiError, callTool, type CallAnswer, type ToolDetails } from '../lib/api';
-import { duration, json, plural, size } from '../lib/format';
-import { href, useRoute, useStored } from '../lib/use';
+import { formatDuration, formatSize, plural, toJson } from '../lib/format';
+import { href, useLocalStorage, useRoute } from '../lib/use';
 import { useMe } from '../me';
 import { JsonView } from '../ui/json';
 import { ResultView } from '../ui/result';
@@ -36,7 +36,7 @@ export function Run({ tool: t, onDone }: { tool: ToolDetails; onDone: () => void
   const [textError, setTextError] = useState('');
   const [problems, setProblems] = useState<Problem[]>([]);
   const [run, setRun] = useState<RunState>({ busy: false, log: [], questions: [] });
-  const [snippet, setSnippet] = useStored('junctor.snippet', 'curl');
+  const [snippet, setSnippet] = useLocalStorage('junctor.snippet', 'curl');
   const abort = useRef<AbortController | null>(null);
   const [form, setForm] = useState(0);
   const ask = t.approval === 'ask';
@@ -55,7 +55,7 @@ export function Run({ tool: t, onDone }: { tool: ToolDetails; onDone: () => void
   const switchMode = (m: 'form' | 'json') => {
     if (m === mode) return;
     if (m === 'json') {
-      setText(json(value ?? {}));
+      setText(toJson(value ?? {}));
       setTextError('');
     } else {
       const read = parseArguments(text);
@@ -97,7 +97,7 @@ export function Run({ tool: t, onDone }: { tool: ToolDetails; onDone: () => void
   /** use shows other arguments, which are edited and run as if they were typed. */
   const use = (args: unknown) => {
     change(args);
-    setText(json(args));
+    setText(toJson(args));
     setTextError('');
     setForm((n) => n + 1);
   };
@@ -185,7 +185,7 @@ export function Run({ tool: t, onDone }: { tool: ToolDetails; onDone: () => void
           <section className={`answer ${run.answer.isError ? 'failed' : ''}`} aria-label="Result">
             <div className="row answer-head">
               {run.answer.isError ? <Badge tone="bad">the tool failed</Badge> : <Badge tone="ok">done</Badge>}
-              <span className="muted small">{duration(run.answer.durationMs ?? 0)}</span>
+              <span className="muted small">{formatDuration(run.answer.durationMs ?? 0)}</span>
               <span className="grow" />
               {run.answer.requestId && (
                 <a className="small" href={href(['activity', run.answer.requestId])}>
@@ -206,7 +206,7 @@ export function Run({ tool: t, onDone }: { tool: ToolDetails; onDone: () => void
           <h3 className="grow">The same call in code</h3>
         </div>
         <Tabs label="Language" value={snippet} onChange={setSnippet} tabs={snippets.map((s) => ({ id: s.id, label: s.label }))} />
-        <Code lang={code.lang} text={code.text.length > 20_000 ? code.text.slice(0, 20_000) + ` … (${size(code.text.length)})` : code.text} max={320} />
+        <Code lang={code.lang} text={code.text.length > 20_000 ? code.text.slice(0, 20_000) + ` … (${formatSize(code.text.length)})` : code.text} max={320} />
       </section>
     </div>
   );
@@ -245,6 +245,6 @@ function note(r: RunState, n: CallAnswer, server: string): RunState {
   if (n.type === 'question' || n.type === 'answered') return { ...r, questions: asked(r.questions, n, server) };
   const p = (n.params ?? {}) as { progress?: number; total?: number; message?: string; level?: string; data?: unknown };
   if (n.method === 'notifications/progress') return { ...r, progress: { at: p.progress ?? 0, of: p.total, text: p.message } };
-  if (n.method === 'notifications/message') return { ...r, log: [...r.log.slice(-999), { level: p.level, text: typeof p.data === 'string' ? p.data : json(p.data, 0) }] };
+  if (n.method === 'notifications/message') return { ...r, log: [...r.log.slice(-999), { level: p.level, text: typeof p.data === 'string' ? p.data : toJson(p.data, 0) }] };
   return r;
 }

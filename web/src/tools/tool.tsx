@@ -1,7 +1,7 @@
 import { useState } from 'react';
 import { get, send, type ToolDetails } from '../lib/api';
-import { ago, duration, json } from '../lib/format';
-import { href, useResource, useStored } from '../lib/use';
+import { formatDuration, timeAgo, toJson } from '../lib/format';
+import { href, useLocalStorage, useQuery } from '../lib/use';
 import { Prose } from '../chat/markdown';
 import { useMe } from '../me';
 import { Icon } from '../ui/icons';
@@ -13,7 +13,7 @@ type Tab = 'run' | 'about' | 'providers';
 
 export function ToolPage({ server, tool, back }: { server: string; tool: string; back: string }) {
   const path = `/api/tools/${encodeURIComponent(server)}/${encodeURIComponent(tool)}`;
-  const details = useResource<ToolDetails>(path, (s) => get(path, s), 30_000);
+  const details = useQuery<ToolDetails>(path, (s) => get(path, s), 30_000);
   const [tab, setTab] = useState<Tab>('run');
   const t = details.data;
   return (
@@ -64,14 +64,14 @@ export function ToolPage({ server, tool, back }: { server: string; tool: string;
 }
 
 function Description({ text }: { text: string }) {
-  const [all, set] = useState(false);
+  const [expanded, setExpanded] = useState(false);
   const long = text.length > 700 || text.split('\n').length > 10;
   return (
     <div className="description">
-      <Prose text={long && !all ? text.slice(0, 500) + '…' : text.slice(0, 50_000)} />
+      <Prose text={long && !expanded ? text.slice(0, 500) + '…' : text.slice(0, 50_000)} />
       {long && (
-        <Button kind="quiet" small onClick={() => set(!all)} aria-expanded={all}>
-          {all ? 'Show less' : 'Show all'}
+        <Button kind="quiet" small onClick={() => setExpanded(!expanded)} aria-expanded={expanded}>
+          {expanded ? 'Show less' : 'Show all'}
         </Button>
       )}
     </div>
@@ -118,11 +118,11 @@ function Facts({ tool: t }: { tool: ToolDetails }) {
         </div>
         <div>
           <dt>Mean latency</dt>
-          <dd>{s.calls ? duration(s.meanLatencyNs / 1e6) : '–'}</dd>
+          <dd>{s.calls ? formatDuration(s.meanLatencyNs / 1e6) : '–'}</dd>
         </div>
         <div>
           <dt>Last used</dt>
-          <dd>{s.lastUse && !s.lastUse.startsWith('0001') ? ago(s.lastUse) : 'never'}</dd>
+          <dd>{s.lastUse && !s.lastUse.startsWith('0001') ? timeAgo(s.lastUse) : 'never'}</dd>
         </div>
         <div>
           <dt>Circuit</dt>
@@ -141,14 +141,14 @@ interface Change {
   differences?: { where: string; before?: unknown; after?: unknown }[];
 }
 
-const shown = (v: unknown) => (v === undefined ? '(not set)' : typeof v === 'string' ? v : json(v));
+const shown = (v: unknown) => (v === undefined ? '(not set)' : typeof v === 'string' ? v : toJson(v));
 
 /** Changed warns of a tool that is not the approved one, and shows the differences. */
 function Changed({ tool: t, reload }: { tool: ToolDetails; reload: () => Promise<void> }) {
   const me = useMe();
   const [busy, act] = useAction();
   const path = `/api/changes?server=${encodeURIComponent(t.server)}`;
-  const changes = useResource<{ changes: Change[] }>(t.changed && me.admin ? path : null, (s) => get(path, s));
+  const changes = useQuery<{ changes: Change[] }>(t.changed && me.admin ? path : null, (s) => get(path, s));
   if (!t.changed) return null;
   const change = changes.data?.changes.find((c) => c.tool === t.tool);
   return (
@@ -235,18 +235,18 @@ interface Declared {
 }
 
 function Providers({ tool: t }: { tool: ToolDetails }) {
-  const [which, set] = useStored('junctor.provider', 'openai');
+  const [provider, setProvider] = useLocalStorage('junctor.provider', 'openai');
   const [strict, setStrict] = useState(false);
-  const canStrict = which.startsWith('openai');
+  const canStrict = provider.startsWith('openai');
   const q = new URLSearchParams({ server: t.server, tool: t.tool });
   if (strict && canStrict) q.set('strict', 'true');
-  const path = `/tools/${encodeURIComponent(which)}?${q}`;
-  const declared = useResource<Declared>(t.enabled ? path : null, (s) => get(path, s));
+  const path = `/tools/${encodeURIComponent(provider)}?${q}`;
+  const declared = useQuery<Declared>(t.enabled ? path : null, (s) => get(path, s));
   const { warnings, ...body } = declared.data ?? {};
   return (
     <div className="stack">
       <div className="row">
-        <select aria-label="Provider" value={which} onChange={(e) => set(e.target.value)}>
+        <select aria-label="Provider" value={provider} onChange={(e) => setProvider(e.target.value)}>
           {providers.map(([id, label]) => (
             <option key={id} value={id}>
               {label}
@@ -278,7 +278,7 @@ function Providers({ tool: t }: { tool: ToolDetails }) {
               <Icon name="check" size={15} /> The definition was converted without loss.
             </p>
           )}
-          <Code lang="json" text={json(body)} max={560} />
+          <Code lang="json" text={toJson(body)} max={560} />
         </>
       )}
     </div>

@@ -1,7 +1,7 @@
 import { lazy, Suspense, useEffect, useMemo, useRef } from 'react';
-import { get, type Got, type Status, type Tool, type ToolList } from '../lib/api';
-import { count, plural } from '../lib/format';
-import { go, href, useDebounced, useResource, useRoute } from '../lib/use';
+import { get, type GetResponse, type Status, type Tool, type ToolList } from '../lib/api';
+import { formatCount, plural } from '../lib/format';
+import { href, navigate, useDebounced, useQuery, useRoute } from '../lib/use';
 import { Icon } from '../ui/icons';
 import { VirtualList } from '../ui/list';
 import { Badge, Empty, Failure, Note, Skeleton } from '../ui/ui';
@@ -36,7 +36,7 @@ export function ToolsView({ status }: { status?: Status }) {
   if (tag) params.set('tag', tag);
   if (state) params.set('state', state);
   const path = '/api/tools?' + params.toString();
-  const list = useResource<ToolList>(path, (s) => get(path, s), 60_000);
+  const list = useQuery<ToolList>(path, (s) => get(path, s), 60_000);
   // The list may have thousands of entries, so it is reloaded when the status
   // changes and seldom otherwise. The first status counts as a change, because
   // the list may have been read before it.
@@ -47,12 +47,12 @@ export function ToolsView({ status }: { status?: Status }) {
     if (seen.current !== world) void reload();
     seen.current = world;
   }, [world, reload]);
-  const servers = useResource<Got<'/api/servers'>>('servers', (s) => get('/api/servers', s), 30_000);
+  const servers = useQuery<GetResponse<'/api/servers'>>('servers', (s) => get('/api/servers', s), 30_000);
   const tags = useMemo(() => [...new Set([...(servers.data?.servers ?? []).flatMap((s) => s.tags ?? []), ...(list.data?.tools ?? []).flatMap((t) => t.tags ?? [])])].sort(), [servers.data, list.data]);
 
   const set = (change: Record<string, string>) => {
     const now = { q: text, server: filterServer, tag, state, ...change };
-    go(href(server && tool ? ['tools', server, tool] : ['tools'], now), true);
+    navigate(href(server && tool ? ['tools', server, tool] : ['tools'], now), true);
   };
   const link = (t: Tool) => href(['tools', t.server, t.tool], { q: text, server: filterServer, tag, state });
 
@@ -76,7 +76,7 @@ export function ToolsView({ status }: { status?: Status }) {
         <header className="view-head">
           <h1 className="grow">Tools</h1>
           <span className="muted small" role="status">
-            {list.data && (asked ? plural(tools.length, 'match', 'matches') : count(list.data.total))}
+            {list.data && (asked ? plural(tools.length, 'match', 'matches') : formatCount(list.data.total))}
           </span>
         </header>
         <div className="filters">
@@ -94,7 +94,7 @@ export function ToolsView({ status }: { status?: Status }) {
                   e.preventDefault();
                   document.querySelector<HTMLElement>('.split-list .vlist a')?.focus();
                 }
-                if (e.key === 'Enter' && tools[0]) go(link(tools[0]));
+                if (e.key === 'Enter' && tools[0]) navigate(link(tools[0]));
               }}
             />
             <kbd className="hide-narrow">/</kbd>

@@ -1,4 +1,4 @@
-// One chart for everything that changes over time: bars or lines with axes, the
+// A chart of values over time: bars or lines with axes, the
 // values under the pointer, and zoom by dragging.
 import { useEffect, useId, useRef, useState } from 'react';
 import { logTicks, niceTicks, timeLabel, timeTicks } from './ticks';
@@ -33,7 +33,7 @@ export function TimeChart({ label, kind, from, to, series, format, log = false, 
   const box = useRef<HTMLDivElement>(null);
   const clip = useId();
   const [width, setWidth] = useState(480);
-  const [at, setAt] = useState<number | null>(null);
+  const [hovered, setHovered] = useState<number | null>(null);
   const [drag, setDrag] = useState<[number, number] | null>(null);
   useEffect(() => {
     const el = box.current;
@@ -51,8 +51,8 @@ export function TimeChart({ label, kind, from, to, series, format, log = false, 
   const step = w / Math.max(1, n);
   const x = (time: number) => left + ((time - from) / Math.max(1, to - from)) * w;
   const all = kind === 'bars' ? Array.from({ length: n }, (_, i) => series.reduce((sum, s) => sum + (s.values[i] || 0), 0)) : series.flatMap((s) => s.values.filter(Number.isFinite));
-  const most = Math.max(...all, log ? 1 : 0);
-  const ticks = log ? logTicks(Math.min(...all.filter((v) => v > 0), most), most) : niceTicks(most);
+  const maxValue = Math.max(...all, log ? 1 : 0);
+  const ticks = log ? logTicks(Math.min(...all.filter((v) => v > 0), maxValue), maxValue) : niceTicks(maxValue);
   const low = log ? Math.log10(ticks[0]!) : 0;
   const high = log ? Math.log10(ticks.at(-1)!) : ticks.at(-1)!;
   const y = (v: number) => top + h - ((log ? Math.log10(Math.max(v, ticks[0]!)) - low : v) / Math.max(1e-9, high - low)) * h;
@@ -62,7 +62,7 @@ export function TimeChart({ label, kind, from, to, series, format, log = false, 
   };
   const timeOf = (i: number) => from + (i * (to - from)) / n;
   const zoom = (a: number, b: number) => onZoom?.(timeOf(Math.min(a, b)), timeOf(Math.max(a, b) + 1));
-  const shownAt = at !== null && at < n ? at : null;
+  const cursor = hovered !== null && hovered < n ? hovered : null;
 
   return (
     <div
@@ -74,10 +74,10 @@ export function TimeChart({ label, kind, from, to, series, format, log = false, 
       onPointerMove={(e) => {
         if (n === 0) return;
         const i = indexAt(e.clientX);
-        setAt(i);
+        setHovered(i);
         if (drag) setDrag([drag[0], i]);
       }}
-      onPointerLeave={() => !drag && setAt(null)}
+      onPointerLeave={() => !drag && setHovered(null)}
       onPointerDown={(e) => {
         if (!onZoom || n === 0 || e.button !== 0) return;
         e.currentTarget.setPointerCapture(e.pointerId);
@@ -89,11 +89,11 @@ export function TimeChart({ label, kind, from, to, series, format, log = false, 
         setDrag(null);
       }}
       onPointerCancel={() => setDrag(null)}
-      onBlur={() => setAt(null)}
+      onBlur={() => setHovered(null)}
       onKeyDown={(e) => {
-        if (e.key === 'ArrowRight') setAt(Math.min(n - 1, (at ?? -1) + 1));
-        else if (e.key === 'ArrowLeft') setAt(Math.max(0, (at ?? n) - 1));
-        else if (e.key === 'Enter' && shownAt !== null) zoom(shownAt - 1 < 0 ? 0 : shownAt - 1, Math.min(n - 1, shownAt + 1));
+        if (e.key === 'ArrowRight') setHovered(Math.min(n - 1, (hovered ?? -1) + 1));
+        else if (e.key === 'ArrowLeft') setHovered(Math.max(0, (hovered ?? n) - 1));
+        else if (e.key === 'Enter' && cursor !== null) zoom(cursor - 1 < 0 ? 0 : cursor - 1, Math.min(n - 1, cursor + 1));
         else return;
         e.preventDefault();
       }}
@@ -129,16 +129,16 @@ export function TimeChart({ label, kind, from, to, series, format, log = false, 
             })
           : series.map((s) => <Line key={s.label} series={s} x={(i) => left + (i + 0.5) * step} y={y} />)}
         {drag && <rect className="chosen" x={left + Math.min(...drag) * step} width={(Math.abs(drag[0] - drag[1]) + 1) * step} y={top} height={h} />}
-        {shownAt !== null && !drag && <rect className="cursor" x={left + shownAt * step} width={Math.max(1, step)} y={top} height={h} />}
+        {cursor !== null && !drag && <rect className="cursor" x={left + cursor * step} width={Math.max(1, step)} y={top} height={h} />}
       </svg>
-      <div className={`chart-tip ${shownAt !== null && left + shownAt * step > width / 2 ? 'on-left' : ''}`} hidden={shownAt === null} role="status">
-        {shownAt !== null && (
+      <div className={`chart-tip ${cursor !== null && left + cursor * step > width / 2 ? 'on-left' : ''}`} hidden={cursor === null} role="status">
+        {cursor !== null && (
           <>
-            <strong>{timeLabel(timeOf(shownAt), to - from, true)}</strong>
+            <strong>{timeLabel(timeOf(cursor), to - from, true)}</strong>
             {series.map((s) => (
               <span key={s.label} className="row tight">
                 <span className={`key ${s.className}`} aria-hidden="true" />
-                {s.label} <b>{Number.isFinite(s.values[shownAt]) ? format(s.values[shownAt]!) : '–'}</b>
+                {s.label} <b>{Number.isFinite(s.values[cursor]) ? format(s.values[cursor]!) : '–'}</b>
               </span>
             ))}
           </>

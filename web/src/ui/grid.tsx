@@ -1,8 +1,8 @@
 import type { ReactNode } from 'react';
-import type { Resource } from '../lib/use';
+import type { QueryResult } from '../lib/use';
 import { Button, Dialog, Failure, Skeleton } from './ui';
 
-/** Table is a table that scrolls sideways where it is too wide. An empty column name is that of actions. */
+/** Table is a table that scrolls sideways where it is too wide. A column with an empty name has the action buttons. */
 export function Table({ label, columns, className = '', children }: { label: string; columns?: string[]; className?: string; /** The rows. */ children: ReactNode }) {
   return (
     <div className={`table-scroll ${className}`} tabIndex={0} role="group" aria-label={label}>
@@ -24,12 +24,12 @@ export function Table({ label, columns, className = '', children }: { label: str
   );
 }
 
-/** Loaded shows what was read, or that it is being read, or why it could not be. Data that was read before stays. */
-export function Loaded<T>({ from, rows = 4, height, children }: { from: Resource<T>; rows?: number; height?: number; children: (data: T) => ReactNode }) {
+/** QueryContent shows the data of a query, a placeholder while it loads, or its error. Earlier data stays visible. */
+export function QueryContent<T>({ query, rows = 4, height, children }: { query: QueryResult<T>; rows?: number; height?: number; children: (data: T) => ReactNode }) {
   return (
     <>
-      {from.error && <Failure error={from.error} retry={() => void from.reload()} />}
-      {from.data !== undefined ? children(from.data) : !from.error && <Skeleton rows={rows} height={height} />}
+      {query.error && <Failure error={query.error} retry={() => void query.reload()} />}
+      {query.data !== undefined ? children(query.data) : !query.error && <Skeleton rows={rows} height={height} />}
     </>
   );
 }

@@ -1,17 +1,17 @@
 import { memo, useState } from 'react';
-import { json, size } from '../lib/format';
+import { formatSize, toJson } from '../lib/format';
 import { Button, CopyButton } from './ui';
 
-/** page is the number of members of a list or object that are shown at first. */
-const page = 100;
-/** textPage is the number of characters of a text that are shown at first. */
-const textPage = 32 * 1024;
+/** pageSize is the number of members of a list or object that are shown at first. */
+const pageSize = 100;
+/** textPageSize is the number of characters of a text that are shown at first. */
+const textPageSize = 32 * 1024;
 
 /** Tree shows any JSON value. Only expanded nodes are rendered, in pages, so that large values stay fast. */
 export const Tree = memo(function Tree({ value, name, depth = 0, open = 2 }: { value: unknown; name?: string; depth?: number; open?: number }) {
   const isObject = typeof value === 'object' && value !== null;
-  const [unfolded, fold] = useState(depth < open);
-  const [shown, show] = useState(page);
+  const [expanded, setExpanded] = useState(depth < open);
+  const [limit, setLimit] = useState(pageSize);
   if (!isObject) {
     return (
       <div className="tree-row" style={{ paddingLeft: depth * 14 + 16 }}>
@@ -21,24 +21,24 @@ export const Tree = memo(function Tree({ value, name, depth = 0, open = 2 }: { v
     );
   }
   const isArray = Array.isArray(value);
-  const entries: [string, unknown][] = unfolded ? Object.entries(value) : [];
+  const entries: [string, unknown][] = expanded ? Object.entries(value) : [];
   const length = isArray ? value.length : Object.keys(value).length;
   return (
     <div>
-      <button type="button" className="tree-row tree-fold" style={{ paddingLeft: depth * 14 }} aria-expanded={unfolded} onClick={() => fold(!unfolded)}>
-        <span className={`tree-arrow ${unfolded ? 'open' : ''}`} aria-hidden="true">
+      <button type="button" className="tree-row tree-fold" style={{ paddingLeft: depth * 14 }} aria-expanded={expanded} onClick={() => setExpanded(!expanded)}>
+        <span className={`tree-arrow ${expanded ? 'open' : ''}`} aria-hidden="true">
           ›
         </span>
         {name !== undefined && <span className="tree-key">{name}: </span>}
         <span className="tree-count">{isArray ? `[${length}]` : `{${length}}`}</span>
       </button>
-      {entries.slice(0, shown).map(([k, v]) => (
+      {entries.slice(0, limit).map(([k, v]) => (
         <Tree key={k} name={k} value={v} depth={depth + 1} open={open} />
       ))}
-      {entries.length > shown && (
+      {entries.length > limit && (
         <div style={{ paddingLeft: (depth + 1) * 14 + 12 }}>
-          <Button kind="quiet" small onClick={() => show(shown + page * 5)}>
-            {entries.length - shown} more
+          <Button kind="quiet" small onClick={() => setLimit(limit + pageSize * 5)}>
+            {entries.length - limit} more
           </Button>
         </div>
       )}
@@ -47,16 +47,16 @@ export const Tree = memo(function Tree({ value, name, depth = 0, open = 2 }: { v
 });
 
 function Leaf({ value }: { value: unknown }) {
-  const [all, set] = useState(false);
+  const [expanded, setExpanded] = useState(false);
   if (typeof value === 'string') {
     const long = value.length > 600;
     return (
       <span className="tree-string wrap">
-        "{long && !all ? value.slice(0, 600) + '…' : value.slice(0, textPage)}"
-        {long && !all && (
-          <button type="button" className="linkish" onClick={() => set(true)}>
+        "{long && !expanded ? value.slice(0, 600) + '…' : value.slice(0, textPageSize)}"
+        {long && !expanded && (
+          <button type="button" className="linkish" onClick={() => setExpanded(true)}>
             {' '}
-            show {size(Math.min(value.length, textPage))}
+            show {formatSize(Math.min(value.length, textPageSize))}
           </button>
         )}
       </span>
@@ -67,18 +67,18 @@ function Leaf({ value }: { value: unknown }) {
 
 /** LongText shows a text of any length, in pages. */
 export function LongText({ text, mono = true }: { text: string; mono?: boolean }) {
-  const [shown, show] = useState(textPage);
+  const [limit, setLimit] = useState(textPageSize);
   return (
     <div className="longtext">
       <pre className={mono ? '' : 'prose'} tabIndex={0} aria-label="text">
-        {text.length > shown ? text.slice(0, shown) : text}
+        {text.length > limit ? text.slice(0, limit) : text}
       </pre>
-      {text.length > shown && (
+      {text.length > limit && (
         <div className="row longtext-more">
           <span className="muted">
-            {size(shown)} of {size(text.length)}
+            {formatSize(limit)} of {formatSize(text.length)}
           </span>
-          <Button small onClick={() => show(shown * 2)}>
+          <Button small onClick={() => setLimit(limit * 2)}>
             Show more
           </Button>
         </div>
@@ -92,7 +92,7 @@ export function JsonView({ value, open = 2, label = 'JSON' }: { value: unknown; 
   return (
     <div className="jsonview">
       <div className="jsonview-copy">
-        <CopyButton text={() => json(value)} label={`Copy ${label}`} />
+        <CopyButton text={() => toJson(value)} label={`Copy ${label}`} />
       </div>
       <div className="tree" role="group" aria-label={label}>
         <Tree value={value} open={open} />

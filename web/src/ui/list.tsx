@@ -10,7 +10,7 @@ export function VirtualList<T>({
   row,
   keyOf,
   label,
-  stick,
+  keepPosition,
   resetKey,
 }: {
   items: T[];
@@ -19,15 +19,15 @@ export function VirtualList<T>({
   keyOf: (item: T) => string;
   label: string;
   /** Keep the scroll position when rows are inserted before the first. */
-  stick?: boolean;
+  keepPosition?: boolean;
   /** Scrolls to the top when it changes. */
   resetKey?: string;
 }) {
   const box = useRef<HTMLDivElement>(null);
-  const [view, set] = useState({ top: 0, size: 600 });
+  const [viewport, setViewport] = useState({ top: 0, size: 600 });
   const measure = useCallback(() => {
     const b = box.current;
-    if (b) set((v) => (v.top === b.scrollTop && v.size === b.clientHeight ? v : { top: b.scrollTop, size: b.clientHeight }));
+    if (b) setViewport((v) => (v.top === b.scrollTop && v.size === b.clientHeight ? v : { top: b.scrollTop, size: b.clientHeight }));
   }, []);
   useEffect(() => {
     const b = box.current;
@@ -40,29 +40,29 @@ export function VirtualList<T>({
   useLayoutEffect(() => {
     if (box.current) box.current.scrollTop = 0;
   }, [resetKey]);
-  const before = useRef(items);
+  const previousItems = useRef(items);
   useLayoutEffect(() => {
     const b = box.current;
-    const old = before.current;
-    before.current = items;
-    if (!stick || !b || b.scrollTop < height || old.length === 0 || !old[0]) return;
+    const old = previousItems.current;
+    previousItems.current = items;
+    if (!keepPosition || !b || b.scrollTop < height || old.length === 0 || !old[0]) return;
     const first = keyOf(old[0]);
     const moved = items.findIndex((i) => keyOf(i) === first);
     if (moved > 0) b.scrollTop += moved * height;
-  }, [items, stick, height, keyOf]);
+  }, [items, keepPosition, height, keyOf]);
 
-  const over = 6;
-  const from = Math.max(0, Math.floor(view.top / height) - over);
-  const to = Math.min(items.length, Math.ceil((view.top + view.size) / height) + over);
+  const overscan = 6;
+  const from = Math.max(0, Math.floor(viewport.top / height) - overscan);
+  const to = Math.min(items.length, Math.ceil((viewport.top + viewport.size) / height) + overscan);
 
-  const keys = (e: KeyboardEvent) => {
-    const step = { ArrowDown: 1, ArrowUp: -1, PageDown: Math.floor(view.size / height), PageUp: -Math.floor(view.size / height), Home: -Infinity, End: Infinity }[e.key];
+  const handleKeyDown = (e: KeyboardEvent) => {
+    const step = { ArrowDown: 1, ArrowUp: -1, PageDown: Math.floor(viewport.size / height), PageUp: -Math.floor(viewport.size / height), Home: -Infinity, End: Infinity }[e.key];
     const b = box.current;
     if (step === undefined || !b || !(e.target instanceof HTMLElement)) return;
-    const holder = e.target.closest('[data-index]');
-    if (!holder) return;
+    const rowElement = e.target.closest('[data-index]');
+    if (!rowElement) return;
     e.preventDefault();
-    const next = Math.min(items.length - 1, Math.max(0, Number(holder.getAttribute('data-index')) + step));
+    const next = Math.min(items.length - 1, Math.max(0, Number(rowElement.getAttribute('data-index')) + step));
     if (next * height < b.scrollTop) b.scrollTop = next * height;
     if ((next + 1) * height > b.scrollTop + b.clientHeight) b.scrollTop = (next + 1) * height - b.clientHeight;
     measure();
@@ -70,7 +70,7 @@ export function VirtualList<T>({
   };
 
   return (
-    <div className="vlist" ref={box} onScroll={measure} onKeyDown={keys}>
+    <div className="vlist" ref={box} onScroll={measure} onKeyDown={handleKeyDown}>
       <ul style={{ height: items.length * height }} aria-label={label}>
         {items.slice(from, to).map((item, i) => (
           <li

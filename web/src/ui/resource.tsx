@@ -25,15 +25,15 @@ interface Link {
   description?: string;
 }
 
-/** ResourceLink shows a link of a result, and what it leads to when it is opened. */
+/** ResourceLink shows a resource_link of a result, and the contents of the resource when it is opened. */
 export function ResourceLink({ link, show }: { link: Link; show: (c: ResourceContents, i: number) => React.ReactNode }) {
   const server = useContext(ServerContext);
-  const [state, set] = useState<{ busy?: boolean; error?: ApiError; contents?: ResourceContents[] }>({});
+  const [state, setState] = useState<{ busy?: boolean; error?: ApiError; contents?: ResourceContents[] }>({});
   const open = () => {
-    set({ busy: true });
+    setState({ busy: true });
     readResource(server, link.uri ?? '').then(
-      (contents) => set({ contents }),
-      (e: unknown) => set({ error: e instanceof ApiError ? e : new ApiError(0, '', String(e)) }),
+      (contents) => setState({ contents }),
+      (e: unknown) => setState({ error: e instanceof ApiError ? e : new ApiError(0, '', String(e)) }),
     );
   };
   return (

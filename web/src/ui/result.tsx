@@ -1,6 +1,6 @@
 import { useMemo, useState } from 'react';
-import { download, json, size } from '../lib/format';
-import { uncut } from './cut';
+import { download, formatSize, toJson } from '../lib/format';
+import { parseTruncated } from './truncated';
 import { DataView } from './data';
 import { JsonView, LongText } from './json';
 import { ResourceLink } from './resource';
@@ -25,14 +25,14 @@ export interface ToolResult {
 }
 
 /** Media types that are shown inline; none can run scripts. */
-const pictures = /^image\/(png|jpeg|gif|webp|avif|bmp|x-icon|svg\+xml)$/i;
-const sounds = /^audio\/[\w.+-]+$/i;
+const imageTypes = /^image\/(png|jpeg|gif|webp|avif|bmp|x-icon|svg\+xml)$/i;
+const audioTypes = /^audio\/[\w.+-]+$/i;
 const base64 = /^[A-Za-z0-9+/\s]*={0,2}\s*$/;
 
 /** maxParse is the length above which a text is not parsed as JSON. */
 const maxParse = 20 * 1024 * 1024;
 
-function asJson(text: string): unknown {
+function parseJson(text: string): unknown {
   const t = text.trimStart();
   if (text.length > maxParse || (t[0] !== '{' && t[0] !== '[')) return undefined;
   try {
@@ -44,24 +44,24 @@ function asJson(text: string): unknown {
 
 /** ResultView shows a tool's result: text, JSON, images, audio and resources. */
 export function ResultView({ result }: { result: unknown }) {
-  return typeof result === 'string' ? <StringResult text={result} /> : <WholeResult result={result} />;
+  return typeof result === 'string' ? <StringResult text={result} /> : <CompleteResult result={result} />;
 }
 
-/** StringResult shows what the call log keeps of a result as a string: a part of its JSON, or what was no JSON. */
+/** StringResult shows a result that the call log keeps as a string: truncated JSON, or text that is not JSON. */
 function StringResult({ text }: { text: string }) {
-  const part = useMemo(() => uncut(text), [text]);
+  const part = useMemo(() => parseTruncated(text), [text]);
   if (!part) return <LongText text={text} />;
   return (
     <>
       <Note>
-        The call log keeps the first {size(text.length)} of {size(part.bytes)}.
+        The call log keeps the first {formatSize(text.length)} of {formatSize(part.bytes)}.
       </Note>
-      <WholeResult result={part.value} />
+      <CompleteResult result={part.value} />
     </>
   );
 }
 
-function WholeResult({ result }: { result: unknown }) {
+function CompleteResult({ result }: { result: unknown }) {
   const [raw, setRaw] = useState(false);
   const r = (typeof result === 'object' && result !== null ? result : {}) as ToolResult;
   const blocks = Array.isArray(r.content) ? r.content : [];
@@ -69,7 +69,7 @@ function WholeResult({ result }: { result: unknown }) {
   // Servers repeat structured content as text for older clients.
   const repeated = useMemo(() => {
     if (r.structuredContent === undefined || blocks.length !== 1 || typeof blocks[0]?.text !== 'string' || blocks[0].text.length > 200_000) return false;
-    const parsed = asJson(blocks[0].text);
+    const parsed = parseJson(blocks[0].text);
     return parsed !== undefined && JSON.stringify(parsed) === JSON.stringify(r.structuredContent);
   }, [r.structuredContent, blocks]);
 
@@ -87,8 +87,8 @@ function WholeResult({ result }: { result: unknown }) {
           ]}
         />
         <span className="grow" />
-        <CopyButton text={() => json(result)} label="Copy result as JSON" />
-        <Button kind="quiet" small icon="download" aria-label="Save result to a file" title="Save" onClick={() => download('result.json', json(result), 'application/json')} />
+        <CopyButton text={() => toJson(result)} label="Copy result as JSON" />
+        <Button kind="quiet" small icon="download" aria-label="Save result to a file" title="Save" onClick={() => download('result.json', toJson(result), 'application/json')} />
       </div>
       {raw ? (
         <JsonView value={result} open={3} label="Raw result" />
@@ -103,13 +103,13 @@ function WholeResult({ result }: { result: unknown }) {
   );
 }
 
-/** MediaOf shows only the images and audio of a result. */
-export function MediaOf({ result }: { result: unknown }) {
+/** ResultMedia shows only the images and audio of a result. */
+export function ResultMedia({ result }: { result: unknown }) {
   const content = (result as ToolResult | null | undefined)?.content;
   if (!Array.isArray(content)) return null;
   const media = content.flatMap((b) => {
     const [data, mime] = b?.type === 'resource' ? [b.resource?.blob, b.resource?.mimeType] : [b?.data, b?.mimeType];
-    return typeof data === 'string' && typeof mime === 'string' && (pictures.test(mime) || sounds.test(mime)) ? [{ data, mime }] : [];
+    return typeof data === 'string' && typeof mime === 'string' && (imageTypes.test(mime) || audioTypes.test(mime)) ? [{ data, mime }] : [];
   });
   if (media.length === 0) return null;
   return (
@@ -150,13 +150,13 @@ function ContentView({ block }: { block: Content }) {
 }
 
 function TextView({ text }: { text: string }) {
-  const parsed = useMemo(() => asJson(text), [text]);
-  const [asText, set] = useState(false);
+  const parsed = useMemo(() => parseJson(text), [text]);
+  const [asText, setAsText] = useState(false);
   if (parsed === undefined) return <LongText text={text} />;
   return (
     <div>
       {asText ? <LongText text={text} /> : <DataView value={parsed} label="Result" />}
-      <Button kind="quiet" small onClick={() => set(!asText)}>
+      <Button kind="quiet" small onClick={() => setAsText(!asText)}>
         {asText ? 'Show as data' : 'Show as text'}
       </Button>
     </div>
@@ -164,7 +164,7 @@ function TextView({ text }: { text: string }) {
 }
 
 function Media({ data, mime, name = 'file' }: { data: string; mime: string; name?: string }) {
-  const [broken, fail] = useState(false);
+  const [broken, setBroken] = useState(false);
   const bytes = Math.floor((data.length * 3) / 4);
   const valid = data.length > 0 && base64.test(data.slice(0, 200)) && !broken;
   const save = () => {
@@ -174,17 +174,17 @@ function Media({ data, mime, name = 'file' }: { data: string; mime: string; name
       for (let i = 0; i < raw.length; i++) array[i] = raw.charCodeAt(i);
       download(name, array, mime || 'application/octet-stream');
     } catch {
-      fail(true);
+      setBroken(true);
     }
   };
   if (!valid) return <Note tone="warn">This {mime || 'content'} cannot be shown: it is not valid base64, or the browser cannot read it.</Note>;
   return (
     <figure className="media">
-      {pictures.test(mime) && <img src={`data:${mime};base64,${data}`} alt="Tool result" onError={() => fail(true)} />}
-      {sounds.test(mime) && <audio controls src={`data:${mime};base64,${data}`} onError={() => fail(true)} />}
+      {imageTypes.test(mime) && <img src={`data:${mime};base64,${data}`} alt="Tool result" onError={() => setBroken(true)} />}
+      {audioTypes.test(mime) && <audio controls src={`data:${mime};base64,${data}`} onError={() => setBroken(true)} />}
       <figcaption className="row">
         <span className="muted small">
-          {mime || 'unknown type'} · {size(bytes)}
+          {mime || 'unknown type'} · {formatSize(bytes)}
         </span>
         <Button kind="quiet" small icon="download" onClick={save}>
           Save

@@ -1,7 +1,7 @@
 // Which values are shown as a table: lists of objects.
 
-export interface Rows {
-  /** Where the list is in the value; '' for the value itself. */
+export interface TableData {
+  /** The key of the list in the value; '' for the value itself. */
   key: string;
   columns: string[];
   rows: Record<string, unknown>[];
@@ -9,15 +9,15 @@ export interface Rows {
 
 const maxColumns = 12;
 
-/** rowsOf returns the list of objects that value is, or that is its only list; null when it is better shown as a tree. */
-export function rowsOf(value: unknown): Rows | null {
-  if (Array.isArray(value)) return table('', value);
+/** tableFrom returns a table of value, a list of objects, or of its only list; null when a tree is the better view. */
+export function tableFrom(value: unknown): TableData | null {
+  if (Array.isArray(value)) return tableFromList('', value);
   if (typeof value !== 'object' || value === null) return null;
   const lists = Object.entries(value).filter(([, v]) => Array.isArray(v) && v.length > 0);
-  return lists.length === 1 ? table(lists[0]![0], lists[0]![1] as unknown[]) : null;
+  return lists.length === 1 ? tableFromList(lists[0]![0], lists[0]![1] as unknown[]) : null;
 }
 
-function table(key: string, list: unknown[]): Rows | null {
+function tableFromList(key: string, list: unknown[]): TableData | null {
   if (list.length === 0 || !list.every((r) => typeof r === 'object' && r !== null && !Array.isArray(r))) return null;
   const rows = list as Record<string, unknown>[];
   const columns: string[] = [];

@@ -1,4 +1,4 @@
-// Where the axes of a chart have their marks.
+// Tick positions and labels of chart axes.
 
 /** niceTicks returns 3 to 5 round values from 0 to at least max. */
 export function niceTicks(max: number): number[] {
@@ -30,20 +30,20 @@ const hour = 60 * minute;
 const day = 24 * hour;
 const steps = [second, 2 * second, 5 * second, 10 * second, 30 * second, minute, 2 * minute, 5 * minute, 10 * minute, 15 * minute, 30 * minute, hour, 2 * hour, 3 * hour, 6 * hour, 12 * hour, day, 2 * day, 7 * day, 14 * day, 30 * day];
 
-/** timeTicks returns at most most times on round local clock times. */
-export function timeTicks(from: number, to: number, most: number): number[] {
-  const step = steps.find((s) => (to - from) / s <= most) ?? to - from;
+/** timeTicks returns at most maxTicks times, at round local times. */
+export function timeTicks(from: number, to: number, maxTicks: number): number[] {
+  const step = steps.find((s) => (to - from) / s <= maxTicks) ?? to - from;
   const offset = new Date(from).getTimezoneOffset() * minute;
   const out: number[] = [];
   for (let t = Math.ceil((from - offset) / step) * step + offset; t <= to; t += step) out.push(t);
   return out;
 }
 
-/** timeLabel returns a time as an axis of that span shows it; whole adds what the span leaves out. */
-export function timeLabel(t: number, span: number, whole = false): string {
+/** timeLabel returns the label of a time on an axis of that span; full adds the parts that the axis omits. */
+export function timeLabel(t: number, span: number, full = false): string {
   const d = new Date(t);
-  const clock = d.toLocaleTimeString(undefined, { hour12: false, hour: '2-digit', minute: '2-digit', ...(span <= 10 * minute || whole ? { second: '2-digit' } : {}) });
+  const clock = d.toLocaleTimeString(undefined, { hour12: false, hour: '2-digit', minute: '2-digit', ...(span <= 10 * minute || full ? { second: '2-digit' } : {}) });
   const date = d.toLocaleDateString(undefined, { day: 'numeric', month: 'short' });
-  if (whole) return span > 12 * hour ? `${date} ${clock}` : clock;
+  if (full) return span > 12 * hour ? `${date} ${clock}` : clock;
   return span > 2 * day ? date : clock;
 }

@@ -1,7 +1,7 @@
-import { duration } from '../lib/format';
+import { formatDuration } from '../lib/format';
 
-/** Span is a part of something that took time. */
-export interface Span {
+/** TimelineSpan is a named interval of a timeline. */
+export interface TimelineSpan {
   name: string;
   startMs: number;
   tookMs: number;
@@ -11,7 +11,7 @@ export interface Span {
 }
 
 /** Timeline shows when each span began and how long it took. */
-export function Timeline({ spans, totalMs = 0, wide }: { spans: Span[]; /** At least as long as the spans. */ totalMs?: number; /** The names are long. */ wide?: boolean }) {
+export function Timeline({ spans, totalMs = 0, wide }: { spans: TimelineSpan[]; /** At least as long as the spans. */ totalMs?: number; /** The names are long. */ wide?: boolean }) {
   const total = Math.max(totalMs, ...spans.map((s) => s.startMs + s.tookMs), 0.001);
   return (
     <ol className={`timeline ${wide ? 'wide' : ''}`}>
@@ -24,7 +24,7 @@ export function Timeline({ spans, totalMs = 0, wide }: { spans: Span[]; /** At l
           <span className="timeline-track">
             <span className={`timeline-bar ${s.tone ?? ''}`} style={{ left: `${Math.min((100 * s.startMs) / total, 99)}%`, width: `max(2px, ${(100 * s.tookMs) / total}%)` }} />
           </span>
-          <span className="num">{s.tookMs < 1 ? `${Math.round(s.tookMs * 1000)} µs` : duration(s.tookMs)}</span>
+          <span className="num">{s.tookMs < 1 ? `${Math.round(s.tookMs * 1000)} µs` : formatDuration(s.tookMs)}</span>
         </li>
       ))}
     </ol>

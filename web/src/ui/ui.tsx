@@ -11,7 +11,7 @@ import {
   type ReactNode,
 } from 'react';
 import type { ApiError } from '../lib/api';
-import { copy } from '../lib/format';
+import { copyToClipboard } from '../lib/format';
 import { Icon, type IconName } from './icons';
 
 interface ButtonProps extends ButtonHTMLAttributes<HTMLButtonElement> {
@@ -37,7 +37,7 @@ export function Button({ icon, kind = 'plain', busy, small, children, className 
 }
 
 export function CopyButton({ text, label = 'Copy', small = true }: { text: string | (() => string); label?: string; small?: boolean }) {
-  const [done, set] = useState(false);
+  const [done, setDone] = useState(false);
   return (
     <Button
       kind="quiet"
@@ -46,9 +46,9 @@ export function CopyButton({ text, label = 'Copy', small = true }: { text: strin
       aria-label={done ? 'Copied' : label}
       title={label}
       onClick={async () => {
-        if (await copy(typeof text === 'string' ? text : text())) {
-          set(true);
-          setTimeout(() => set(false), 1500);
+        if (await copyToClipboard(typeof text === 'string' ? text : text())) {
+          setDone(true);
+          setTimeout(() => setDone(false), 1500);
         }
       }}
     />
@@ -81,14 +81,14 @@ export function Tabs<T extends string>({
 }) {
   const list = useRef<HTMLDivElement>(null);
   useEffect(() => {
-    // Where the tabs scroll, the selected one is shown.
+    // If the tabs scroll, scroll to the selected one.
     const box = list.current;
     const tab = box?.querySelector('[aria-selected=true]')?.getBoundingClientRect();
     if (!box || !tab) return;
     const { left, right } = box.getBoundingClientRect();
     if (tab.left < left || tab.right > right) box.scrollLeft += tab.left - left - (right - left - tab.width) / 2;
   }, [value]);
-  const keys = (e: KeyboardEvent<HTMLDivElement>) => {
+  const handleKeyDown = (e: KeyboardEvent<HTMLDivElement>) => {
     const at = tabs.findIndex((t) => t.id === value);
     const step = e.key === 'ArrowRight' ? 1 : e.key === 'ArrowLeft' ? -1 : 0;
     if (!step) return;
@@ -100,7 +100,7 @@ export function Tabs<T extends string>({
     }
   };
   return (
-    <div ref={list} className="tabs" role="tablist" aria-label={label} onKeyDown={keys}>
+    <div ref={list} className="tabs" role="tablist" aria-label={label} onKeyDown={handleKeyDown}>
       {tabs.map((t) => (
         <button
           key={t.id}
@@ -227,7 +227,7 @@ export function Switch({ on, onChange, label, disabled }: { on: boolean; onChang
   );
 }
 
-export function Code({ text, lang, max, children }: { text: string; lang?: string; max?: number; /** The text with its parts marked. */ children?: ReactNode }) {
+export function Code({ text, lang, max, children }: { text: string; lang?: string; max?: number; /** The highlighted text. */ children?: ReactNode }) {
   return (
     <div className="code">
       <div className="code-head">
@@ -252,12 +252,12 @@ const ToastContext = createContext<(text: string, tone?: Tone) => void>(() => {}
 export const useToast = () => useContext(ToastContext);
 
 export function Toasts({ children }: { children: ReactNode }) {
-  const [list, set] = useState<Toast[]>([]);
-  const next = useRef(0);
+  const [list, setList] = useState<Toast[]>([]);
+  const nextId = useRef(0);
   const add = useCallback((text: string, tone: Tone = 'neutral') => {
-    const id = next.current++;
-    set((l) => [...l.slice(-3), { id, text, tone }]);
-    setTimeout(() => set((l) => l.filter((t) => t.id !== id)), tone === 'bad' ? 8000 : 4000);
+    const id = nextId.current++;
+    setList((l) => [...l.slice(-3), { id, text, tone }]);
+    setTimeout(() => setList((l) => l.filter((t) => t.id !== id)), tone === 'bad' ? 8000 : 4000);
   }, []);
   return (
     <ToastContext.Provider value={add}>
@@ -276,10 +276,10 @@ export function Toasts({ children }: { children: ReactNode }) {
 /** useAction runs one action at a time and shows its error as a toast. */
 export function useAction(): [string | null, (name: string, run: () => Promise<unknown>, done?: string) => Promise<boolean>] {
   const toast = useToast();
-  const [busy, set] = useState<string | null>(null);
+  const [busy, setBusy] = useState<string | null>(null);
   const act = useCallback(
     async (name: string, run: () => Promise<unknown>, done?: string) => {
-      set(name);
+      setBusy(name);
       try {
         await run();
         if (done) toast(done, 'ok');
@@ -288,7 +288,7 @@ export function useAction(): [string | null, (name: string, run: () => Promise<u
         toast(e instanceof Error ? e.message : String(e), 'bad');
         return false;
       } finally {
-        set(null);
+        setBusy(null);
       }
     },
     [toast],
