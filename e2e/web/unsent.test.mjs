@@ -24,7 +24,7 @@ const attach = async (page, ...files) => {
   await page.getByLabel('Files to attach').setInputFiles(files);
   await chips(page).getByText(files.at(-1).name).waitFor();
 };
-const typed = (page, text) => page.waitForFunction((t) => document.getElementById('say')?.value === t, text);
+const typed = (page, text) => page.waitForFunction((t) => document.getElementById('message-input')?.value === t, text);
 const newChat = async (page) => {
   await page.getByRole('button', { name: 'New chat' }).click();
   await page.getByRole('heading', { name: 'New chat' }).waitFor();

@@ -20,8 +20,8 @@ it('has a label in every link and button of the navigation, which no width takes
 });
 
 it('announces a reply when it is finished', async () => {
-  const { Scroll } = await import('./chat/view');
-  const log = (busy: boolean) => renderToStaticMarkup(<Scroll busy={busy} loading={false} count={1} tail={null} hold={false}>x</Scroll>);
+  const { MessageLog } = await import('./chat/view');
+  const log = (busy: boolean) => renderToStaticMarkup(<MessageLog busy={busy} loading={false} turnCount={1} lastBlock={null} holdScroll={false}>x</MessageLog>);
   expect(log(true)).toMatch(/role="log" aria-live="polite" aria-busy="true"/);
   expect(log(false)).toMatch(/role="log" aria-live="polite" aria-busy="false"/);
 });

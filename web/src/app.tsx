@@ -1,5 +1,5 @@
 import { Component, Suspense, lazy, useCallback, useEffect, useMemo, useState, type ComponentType, type ErrorInfo, type ReactNode } from 'react';
-import { forgetTyped } from './chat/drafts';
+import { clearTypedInput } from './chat/drafts';
 import { ChatView } from './chat/view';
 import { get, onConnectivityChange, onSessionEnd, signOut as endSession, type Session, type Status } from './lib/api';
 import { followInbox, useInbox } from './lib/inbox';
@@ -58,7 +58,7 @@ export function App({ tokenError = '' }: { tokenError?: string }) {
   useReloadOnChange(status.reload);
   const { reload } = session;
   const signOut = useCallback(() => {
-    forgetTyped();
+    clearTypedInput();
     void endSession().finally(() => void reload());
   }, [reload]);
   const me = useMemo<Me>(

@@ -4,8 +4,8 @@ import { Icon } from '../ui/icons';
 import { Button } from '../ui/ui';
 import type { Attachment } from './protocol';
 
-/** read returns files as attachments. */
-export function read(files: Iterable<File>): Promise<Attachment[]> {
+/** readFiles returns files as attachments. */
+export function readFiles(files: Iterable<File>): Promise<Attachment[]> {
   return Promise.all(
     [...files].map(
       (f) =>

@@ -1,59 +1,59 @@
 import { useEffect, useLayoutEffect, useRef, useSyncExternalStore, type KeyboardEvent } from 'react';
 import type { ModelInfo } from '../lib/api';
 import { Button, useToast } from '../ui/ui';
-import { AttachButton, FileChip, read } from './attach';
-import { attachTo, changeDraft, draftOf, onDrafts, writeDraft } from './drafts';
+import { AttachButton, FileChip, readFiles } from './attach';
+import { draftAttacher, getDraft, setDraftText, subscribeDrafts, updateDraft } from './drafts';
 import type { Attachment } from './protocol';
 
 /** Composer is where the user writes a message and attaches files. */
 export function Composer({
   active,
-  waiting: queued,
+  queued,
   offline,
   models,
   model,
-  setModel,
-  onSay,
+  onModelChange,
+  onSend,
   onStop,
-  focus,
-  id,
+  focusKey,
+  sessionId,
 }: {
   active: boolean;
-  /** A message waits to be sent. */
-  waiting: boolean;
+  /** A message is queued. */
+  queued: boolean;
   offline: boolean;
   models: ModelInfo[];
   model: string;
-  setModel: (m: string) => void;
-  onSay: (text: string, attachments: Attachment[]) => boolean;
+  onModelChange: (m: string) => void;
+  onSend: (text: string, attachments: Attachment[]) => boolean;
   onStop: () => void;
-  focus: string;
-  /** The conversation in the address. */
-  id: string;
+  focusKey: string;
+  /** The conversation in the URL; '' is a new one. */
+  sessionId: string;
 }) {
-  const { text, files } = useSyncExternalStore(onDrafts, () => draftOf(id));
-  const area = useRef<HTMLTextAreaElement>(null);
+  const { text, files } = useSyncExternalStore(subscribeDrafts, () => getDraft(sessionId));
+  const textarea = useRef<HTMLTextAreaElement>(null);
   useLayoutEffect(() => {
-    const a = area.current;
-    if (!a) return;
-    a.style.height = 'auto';
-    a.style.height = Math.min(a.scrollHeight, 220) + 'px';
+    const area = textarea.current;
+    if (!area) return;
+    area.style.height = 'auto';
+    area.style.height = Math.min(area.scrollHeight, 220) + 'px';
   }, [text]);
   useEffect(() => {
-    if (matchMedia('(hover: hover)').matches) area.current?.focus();
-  }, [focus]);
+    if (matchMedia('(hover: hover)').matches) textarea.current?.focus();
+  }, [focusKey]);
   const toast = useToast();
   const attach = (list: Iterable<File>) => {
     // The user may be in another conversation when they have been read.
-    read(list).then(attachTo(id), (e: unknown) => toast(e instanceof Error ? e.message : String(e), 'bad'));
+    readFiles(list).then(draftAttacher(sessionId), (e: unknown) => toast(e instanceof Error ? e.message : String(e), 'bad'));
   };
-  const some = text.trim() !== '' || files.length > 0;
+  const hasContent = text.trim() !== '' || files.length > 0;
   const submit = () => {
-    if (queued || !some) return;
-    changeDraft(id, { text: '', files: [] }); // first: the message may come back at once
-    if (!onSay(text, files)) changeDraft(id, { text, files });
+    if (queued || !hasContent) return;
+    updateDraft(sessionId, { text: '', files: [] }); // first, because a refused message is restored at once
+    if (!onSend(text, files)) updateDraft(sessionId, { text, files });
   };
-  const keys = (e: KeyboardEvent) => {
+  const handleKeyDown = (e: KeyboardEvent) => {
     if (e.key === 'Enter' && !e.shiftKey && !e.nativeEvent.isComposing) {
       e.preventDefault();
       submit();
@@ -79,21 +79,21 @@ export function Composer({
         submit();
       }}
     >
-      <label className="sr-only" htmlFor="say">
+      <label className="sr-only" htmlFor="message-input">
         Message
       </label>
       {files.length > 0 && (
         <div className="row wrap-row" role="group" aria-label="Attachments">
           {files.map((f, i) => (
-            <FileChip key={i} name={f.name} size={f.size} onRemove={() => changeDraft(id, { files: files.filter((_, j) => j !== i) })} />
+            <FileChip key={i} name={f.name} size={f.size} onRemove={() => updateDraft(sessionId, { files: files.filter((_, j) => j !== i) })} />
           ))}
         </div>
       )}
-      <textarea id="say" ref={area} rows={1} value={text} placeholder={offline ? 'Not connected. Messages are sent when the connection is restored.' : 'Ask a question or describe a task'} onChange={(e) => writeDraft(id, e.target.value)} onKeyDown={keys} />
+      <textarea id="message-input" ref={textarea} rows={1} value={text} placeholder={offline ? 'Not connected. Messages are sent when the connection is restored.' : 'Ask a question or describe a task'} onChange={(e) => setDraftText(sessionId, e.target.value)} onKeyDown={handleKeyDown} />
       <div className="composer-bar">
         <AttachButton onFiles={attach} />
         {models.length > 0 && (
-          <select aria-label="Model" className="quiet" value={models.some((m) => m.id === model) ? model : (models[0]?.id ?? '')} onChange={(e) => setModel(e.target.value)}>
+          <select aria-label="Model" className="quiet" value={models.some((m) => m.id === model) ? model : (models[0]?.id ?? '')} onChange={(e) => onModelChange(e.target.value)}>
             {models.map((m) => (
               <option key={m.id} value={m.id}>
                 {m.id}
@@ -103,7 +103,7 @@ export function Composer({
         )}
         <span className="grow" />
         <span className="muted small hide-narrow">Enter to send · Shift+Enter for a new line</span>
-        {active && some && !queued && (
+        {active && hasContent && !queued && (
           <Button type="submit" icon="send">
             Send next
           </Button>
@@ -113,7 +113,7 @@ export function Composer({
             Stop
           </Button>
         ) : (
-          <Button kind="primary" icon="send" type="submit" disabled={!some}>
+          <Button kind="primary" icon="send" type="submit" disabled={!hasContent}>
             Send
           </Button>
         )}

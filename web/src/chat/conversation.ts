@@ -1,7 +1,7 @@
 // The state of a conversation, computed from the messages of the socket. All
 // functions are pure, so that duplicate and late messages can be tested.
 import type { HistoryMessage } from '../lib/api';
-import type { Outgoing, Preferences, ServerDown, Usage } from './protocol';
+import type { GatewayMessage, Preferences, UnavailableServer, Usage } from './protocol';
 
 /** Question is a server's request to the user during a call. */
 export interface Question {
@@ -15,8 +15,8 @@ export interface Question {
   retry?: boolean;
   prompt?: { role: string; text: string }[];
   model?: string;
-  /** The model can be allowed for this request alone. */
-  once?: boolean;
+  /** The request can only be allowed once, not for the whole chat. */
+  onceOnly?: boolean;
   /** The outcome; undefined while the question is open. */
   action?: string;
   /** The model's reply to the server. */
@@ -38,10 +38,10 @@ export interface CallBlock {
   total?: number;
   result?: unknown;
   tookMs?: number;
-  /** The place of the call among those of the reply; parallel calls begin in any order. */
+  /** The index of the call in the reply; parallel calls start in any order. */
   order?: number;
   expires?: string;
-  decided?: 'approved' | 'denied';
+  decision?: 'approved' | 'denied';
   questions?: Question[];
 }
 export type Block = { kind: 'text'; text: string } | { kind: 'reasoning'; text: string } | { kind: 'image'; mime: string; data: string } | { kind: 'file'; name: string; mime: string; size: number } | CallBlock;
@@ -54,7 +54,7 @@ export interface Turn {
   blocks: Block[];
   notice?: string;
   model?: string;
-  /** The ids of the messages at this place, one for each branch. */
+  /** The ids of this message on each branch. */
   siblings?: string[];
 }
 
@@ -65,24 +65,24 @@ export interface Conversation {
   turns: Turn[];
   active: boolean;
   status: string;
-  stop?: string;
-  error?: { code: string; message: string; /** The last reply consists of the same text. */ inReply?: boolean };
-  unavailable: ServerDown[];
+  stopReason?: string;
+  error?: { code: string; message: string; /** The last reply has the same text. */ inReply?: boolean };
+  unavailable: UnavailableServer[];
   usage?: { turn: Usage; session: Usage; context: number; window: number; model: string };
   loaded: boolean;
   preferences: Preferences;
   /** The preferences before those that were sent and are not confirmed yet. */
-  confirmed?: Preferences;
+  confirmedPreferences?: Preferences;
 }
 
-export const empty: Conversation = { sessionId: '', title: '', model: '', turns: [], active: false, status: '', unavailable: [], loaded: false, preferences: {} };
+export const emptyConversation: Conversation = { sessionId: '', title: '', model: '', turns: [], active: false, status: '', unavailable: [], loaded: false, preferences: {} };
 
-/** textOf returns the text of a turn, without its calls and files. */
-export function textOf(t: Turn): string {
+/** turnText returns the text of a turn, without its calls and files. */
+export function turnText(t: Turn): string {
   return t.blocks.filter((b) => b.kind === 'text').map((b) => b.text).join('\n\n');
 }
 
-function str(v: unknown): string {
+function asString(v: unknown): string {
   return typeof v === 'string' ? v : '';
 }
 
@@ -136,14 +136,14 @@ function withReply(c: Conversation, seq: number, change: (t: Turn) => Turn): Con
   return { ...c, turns: [...c.turns, change({ key: `e${seq}`, id: '', role: 'assistant', blocks: [] })] };
 }
 
-function append(t: Turn, kind: 'text' | 'reasoning', text: string): Turn {
+function appendText(t: Turn, kind: 'text' | 'reasoning', text: string): Turn {
   const last = t.blocks.at(-1);
   if (last?.kind === kind) return { ...t, blocks: [...t.blocks.slice(0, -1), { kind, text: last.text + text }] };
   return { ...t, blocks: [...t.blocks, { kind, text }] };
 }
 
 function withCall(t: Turn, id: string, tool: string, change: (b: CallBlock) => CallBlock, order = Infinity): Turn {
-  // A model may reuse an id in a later step; the call without a result is meant.
+  // A model may reuse an id in a later step; use the call without a result.
   let at = t.blocks.findLastIndex((b) => b.kind === 'call' && b.id === id && b.result === undefined);
   const blocks = [...t.blocks];
   if (at < 0) {
@@ -157,85 +157,85 @@ function withCall(t: Turn, id: string, tool: string, change: (b: CallBlock) => C
   return { ...t, blocks };
 }
 
-/** apply adds one message of the socket, which delivers every message once and in order. */
-export function apply(c: Conversation, m: Outgoing): Conversation {
+/** applyMessage applies one message of the socket, which delivers every message once and in order. */
+export function applyMessage(c: Conversation, m: GatewayMessage): Conversation {
   const p = m.payload;
   switch (m.type) {
     case 'connection':
-      if (p.state === 'error') return { ...c, error: { code: 'CONNECTION', message: str(p.message) }, loaded: true };
+      if (p.state === 'error') return { ...c, error: { code: 'CONNECTION', message: asString(p.message) }, loaded: true };
       return {
         ...c,
-        turns: unsent(c.turns), // an answer that was not confirmed may be lost
-        sessionId: str(p.sessionId) || c.sessionId,
-        title: str(p.title) || c.title,
-        model: str(p.model),
+        turns: resetSentAnswers(c.turns), // an answer that was not confirmed may be lost
+        sessionId: asString(p.sessionId) || c.sessionId,
+        title: asString(p.title) || c.title,
+        model: asString(p.model),
         active: p.active === true,
-        unavailable: (p.unavailable as ServerDown[] | undefined) ?? [],
-        ...preferences(p),
+        unavailable: (p.unavailable as UnavailableServer[] | undefined) ?? [],
+        ...preferencesOf(p),
         loaded: true,
       };
     case 'history':
-      return { ...c, title: str(p.title) || c.title, turns: fromHistory((p.messages as HistoryMessage[] | null) ?? []), usage: usageOf(p.usage) ?? c.usage, ...preferences(p), loaded: true };
+      return { ...c, title: asString(p.title) || c.title, turns: fromHistory((p.messages as HistoryMessage[] | null) ?? []), usage: usageOf(p.usage) ?? c.usage, ...preferencesOf(p), loaded: true };
     case 'message': {
-      const turn: Turn = { key: `e${m.seq}`, id: str(p.id), role: 'user', time: str(p.time), blocks: said(p) };
+      const turn: Turn = { key: `e${m.seq}`, id: asString(p.id), role: 'user', time: asString(p.time), blocks: userBlocks(p) };
       if (c.turns.some((t) => t.id !== '' && t.id === turn.id)) return { ...c, active: true };
-      return { ...c, turns: [...c.turns, turn], active: true, status: '', stop: undefined, error: undefined, title: c.title || str(p.text).split('\n')[0]!.slice(0, 60) };
+      return { ...c, turns: [...c.turns, turn], active: true, status: '', stopReason: undefined, error: undefined, title: c.title || asString(p.text).split('\n')[0]!.slice(0, 60) };
     }
     case 'text':
     case 'reasoning': {
       const kind = m.type;
-      return { ...withReply(c, m.seq, (t) => append(t, kind, str(p.content))), active: true };
+      return { ...withReply(c, m.seq, (t) => appendText(t, kind, asString(p.content))), active: true };
     }
     case 'status':
-      return status(c, m);
+      return applyStatus(c, m);
     case 'approval':
       return withReply(c, m.seq, (t) =>
-        withCall(t, str(p.callId), str(p.tool), (b) => ({ ...b, tool: str(p.tool) || b.tool, args: p.arguments ?? b.args, state: 'asking', message: str(p.message), expires: str(p.expires) })),
+        withCall(t, asString(p.callId), asString(p.tool), (b) => ({ ...b, tool: asString(p.tool) || b.tool, args: p.arguments ?? b.args, state: 'asking', message: asString(p.message), expires: asString(p.expires) })),
       );
     case 'question':
       return withReply(c, m.seq, (t) =>
-        withCall(t, str(p.callId), str(p.tool), (b) => ({ ...b, state: 'asking', questions: [...(b.questions ?? []), question(p)] })),
+        withCall(t, asString(p.callId), asString(p.tool), (b) => ({ ...b, state: 'asking', questions: [...(b.questions ?? []), questionFrom(p)] })),
       );
     case 'answered':
-      return withReply(c, m.seq, (t) => withCall(t, str(p.callId), '', (b) => answered(b, p)));
+      return withReply(c, m.seq, (t) => withCall(t, asString(p.callId), '', (b) => applyAnswer(b, p)));
     case 'usage':
       return {
         ...c,
-        turns: c.turns.map((t, i) => (i === c.turns.length - 1 && t.role === 'assistant' && str(p.model) ? { ...t, model: str(p.model) } : t)),
+        turns: c.turns.map((t, i) => (i === c.turns.length - 1 && t.role === 'assistant' && asString(p.model) ? { ...t, model: asString(p.model) } : t)),
         usage: usageOf(p),
       };
     case 'session':
-      return { ...c, title: str(p.title) || c.title, model: str(p.model) || c.model, ...preferences(p) };
+      return { ...c, title: asString(p.title) || c.title, model: asString(p.model) || c.model, ...preferencesOf(p) };
     case 'branch':
-      return branch(c, p);
+      return applyBranch(c, p);
     case 'error':
       if (p.code === 'ABORTED') return c;
-      // The reply itself says that it was interrupted.
-      if (p.code === 'INTERRUPTED') return { ...withReply(c, m.seq, (t) => ({ ...finish(t, ''), notice: 'interrupted' })), active: false, stop: 'error' };
-      if (str(p.questionId)) return withQuestion(c, str(p.questionId), (q) => ({ ...q, sent: false, problem: str(p.message) }));
-      return withError(str(p.callId) ? c : unpreferred(c), { code: str(p.code), message: str(p.message) });
+      // The notice of the reply shows the interruption.
+      if (p.code === 'INTERRUPTED') return { ...withReply(c, m.seq, (t) => ({ ...finishTurn(t, ''), notice: 'interrupted' })), active: false, stopReason: 'error' };
+      if (asString(p.questionId)) return withQuestion(c, asString(p.questionId), (q) => ({ ...q, sent: false, problem: asString(p.message) }));
+      return withError(asString(p.callId) ? c : revertPreferences(c), { code: asString(p.code), message: asString(p.message) });
   }
   return c; // a type of a later gateway version
 }
 
-function said(p: Record<string, unknown>): Block[] {
-  const files = (p.attachments as { name: string; mimeType: string; size?: number }[] | undefined) ?? [];
-  return [...(str(p.text) ? [{ kind: 'text' as const, text: str(p.text) }] : []), ...files.map((f) => ({ kind: 'file' as const, name: f.name, mime: f.mimeType, size: f.size ?? 0 }))];
+function userBlocks(payload: Record<string, unknown>): Block[] {
+  const files = (payload.attachments as { name: string; mimeType: string; size?: number }[] | undefined) ?? [];
+  return [...(asString(payload.text) ? [{ kind: 'text' as const, text: asString(payload.text) }] : []), ...files.map((f) => ({ kind: 'file' as const, name: f.name, mime: f.mimeType, size: f.size ?? 0 }))];
 }
 
-/** branch removes what another branch does not have; the history, which follows, has the rest. */
-function branch(c: Conversation, p: Record<string, unknown>): Conversation {
+/** applyBranch removes the turns that the new branch does not have; the history, which follows, has the others. */
+function applyBranch(c: Conversation, p: Record<string, unknown>): Conversation {
   if (p.reload === true) return c;
   const again = p.again === true;
-  const at = c.turns.findIndex((t) => t.id !== '' && t.id === str(again ? p.after : p.replaces));
+  const at = c.turns.findIndex((t) => t.id !== '' && t.id === asString(again ? p.after : p.replaces));
   if (at < 0) return { ...c, active: again || c.active };
-  return { ...c, turns: c.turns.slice(0, again ? at + 1 : at), active: true, status: '', stop: undefined, error: undefined };
+  return { ...c, turns: c.turns.slice(0, again ? at + 1 : at), active: true, status: '', stopReason: undefined, error: undefined };
 }
 
 function usageOf(v: unknown): Conversation['usage'] {
   if (typeof v !== 'object' || v === null) return undefined;
   const p = v as Record<string, unknown>;
-  return { turn: (p.turn as Usage) ?? {}, session: (p.session as Usage) ?? {}, context: Number(p.context) || 0, window: Number(p.contextWindow) || 0, model: str(p.model) };
+  return { turn: (p.turn as Usage) ?? {}, session: (p.session as Usage) ?? {}, context: Number(p.context) || 0, window: Number(p.contextWindow) || 0, model: asString(p.model) };
 }
 
 /** withError records an error, and marks a reply that is the gateway's error message instead of the model's text. */
@@ -246,21 +246,21 @@ function withError(c: Conversation, error: { code: string; message: string }): C
   return { ...c, turns: [...c.turns.slice(0, -1), { ...last, notice: 'fallback' }], error: { ...error, inReply: true } };
 }
 
-function status(c: Conversation, m: Outgoing): Conversation {
+function applyStatus(c: Conversation, m: GatewayMessage): Conversation {
   const p = m.payload;
   const data = (p.data ?? {}) as Record<string, unknown>;
-  const tool = str(p.tool);
+  const tool = asString(p.tool);
   if (!tool) {
     if (p.state === 'complete') {
-      const stop = str(data.stop);
-      const ended = c.turns.map((t, i) => (i === c.turns.length - 1 ? finish(t, stop) : t));
-      return { ...c, turns: ended, active: false, status: str(p.message), stop };
+      const stop = asString(data.stop);
+      const ended = c.turns.map((t, i) => (i === c.turns.length - 1 ? finishTurn(t, stop) : t));
+      return { ...c, turns: ended, active: false, status: asString(p.message), stopReason: stop };
     }
-    return { ...c, active: true, status: str(p.message), unavailable: (data.unavailable as ServerDown[] | undefined) ?? c.unavailable };
+    return { ...c, active: true, status: asString(p.message), unavailable: (data.unavailable as UnavailableServer[] | undefined) ?? c.unavailable };
   }
   return {
     ...withReply(c, m.seq, (t) =>
-      withCall(t, str(data.callId), tool, (b) => {
+      withCall(t, asString(data.callId), tool, (b) => {
         if (p.state === 'complete') {
           return { ...b, tool, state: data.isError ? 'failed' : 'done', result: data.result ?? null, tookMs: Number(data.tookMs) || 0, message: undefined, expires: undefined };
         }
@@ -269,20 +269,20 @@ function status(c: Conversation, m: Outgoing): Conversation {
           ...b,
           tool,
           args: data.arguments ?? b.args,
-          state: waiting(b.questions) ? 'asking' : 'running',
-          message: str(p.message),
+          state: hasOpenQuestion(b.questions) ? 'asking' : 'running',
+          message: asString(p.message),
           progress: progress?.progress ?? b.progress,
           total: progress?.total ?? b.total,
         };
       }, data.progress === undefined && p.state !== 'complete' ? Number(data.order ?? 0) : undefined),
     ),
     active: true,
-    status: str(p.message),
+    status: asString(p.message),
   };
 }
 
-/** finish marks open calls and questions of a finished turn as ended. */
-function finish(t: Turn, stop: string): Turn {
+/** finishTurn marks open calls and questions of a finished turn as ended. */
+function finishTurn(t: Turn, stop: string): Turn {
   if (t.role !== 'assistant') return t;
   return {
     ...t,
@@ -295,56 +295,56 @@ function finish(t: Turn, stop: string): Turn {
   };
 }
 
-/** decided records the user's decision before the gateway confirms it. */
-export function decided(c: Conversation, callId: string, how: 'approved' | 'denied'): Conversation {
-  return withReply(c, 0, (t) => withCall(t, callId, '', (b) => ({ ...b, state: 'running', decided: how })));
+/** withDecision records the user's decision before the gateway confirms it. */
+export function withDecision(c: Conversation, callId: string, decision: 'approved' | 'denied'): Conversation {
+  return withReply(c, 0, (t) => withCall(t, callId, '', (b) => ({ ...b, state: 'running', decision })));
 }
 
-/** preferred records the preferences that were sent, before the gateway confirms them. */
-export function preferred(c: Conversation, p: Preferences): Conversation {
-  return { ...c, preferences: p, confirmed: c.confirmed ?? c.preferences };
+/** withPreferences records the preferences that were sent, before the gateway confirms them. */
+export function withPreferences(c: Conversation, p: Preferences): Conversation {
+  return { ...c, preferences: p, confirmedPreferences: c.confirmedPreferences ?? c.preferences };
 }
 
 /**
- * unpreferred restores the confirmed preferences. An error does not tell whether
- * it refuses the preferences; if it does not, their confirmation follows.
+ * revertPreferences restores the confirmed preferences. An error does not show whether
+ * it is about the preferences; if it is not, their confirmation follows.
  */
-function unpreferred(c: Conversation): Conversation {
-  return c.confirmed ? { ...c, preferences: c.confirmed, confirmed: undefined } : c;
+function revertPreferences(c: Conversation): Conversation {
+  return c.confirmedPreferences ? { ...c, preferences: c.confirmedPreferences, confirmedPreferences: undefined } : c;
 }
 
-/** preferences returns those of the gateway, which omits them when there are none. */
-function preferences(p: Record<string, unknown>): Pick<Conversation, 'preferences' | 'confirmed'> {
-  return { preferences: (p.preferences as Preferences | undefined) ?? {}, confirmed: undefined };
+/** preferencesOf returns the preferences in a message; the gateway omits them when there are none. */
+function preferencesOf(p: Record<string, unknown>): Pick<Conversation, 'preferences' | 'confirmedPreferences'> {
+  return { preferences: (p.preferences as Preferences | undefined) ?? {}, confirmedPreferences: undefined };
 }
 
-function question(p: Record<string, unknown>): Question {
+function questionFrom(p: Record<string, unknown>): Question {
   return {
-    id: str(p.questionId),
-    server: str(p.server),
-    kind: str(p.kind),
-    message: str(p.message),
-    expires: str(p.expires),
+    id: asString(p.questionId),
+    server: asString(p.server),
+    kind: asString(p.kind),
+    message: asString(p.message),
+    expires: asString(p.expires),
     schema: p.schema as Question['schema'],
-    url: str(p.url) || undefined,
+    url: asString(p.url) || undefined,
     retry: p.retry === true,
     prompt: p.prompt as Question['prompt'],
-    model: str(p.model) || undefined,
+    model: asString(p.model) || undefined,
   };
 }
 
-/** waiting reports whether a question is open. */
-export function waiting(questions: Question[] | undefined): boolean {
+/** hasOpenQuestion reports whether one of the questions is not answered yet. */
+export function hasOpenQuestion(questions: Question[] | undefined): boolean {
   return questions?.some((q) => !q.action) ?? false;
 }
 
-function answered(b: CallBlock, p: Record<string, unknown>): CallBlock {
-  const id = str(p.questionId);
-  const change = (q: Question): Question => ({ ...q, action: str(p.action), text: str(p.text) || q.text, sent: false, problem: undefined });
+function applyAnswer(b: CallBlock, p: Record<string, unknown>): CallBlock {
+  const id = asString(p.questionId);
+  const change = (q: Question): Question => ({ ...q, action: asString(p.action), text: asString(p.text) || q.text, sent: false, problem: undefined });
   const known = b.questions?.some((q) => q.id === id);
   // A server that may use the model in this chat sends no question, but its requests are still shown.
-  const questions = known ? b.questions?.map((q) => (q.id === id ? change(q) : q)) : [...(b.questions ?? []), change({ ...question(p), kind: 'model' })];
-  return { ...b, questions, state: b.state === 'asking' && !waiting(questions) ? 'running' : b.state };
+  const questions = known ? b.questions?.map((q) => (q.id === id ? change(q) : q)) : [...(b.questions ?? []), change({ ...questionFrom(p), kind: 'model' })];
+  return { ...b, questions, state: b.state === 'asking' && !hasOpenQuestion(questions) ? 'running' : b.state };
 }
 
 function withQuestion(c: Conversation, id: string, change: (q: Question) => Question): Conversation {
@@ -356,14 +356,14 @@ function withQuestion(c: Conversation, id: string, change: (q: Question) => Ques
   return { ...c, turns };
 }
 
-function unsent(turns: Turn[]): Turn[] {
+function resetSentAnswers(turns: Turn[]): Turn[] {
   const last = turns.at(-1);
   if (!last?.blocks.some((b) => b.kind === 'call' && b.questions?.some((q) => q.sent))) return turns;
   const blocks = last.blocks.map((b) => (b.kind === 'call' ? { ...b, questions: b.questions?.map((q) => ({ ...q, sent: false })) } : b));
   return [...turns.slice(0, -1), { ...last, blocks }];
 }
 
-/** answering records that an answer was sent. */
-export function answering(c: Conversation, questionId: string): Conversation {
+/** withAnswerSent records that an answer was sent. */
+export function withAnswerSent(c: Conversation, questionId: string): Conversation {
   return withQuestion(c, questionId, (q) => ({ ...q, sent: true, problem: undefined }));
 }

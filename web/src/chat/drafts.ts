@@ -1,8 +1,8 @@
-// What is typed or attached and not sent yet, for each conversation; '' is a new
-// one. Drafts last as long as the tab: text over reloads, files, which are too
-// large for storage, in memory.
+// Drafts: the text and files that are not sent yet, for each conversation; '' is a new
+// one. Text is kept over reloads of the tab; files, which are too
+// large for storage, are kept in memory.
 import type { Attachment } from './protocol';
-import type { Said } from './socket';
+import type { OutgoingMessage } from './socket';
 
 export interface Draft {
   text: string;
@@ -10,16 +10,16 @@ export interface Draft {
 }
 
 const prefix = 'junctor.draft.';
-const drafts = new Map<string, { now: Draft }>();
-const watchers = new Set<() => void>();
+const drafts = new Map<string, { draft: Draft }>();
+const listeners = new Set<() => void>();
 
-function entry(conversation: string) {
+function entryFor(conversation: string) {
   let e = drafts.get(conversation);
-  if (!e) drafts.set(conversation, (e = { now: { text: stored(conversation), files: [] } }));
+  if (!e) drafts.set(conversation, (e = { draft: { text: loadText(conversation), files: [] } }));
   return e;
 }
 
-function stored(conversation: string): string {
+function loadText(conversation: string): string {
   try {
     return sessionStorage.getItem(prefix + conversation) ?? '';
   } catch {
@@ -27,7 +27,7 @@ function stored(conversation: string): string {
   }
 }
 
-function store(conversation: string, text: string) {
+function saveText(conversation: string, text: string) {
   try {
     if (text) sessionStorage.setItem(prefix + conversation, text);
     else sessionStorage.removeItem(prefix + conversation);
@@ -36,68 +36,68 @@ function store(conversation: string, text: string) {
   }
 }
 
-function changed() {
-  for (const f of watchers) f();
+function notifyListeners() {
+  for (const f of listeners) f();
 }
 
-/** onDrafts calls f when a draft has changed. */
-export function onDrafts(f: () => void): () => void {
-  watchers.add(f);
-  return () => void watchers.delete(f);
+/** subscribeDrafts calls f when a draft has changed. */
+export function subscribeDrafts(f: () => void): () => void {
+  listeners.add(f);
+  return () => void listeners.delete(f);
 }
 
-/** draftOf returns a draft, the same object until it changes. */
-export function draftOf(conversation: string): Draft {
-  return entry(conversation).now;
+/** getDraft returns a draft, the same object until it changes. */
+export function getDraft(conversation: string): Draft {
+  return entryFor(conversation).draft;
 }
 
-export function readDraft(conversation: string): string {
-  return draftOf(conversation).text;
+export function getDraftText(conversation: string): string {
+  return getDraft(conversation).text;
 }
 
-export function changeDraft(conversation: string, change: Partial<Draft>) {
-  const e = entry(conversation);
-  e.now = { ...e.now, ...change };
-  store(conversation, e.now.text);
-  changed();
+export function updateDraft(conversation: string, change: Partial<Draft>) {
+  const e = entryFor(conversation);
+  e.draft = { ...e.draft, ...change };
+  saveText(conversation, e.draft.text);
+  notifyListeners();
 }
 
-export function writeDraft(conversation: string, text: string) {
-  changeDraft(conversation, { text });
+export function setDraftText(conversation: string, text: string) {
+  updateDraft(conversation, { text });
 }
 
-/** attachTo returns a function that adds files to a draft, also when the draft has been moved since. */
-export function attachTo(conversation: string): (files: Attachment[]) => void {
-  const e = entry(conversation);
+/** draftAttacher returns a function that adds files to a draft, even if the draft has moved since. */
+export function draftAttacher(conversation: string): (files: Attachment[]) => void {
+  const e = entryFor(conversation);
   return (files) => {
-    e.now = { ...e.now, files: [...e.now.files, ...files] };
-    changed();
+    e.draft = { ...e.draft, files: [...e.draft.files, ...files] };
+    notifyListeners();
   };
 }
 
-/** moveDraft moves the draft of a new conversation to the address that it has just got. */
+/** moveDraft moves the draft of a new conversation to its session id. */
 export function moveDraft(to: string) {
-  const e = entry('');
+  const e = entryFor('');
   drafts.delete('');
-  store('', '');
+  saveText('', '');
   drafts.set(to, e);
-  store(to, e.now.text);
-  changed();
+  saveText(to, e.draft.text);
+  notifyListeners();
 }
 
-/** giveBack puts a message that was not sent before what is typed and attached. */
-export function giveBack(conversation: string, said: Said) {
-  const { text, files } = draftOf(conversation);
-  changeDraft(conversation, { text: [said.text, text].filter((t) => t.trim() !== '').join('\n\n'), files: [...(said.attachments ?? []), ...files] });
+/** restoreToDraft inserts a message that was not sent before the text and files of the draft. */
+export function restoreToDraft(conversation: string, message: OutgoingMessage) {
+  const { text, files } = getDraft(conversation);
+  updateDraft(conversation, { text: [message.text, text].filter((t) => t.trim() !== '').join('\n\n'), files: [...(message.attachments ?? []), ...files] });
 }
 
-/** forgetTyped removes drafts and kept arguments, for whoever uses the tab next. */
-export function forgetTyped() {
+/** clearTypedInput removes all drafts and stored arguments, when the user signs out. */
+export function clearTypedInput() {
   drafts.clear();
   try {
     for (const key of Object.keys(sessionStorage)) if (/^junctor\.(draft|args)\./.test(key)) sessionStorage.removeItem(key);
   } catch {
-    // There is nothing to forget without storage.
+    // Without storage there is nothing to remove.
   }
-  changed();
+  notifyListeners();
 }

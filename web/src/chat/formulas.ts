@@ -1,14 +1,14 @@
-/** maxMathText is the length above which formulas are not looked for. */
+/** maxMathText is the length of text above which formulas are not rendered. */
 const maxMathText = 50_000;
 
-/** hasMath reports whether a text may have formulas. */
-export const hasMath = (text: string) => text.length <= maxMathText && (text.includes('$') || text.includes('\\(') || text.includes('\\['));
+/** mayHaveMath reports whether a text may have formulas. */
+export const mayHaveMath = (text: string) => text.length <= maxMathText && (text.includes('$') || text.includes('\\(') || text.includes('\\['));
 
 /**
- * withFormulas writes the formulas of a text between double dollars, outside code: \(…\),
- * \[…\], and $…$ where it is a formula and not a price.
+ * delimitFormulas delimits the formulas of a text with double dollars, outside code: \(…\),
+ * \[…\], and $…$ if it is a formula and not a price.
  */
-export function withFormulas(text: string): string {
+export function delimitFormulas(text: string): string {
   return text
     .split(/(^ {0,3}(?:`{3,}|~{3,})[\s\S]*?(?:^ {0,3}(?:`{3,}|~{3,})[ \t]*$|$(?![\s\S]))|`+[^`\n]*`+)/m)
     .map((part, i) =>

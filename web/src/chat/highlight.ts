@@ -11,7 +11,7 @@ interface Node {
   children?: Node[];
 }
 
-/** highlight returns a text with its parts marked, or undefined for an unknown language. */
+/** highlight returns highlighted code, or undefined for an unknown language. */
 export function highlight(text: string, lang: string): ReactNode {
   if (!lowlight.registered(lang)) return undefined;
   const show = (n: Node, i: number): ReactNode => (n.type === 'text' ? n.value : createElement('span', { key: i, className: (n.properties?.className ?? []).join(' ') }, (n.children ?? []).map(show)));

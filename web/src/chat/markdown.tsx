@@ -2,24 +2,24 @@ import { memo, useEffect, useState, type ReactNode } from 'react';
 import Markdown, { defaultUrlTransform } from 'react-markdown';
 import remarkGfm from 'remark-gfm';
 import { Code } from '../ui/ui';
-import { hasMath, withFormulas } from './formulas';
+import { delimitFormulas, mayHaveMath } from './formulas';
 
 const plugins = [remarkGfm];
 
-/** useModule loads a part of the page when it is wanted. */
-function useModule<T>(wanted: boolean, load: () => Promise<T>): T | undefined {
+/** useModule imports a module when it is needed. */
+function useModule<T>(needed: boolean, load: () => Promise<T>): T | undefined {
   const [module, setModule] = useState<T>();
   useEffect(() => {
-    if (!wanted || module) return;
-    let gone = false;
+    if (!needed || module) return;
+    let unmounted = false;
     load().then(
-      (m) => !gone && setModule(() => m),
-      () => {}, // without it the text is shown plainly
+      (m) => !unmounted && setModule(() => m),
+      () => {}, // without it the text is shown unformatted
     );
     return () => {
-      gone = true;
+      unmounted = true;
     };
-  }, [wanted, module]);
+  }, [needed, module]);
   return module;
 }
 
@@ -35,10 +35,10 @@ function CodeBlock({ text, lang }: { text: string; lang?: string }) {
   );
 }
 
-function textOf(node: ReactNode): string {
+function nodeText(node: ReactNode): string {
   if (typeof node === 'string' || typeof node === 'number') return String(node);
-  if (Array.isArray(node)) return node.map(textOf).join('');
-  if (node && typeof node === 'object' && 'props' in node) return textOf((node.props as { children?: ReactNode }).children);
+  if (Array.isArray(node)) return node.map(nodeText).join('');
+  if (node && typeof node === 'object' && 'props' in node) return nodeText((node.props as { children?: ReactNode }).children);
   return '';
 }
 
@@ -48,12 +48,12 @@ function textOf(node: ReactNode): string {
  * other hosts, because the URL of an image could leak what the model has read.
  */
 export const Prose = memo(function Prose({ text }: { text: string }) {
-  const mathematical = hasMath(text);
-  const math = useModule(mathematical, () => import('./math'));
+  const maybeMath = mayHaveMath(text);
+  const math = useModule(maybeMath, () => import('./math'));
   return (
     <div className="prose">
       <Markdown
-        remarkPlugins={math && mathematical ? [...plugins, math.plugin] : plugins}
+        remarkPlugins={math && maybeMath ? [...plugins, math.plugin] : plugins}
         urlTransform={(url) => (/^(https?:|mailto:)/i.test(url) ? defaultUrlTransform(url) : '')}
         components={{
           a: ({ href, children, ...rest }) =>
@@ -74,11 +74,11 @@ export const Prose = memo(function Prose({ text }: { text: string }) {
             ),
           pre: ({ children }) => {
             const name = (children as { props?: { className?: string } } | undefined)?.props?.className ?? '';
-            const source = textOf(children).replace(/\n$/, '');
+            const source = nodeText(children).replace(/\n$/, '');
             if (math && name.includes('math-display')) return <math.Formula tex={source} display />;
             return <CodeBlock text={source} lang={/language-(\S+)/.exec(name)?.[1]} />;
           },
-          code: ({ className, children }) => (math && className?.includes('math-inline') ? <math.Formula tex={textOf(children)} display={false} /> : <code className={className}>{children}</code>),
+          code: ({ className, children }) => (math && className?.includes('math-inline') ? <math.Formula tex={nodeText(children)} display={false} /> : <code className={className}>{children}</code>),
           table: ({ children }) => (
             <div className="table-scroll" tabIndex={0} role="group" aria-label="Table">
               <table>{children}</table>
@@ -87,7 +87,7 @@ export const Prose = memo(function Prose({ text }: { text: string }) {
           input: (props) => <input type="checkbox" checked={props.checked} readOnly disabled aria-label="task" />,
         }}
       >
-        {math && mathematical ? withFormulas(text) : text}
+        {math && maybeMath ? delimitFormulas(text) : text}
       </Markdown>
     </div>
   );
@@ -119,7 +119,7 @@ export function definitions(text: string): string {
   if (!text.includes(']:')) return '';
   const out: string[] = [];
   let fence = '';
-  let note = false; // in a footnote, which goes on in indented lines
+  let note = false; // in a footnote, which continues in indented lines
   for (const line of text.split('\n')) {
     const mark = /^ {0,3}(`{3,}|~{3,})/.exec(line)?.[1];
     if (mark && (!fence || (mark[0] === fence[0] && mark.length >= fence.length))) fence = fence ? '' : mark;

@@ -5,10 +5,10 @@ import temml from 'temml';
 
 export const plugin: [typeof remarkMath, { singleDollarTextMath: boolean }] = [remarkMath, { singleDollarTextMath: false }];
 
-/** maxTex is the length above which a formula is shown as it is written. */
+/** maxTex is the length above which a formula is shown as its TeX source. */
 const maxTex = 10_000;
 
-/** Formula shows TeX as MathML; what is no TeX is shown as it is written. */
+/** Formula shows TeX as MathML; invalid TeX is shown as its source. */
 export function Formula({ tex, display }: { tex: string; display: boolean }) {
   const box = useRef<HTMLSpanElement>(null);
   useLayoutEffect(() => {

@@ -4,8 +4,8 @@ import { useQuery } from '../lib/use';
 import { Button, Dialog, Field } from '../ui/ui';
 import type { Preferences } from './protocol';
 
-/** isSet reports whether a conversation has preferences of its own. */
-export function isSet(p: Preferences): boolean {
+/** hasPreferences reports whether a conversation has preferences of its own. */
+export function hasPreferences(p: Preferences): boolean {
   return Boolean(p.systemPrompt) || p.temperature !== undefined || (p.servers?.length ?? 0) > 0 || Boolean(p.profile);
 }
 
@@ -13,36 +13,36 @@ export function isSet(p: Preferences): boolean {
 export function PreferencesDialog({ value, status, onSave, onClose }: { value: Preferences; status?: Status; onSave: (p: Preferences) => boolean; onClose: () => void }) {
   const [prompt, setPrompt] = useState(value.systemPrompt ?? '');
   const [temperature, setTemperature] = useState(value.temperature === undefined ? '' : String(value.temperature));
-  const all = (status?.servers ?? []).filter((s) => s.status !== 'disabled').map((s) => s.name);
-  const [off, setOff] = useState<Set<string>>(() => new Set(value.servers?.length ? all.filter((s) => !value.servers!.includes(s)) : []));
+  const serverNames = (status?.servers ?? []).filter((s) => s.status !== 'disabled').map((s) => s.name);
+  const [disabledServers, setDisabledServers] = useState<Set<string>>(() => new Set(value.servers?.length ? serverNames.filter((s) => !value.servers!.includes(s)) : []));
   const [profile, setProfile] = useState(value.profile ?? '');
   const profiles = useQuery<{ profiles: { name: string }[] }>('profiles', (s) => get('/api/profiles', s)).data?.profiles.map((p) => p.name) ?? [];
-  const [unsaved, setUnsaved] = useState(false);
+  const [saveFailed, setSaveFailed] = useState(false);
   const number = Number(temperature);
-  const wrong = temperature.trim() !== '' && !(number >= 0 && number <= 2);
-  const none = all.length > 0 && all.every((s) => off.has(s));
+  const invalidTemperature = temperature.trim() !== '' && !(number >= 0 && number <= 2);
+  const noServers = serverNames.length > 0 && serverNames.every((s) => disabledServers.has(s));
   return (
     <Dialog title="Settings of this chat" open onClose={onClose}>
       <form
         className="stack"
         onSubmit={(e) => {
           e.preventDefault();
-          if (wrong || none) return;
+          if (invalidTemperature || noServers) return;
           const saved = onSave({
             ...(prompt.trim() && { systemPrompt: prompt.trim() }),
             ...(temperature.trim() !== '' && { temperature: number }),
             ...(profile && { profile }),
-            ...(off.size > 0 && { servers: all.filter((s) => !off.has(s)) }),
+            ...(disabledServers.size > 0 && { servers: serverNames.filter((s) => !disabledServers.has(s)) }),
           });
           if (saved) onClose();
-          setUnsaved(!saved);
+          setSaveFailed(!saved);
         }}
       >
         <Field label="System prompt" hint="What the model is told before this conversation. Empty: the model's own.">
           {(id) => <textarea id={id} rows={4} value={prompt} onChange={(e) => setPrompt(e.target.value)} />}
         </Field>
-        <Field label="Temperature" hint={wrong ? <span className="bad-text">A number from 0 to 2</span> : "From 0 (strict) to 2 (free). Empty: the model's own."}>
-          {(id) => <input id={id} inputMode="decimal" value={temperature} aria-invalid={wrong || undefined} onChange={(e) => setTemperature(e.target.value)} />}
+        <Field label="Temperature" hint={invalidTemperature ? <span className="bad-text">A number from 0 to 2</span> : "From 0 (strict) to 2 (free). Empty: the model's own."}>
+          {(id) => <input id={id} inputMode="decimal" value={temperature} aria-invalid={invalidTemperature || undefined} onChange={(e) => setTemperature(e.target.value)} />}
         </Field>
         {(profiles.length > 0 || profile) && (
           <Field label="Profile" hint="The part of the gateway that this chat uses">
@@ -58,14 +58,14 @@ export function PreferencesDialog({ value, status, onSave, onClose }: { value: P
         )}
         <fieldset className="choices">
           <legend>Servers</legend>
-          {all.length === 0 && <p className="muted small">There are no servers.</p>}
-          {all.map((s) => (
+          {serverNames.length === 0 && <p className="muted small">There are no servers.</p>}
+          {serverNames.map((s) => (
             <label key={s} className="check">
               <input
                 type="checkbox"
-                checked={!off.has(s)}
+                checked={!disabledServers.has(s)}
                 onChange={(e) =>
-                  setOff((o) => {
+                  setDisabledServers((o) => {
                     const next = new Set(o);
                     if (e.target.checked) next.delete(s);
                     else next.add(s);
@@ -76,16 +76,16 @@ export function PreferencesDialog({ value, status, onSave, onClose }: { value: P
               {s}
             </label>
           ))}
-          {none && <p className="bad-text small">Choose at least one.</p>}
+          {noServers && <p className="bad-text small">Choose at least one.</p>}
         </fieldset>
-        {unsaved && (
+        {saveFailed && (
           <p className="bad-text small" role="alert">
             Not connected. Try again when the connection is restored.
           </p>
         )}
         <div className="row end">
           <Button onClick={onClose}>Cancel</Button>
-          <Button kind="primary" type="submit" disabled={wrong || none}>
+          <Button kind="primary" type="submit" disabled={invalidTemperature || noServers}>
             Save
           </Button>
         </div>

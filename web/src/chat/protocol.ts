@@ -1,12 +1,12 @@
 // The messages of /ws; docs/chat.md has a schema for each.
 
-export interface Outgoing {
+export interface GatewayMessage {
   type: string;
   seq: number;
   payload: Record<string, unknown>;
 }
 
-export interface ServerDown {
+export interface UnavailableServer {
   server: string;
   state: string;
   reason?: string;
@@ -26,8 +26,8 @@ export interface Attachment {
   size: number;
 }
 
-/** Limits are the bytes of text and of attachments that one message may have. */
-export interface Limits {
+/** MessageLimits are the bytes of text and of attachments that one message may have. */
+export interface MessageLimits {
   messageBytes: number;
   attachmentBytes: number;
 }
@@ -41,4 +41,4 @@ export interface Preferences {
   profile?: string;
 }
 
-export type Answer = 'accept' | 'decline' | 'cancel';
+export type AnswerAction = 'accept' | 'decline' | 'cancel';

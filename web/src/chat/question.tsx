@@ -2,7 +2,7 @@ import { lazy, Suspense, useEffect, useId, useLayoutEffect, useRef, useState } f
 import { Icon } from '../ui/icons';
 import { Button, Note, Skeleton } from '../ui/ui';
 import type { Question } from './conversation';
-import type { Ways } from './turn';
+import type { TurnActions } from './turn';
 
 // The form code is large and rarely needed, so it is loaded on demand.
 const SchemaForm = lazy(() => import('../tools/form').then((m) => ({ default: m.SchemaForm })));
@@ -16,20 +16,20 @@ const outcomes: Record<string, string> = {
 };
 
 /** Questions shows the elicitation and sampling requests of a call: open ones with their forms, answered ones with their outcome. */
-export function Questions({ of, ways }: { of: Question[]; ways: Ways }) {
-  return of.map((q) =>
+export function Questions({ questions, actions }: { questions: Question[]; actions: TurnActions }) {
+  return questions.map((q) =>
     q.action ? (
-      <Answered key={q.id} question={q} />
+      <AnsweredQuestion key={q.id} question={q} />
     ) : (
-      // Nothing is shown before the form, or its buttons would move away from a click when it appears.
+      // Show the buttons together with the form, so that they do not move when the form appears.
       <Suspense key={q.id} fallback={<Skeleton rows={2} height={40} />}>
-        <Open question={q} ways={ways} />
+        <OpenQuestion question={q} actions={actions} />
       </Suspense>
     ),
   );
 }
 
-function Answered({ question: q }: { question: Question }) {
+function AnsweredQuestion({ question: q }: { question: Question }) {
   return (
     <div className="answered small">
       <p className="muted">
@@ -40,10 +40,10 @@ function Answered({ question: q }: { question: Question }) {
   );
 }
 
-function Open({ question: q, ways }: { question: Question; ways: Ways }) {
+function OpenQuestion({ question: q, actions }: { question: Question; actions: TurnActions }) {
   const [offline, setOffline] = useState(false);
-  const answer: Ways['answer'] = (...args) => {
-    const sent = ways.answer(...args);
+  const answer: TurnActions['answer'] = (...args) => {
+    const sent = actions.answer(...args);
     setOffline(!sent);
     return sent;
   };
@@ -58,8 +58,8 @@ function Open({ question: q, ways }: { question: Question; ways: Ways }) {
         <strong>Request from {q.server}</strong> <TimeLeft until={q.expires} />
       </p>
       {q.kind === 'form' && <FormQuestion question={q} answer={answer} />}
-      {q.kind === 'url' && <AddressQuestion question={q} answer={answer} />}
-      {q.kind === 'model' && <ModelQuestion question={q} answer={answer} />}
+      {q.kind === 'url' && <UrlQuestion question={q} answer={answer} />}
+      {q.kind === 'model' && <SamplingQuestion question={q} answer={answer} />}
       {(q.problem || offline) && (
         <div role="alert">
           <Note tone="bad">{offline ? 'Not connected. Answer again when the connection is restored.' : q.problem}</Note>
@@ -69,12 +69,12 @@ function Open({ question: q, ways }: { question: Question; ways: Ways }) {
   );
 }
 
-interface Kind {
+interface QuestionProps {
   question: Question;
-  answer: Ways['answer'];
+  answer: TurnActions['answer'];
 }
 
-function FormQuestion({ question: q, answer }: Kind) {
+function FormQuestion({ question: q, answer }: QuestionProps) {
   const id = useId();
   const [value, setValue] = useState<unknown>();
   return (
@@ -95,14 +95,14 @@ function FormQuestion({ question: q, answer }: Kind) {
         <Button kind="primary" icon="check" type="submit" form={id} busy={q.sent}>
           Send to {q.server}
         </Button>
-        <No question={q} answer={answer} />
+        <DeclineButtons question={q} answer={answer} />
       </div>
     </>
   );
 }
 
-function AddressQuestion({ question: q, answer }: Kind) {
-  const host = hostOf(q.url ?? '');
+function UrlQuestion({ question: q, answer }: QuestionProps) {
+  const host = webHost(q.url ?? '');
   const [opened, setOpened] = useState(false);
   return (
     <>
@@ -133,13 +133,13 @@ function AddressQuestion({ question: q, answer }: Kind) {
             Done, continue
           </Button>
         )}
-        <No question={q} answer={answer} />
+        <DeclineButtons question={q} answer={answer} />
       </div>
     </>
   );
 }
 
-function ModelQuestion({ question: q, answer }: Kind) {
+function SamplingQuestion({ question: q, answer }: QuestionProps) {
   return (
     <>
       <p>
@@ -157,7 +157,7 @@ function ModelQuestion({ question: q, answer }: Kind) {
         <Button kind="primary" icon="check" busy={q.sent} onClick={() => answer(q.id, 'accept')}>
           Allow once
         </Button>
-        {!q.once && (
+        {!q.onceOnly && (
           <Button disabled={q.sent} onClick={() => answer(q.id, 'accept', { scope: 'session' })}>
             In this chat
           </Button>
@@ -170,8 +170,8 @@ function ModelQuestion({ question: q, answer }: Kind) {
   );
 }
 
-/** No has the two ways not to answer: decline and cancel. */
-function No({ question: q, answer }: Kind) {
+/** DeclineButtons has the buttons to decline and to cancel a question. */
+function DeclineButtons({ question: q, answer }: QuestionProps) {
   return (
     <>
       <Button kind="danger" icon="close" disabled={q.sent} onClick={() => answer(q.id, 'decline')}>
@@ -184,8 +184,8 @@ function No({ question: q, answer }: Kind) {
   );
 }
 
-/** hostOf returns the host of a web address as the browser parses it, or '' when the address must not be opened. */
-export function hostOf(url: string): string {
+/** webHost returns the host of a web address as the browser parses it, or '' when the address must not be opened. */
+export function webHost(url: string): string {
   try {
     const u = new URL(url);
     return u.protocol === 'https:' || u.protocol === 'http:' ? u.host : '';

@@ -6,34 +6,34 @@ import { Icon } from '../ui/icons';
 import { Confirm } from '../ui/grid';
 import { Badge, Button, Dialog, Dot, Failure, Field, Skeleton, useAction } from '../ui/ui';
 
-/** How many conversations are listed at once. */
-export const pageOfSessions = 100;
+/** sessionsPageSize is the number of conversations in one page of the list. */
+export const sessionsPageSize = 100;
 
 /** Sessions is the side bar of conversations. */
 export function Sessions({ list, current, onNew, onPick }: { list: QueryResult<GetResponse<'/api/sessions'>>; current: string; onNew: () => void; onPick: () => void }) {
-  const [rename, setRename] = useState<ChatSession | null>(null);
-  const [remove, setRemove] = useState<ChatSession | null>(null);
-  const [menu, setMenu] = useState<string | null>(null);
+  const [renaming, setRenaming] = useState<ChatSession | null>(null);
+  const [removing, setRemoving] = useState<ChatSession | null>(null);
+  const [menuSessionId, setMenuSessionId] = useState<string | null>(null);
   const [older, setOlder] = useState<ChatSession[]>([]);
-  const [end, setEnd] = useState(false);
+  const [allLoaded, setAllLoaded] = useState(false);
   const [busy, act] = useAction();
   const [text, setText] = useState('');
-  const asked = useDebounced(text.trim(), 200);
-  const found = useQuery<GetResponse<'/api/sessions'>>(asked ? 'sessions ' + asked : null, (s) => get(`/api/sessions?q=${encodeURIComponent(asked)}`, s));
+  const query = useDebounced(text.trim(), 200);
+  const matches = useQuery<GetResponse<'/api/sessions'>>(query ? 'sessions ' + query : null, (s) => get(`/api/sessions?q=${encodeURIComponent(query)}`, s));
   const newest = list.data?.sessions ?? [];
   const known = new Set(newest.map((s) => s.id));
   const all = [...newest, ...older.filter((s) => !known.has(s.id))];
-  const sessions = asked ? (found.data?.sessions ?? []) : [...all.filter((s) => s.pinned), ...all.filter((s) => !s.pinned)];
+  const sessions = query ? (matches.data?.sessions ?? []) : [...all.filter((s) => s.pinned), ...all.filter((s) => !s.pinned)];
   const pin = (s: ChatSession) => act('pin', () => send('PATCH', `/api/sessions/${encodeURIComponent(s.id)}`, { pinned: !s.pinned })).then(() => list.reload());
-  const more = () =>
+  const loadOlder = () =>
     act('older', async () => {
       const before = all.at(-1)?.updated ?? '';
-      const { sessions: next } = await get<GetResponse<'/api/sessions'>>(`/api/sessions?limit=${pageOfSessions}&before=${encodeURIComponent(before)}`);
+      const { sessions: next } = await get<GetResponse<'/api/sessions'>>(`/api/sessions?limit=${sessionsPageSize}&before=${encodeURIComponent(before)}`);
       setOlder((o) => [...o, ...next]);
-      if (next.length < pageOfSessions) setEnd(true);
+      if (next.length < sessionsPageSize) setAllLoaded(true);
     });
   // A plain link could not send the session header.
-  const save = (s: ChatSession, format: 'md' | 'json') =>
+  const exportSession = (s: ChatSession, format: 'md' | 'json') =>
     act('save', async () => {
       const res = await request(`/api/sessions/${encodeURIComponent(s.id)}/export?format=${format}`);
       const name = /filename="([^"]+)"/.exec(res.headers.get('Content-Disposition') ?? '')?.[1] ?? `conversation.${format}`;
@@ -47,17 +47,17 @@ export function Sessions({ list, current, onNew, onPick }: { list: QueryResult<G
         </Button>
         <input type="search" aria-label="Search conversations" placeholder="Search" value={text} onChange={(e) => setText(e.target.value)} />
       </div>
-      {asked && found.error && <Failure error={found.error} />}
+      {query && matches.error && <Failure error={matches.error} />}
       {list.error && !list.data ? (
         <Failure error={list.error} retry={() => void list.reload()} />
       ) : !list.data ? (
         <Skeleton rows={5} height={38} />
       ) : sessions.length === 0 ? (
-        <p className="muted small pad">{asked ? (found.loading ? 'Searching…' : 'No matches') : 'Your conversations appear here.'}</p>
+        <p className="muted small pad">{query ? (matches.loading ? 'Searching…' : 'No matches') : 'Your conversations appear here.'}</p>
       ) : (
         <ul>
           {sessions.map((s) => (
-            <li key={s.id} className={s.id === current ? 'current' : ''} onKeyDown={(e) => e.key === 'Escape' && setMenu(null)}>
+            <li key={s.id} className={s.id === current ? 'current' : ''} onKeyDown={(e) => e.key === 'Escape' && setMenuSessionId(null)}>
               <a href={href(['chat', s.id])} aria-current={s.id === current ? 'page' : undefined} onClick={onPick}>
                 <span className="session-title">
                   {s.pinned && <Icon name="pin" size={13} />} {s.title || 'Conversation'}
@@ -72,22 +72,22 @@ export function Sessions({ list, current, onNew, onPick }: { list: QueryResult<G
                   </span>
                 )}
               </a>
-              <Button kind="quiet" small icon="more" aria-label={`Actions for ${s.title || 'conversation'}`} aria-expanded={menu === s.id} onClick={() => setMenu(menu === s.id ? null : s.id)} />
-              {menu === s.id && (
+              <Button kind="quiet" small icon="more" aria-label={`Actions for ${s.title || 'conversation'}`} aria-expanded={menuSessionId === s.id} onClick={() => setMenuSessionId(menuSessionId === s.id ? null : s.id)} />
+              {menuSessionId === s.id && (
                 <div className="session-menu" role="group" aria-label="Actions">
-                  <Button kind="quiet" small icon="pin" onClick={() => (void pin(s), setMenu(null))}>
+                  <Button kind="quiet" small icon="pin" onClick={() => (void pin(s), setMenuSessionId(null))}>
                     {s.pinned ? 'Unpin' : 'Pin'}
                   </Button>
-                  <Button kind="quiet" small icon="edit" onClick={() => (setRename(s), setMenu(null))}>
+                  <Button kind="quiet" small icon="edit" onClick={() => (setRenaming(s), setMenuSessionId(null))}>
                     Rename
                   </Button>
-                  <Button kind="quiet" small onClick={() => (void save(s, 'md'), setMenu(null))}>
+                  <Button kind="quiet" small onClick={() => (void exportSession(s, 'md'), setMenuSessionId(null))}>
                     Markdown
                   </Button>
-                  <Button kind="quiet" small onClick={() => (void save(s, 'json'), setMenu(null))}>
+                  <Button kind="quiet" small onClick={() => (void exportSession(s, 'json'), setMenuSessionId(null))}>
                     JSON
                   </Button>
-                  <Button kind="quiet" small icon="trash" onClick={() => (setRemove(s), setMenu(null))}>
+                  <Button kind="quiet" small icon="trash" onClick={() => (setRemoving(s), setMenuSessionId(null))}>
                     Delete
                   </Button>
                 </div>
@@ -96,24 +96,24 @@ export function Sessions({ list, current, onNew, onPick }: { list: QueryResult<G
           ))}
         </ul>
       )}
-      {newest.length >= pageOfSessions && !end && !asked && (
+      {newest.length >= sessionsPageSize && !allLoaded && !query && (
         <div className="row center pad">
-          <Button small kind="quiet" busy={busy === 'older'} onClick={() => void more()}>
+          <Button small kind="quiet" busy={busy === 'older'} onClick={() => void loadOlder()}>
             Show older
           </Button>
         </div>
       )}
-      {rename && <Rename session={rename} onClose={() => setRename(null)} reload={list.reload} />}
-      {remove && (
-        <Remove
-          session={remove}
-          onClose={() => setRemove(null)}
+      {renaming && <RenameDialog session={renaming} onClose={() => setRenaming(null)} reload={list.reload} />}
+      {removing && (
+        <DeleteDialog
+          session={removing}
+          onClose={() => setRemoving(null)}
           onDone={() => {
-            // The user may have gone elsewhere before the answer.
+            // The user may have navigated elsewhere before the response.
             const [view, shown] = parseRoute(location.hash).parts;
-            if (view === 'chat' && shown === remove.id) navigate('#/chat');
-            setOlder((o) => o.filter((s) => s.id !== remove.id));
-            setRemove(null);
+            if (view === 'chat' && shown === removing.id) navigate('#/chat');
+            setOlder((o) => o.filter((s) => s.id !== removing.id));
+            setRemoving(null);
             void list.reload();
           }}
         />
@@ -122,7 +122,7 @@ export function Sessions({ list, current, onNew, onPick }: { list: QueryResult<G
   );
 }
 
-function Rename({ session, onClose, reload }: { session: ChatSession; onClose: () => void; reload: () => Promise<void> }) {
+function RenameDialog({ session, onClose, reload }: { session: ChatSession; onClose: () => void; reload: () => Promise<void> }) {
   const [title, setTitle] = useState(session.title);
   const [busy, act] = useAction();
   const submit = async () => {
@@ -151,7 +151,7 @@ function Rename({ session, onClose, reload }: { session: ChatSession; onClose: (
   );
 }
 
-function Remove({ session, onClose, onDone }: { session: ChatSession; onClose: () => void; onDone: () => void }) {
+function DeleteDialog({ session, onClose, onDone }: { session: ChatSession; onClose: () => void; onDone: () => void }) {
   const [busy, act] = useAction();
   return (
     <Confirm

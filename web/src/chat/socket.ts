@@ -1,36 +1,28 @@
 import type { HistoryMessage, Scope } from '../lib/api';
-import type { Answer, Attachment, Limits, Outgoing, Preferences } from './protocol';
+import type { WebSocketLike } from '../lib/session';
+import type { AnswerAction, Attachment, GatewayMessage, MessageLimits, Preferences } from './protocol';
 
-/** Wire is the part of a WebSocket that ChatSocket uses; tests pass their own. */
-export interface Wire {
-  onopen: (() => void) | null;
-  onmessage: ((e: { data: unknown }) => void) | null;
-  onclose: ((e: { code: number; reason: string }) => void) | null;
-  send(data: string): void;
-  close(code?: number): void;
-}
+export type ConnectionState = 'connecting' | 'open' | 'reconnecting' | 'closed';
 
-export type LinkState = 'connecting' | 'open' | 'waiting' | 'closed';
-
-export interface SocketOptions {
+export interface ChatSocketOptions {
   url: (sessionId: string, after: number) => string;
-  dial: (url: string) => Wire;
+  connect: (url: string) => WebSocketLike;
   /** Every message once, in order. */
-  onMessage: (m: Outgoing) => void;
-  onState: (s: LinkState) => void;
+  onMessage: (m: GatewayMessage) => void;
+  onState: (s: ConnectionState) => void;
   /** The user's message that has not reached the gateway yet, or null. */
   onPending: (text: string | null) => void;
   /** A message that the gateway refused, to be edited and sent again. */
-  onRefused?: (said: Said) => void;
+  onRejected?: (message: OutgoingMessage) => void;
   /** The session is gone (4404: unknown, 4410: deleted). */
-  onGone: (code: number) => void;
+  onSessionGone: (code: number) => void;
   setTimer?: (f: () => void, ms: number) => unknown;
   clearTimer?: (t: unknown) => void;
   random?: () => number;
 }
 
 /** Messages for a single connection, which repeat the sequence number of the last broadcast message. */
-const alone = new Set(['connection', 'history']);
+const unicastTypes = new Set(['connection', 'history']);
 
 /**
  * ChatSocket keeps the connection to one session. It reconnects automatically,
@@ -38,77 +30,77 @@ const alone = new Set(['connection', 'history']);
  * and sends each message of the user exactly once.
  */
 export class ChatSocket {
-  private wire: Wire | null = null;
+  private socket: WebSocketLike | null = null;
   private sessionId: string;
-  private readonly own: boolean; // the session was created by this page
-  private deaf = false; // ignore messages: they only explain that the session does not exist
-  private last = -1;
+  private readonly createdHere: boolean; // the session was created by this page
+  private ignoreMessages = false; // they only explain that the session does not exist
+  private lastSeq = -1;
   private lastError = '';
-  private attempts = 0;
-  private timer: unknown = null;
+  private connectAttempts = 0;
+  private reconnectTimer: unknown = null;
   private stopped = false;
-  private pending: (Said & { sent: boolean }) | null = null;
-  private limits: Limits = { messageBytes: Infinity, attachmentBytes: Infinity };
-  private branched = false; // the history has more than the messages tell: the other branches
-  private replayTo = -1;
-  private active = false; // a reply is in progress, as far as known
-  private state: LinkState = 'closed';
+  private pending: (OutgoingMessage & { sent: boolean }) | null = null;
+  private limits: MessageLimits = { messageBytes: Infinity, attachmentBytes: Infinity };
+  private historyOutdated = false; // a new branch changed the history; it is requested again after the reply
+  private replayUntil = -1; // the sequence number of the last message of a replay, or -1
+  private replyActive = false; // a reply is in progress, according to the messages so far
+  private state: ConnectionState = 'closed';
   private readonly setTimer: (f: () => void, ms: number) => unknown;
   private readonly clearTimer: (t: unknown) => void;
   private readonly random: () => number;
 
   constructor(
     sessionId: string,
-    private readonly options: SocketOptions,
+    private readonly options: ChatSocketOptions,
   ) {
     this.sessionId = sessionId;
-    this.own = sessionId === '';
+    this.createdHere = sessionId === '';
     this.setTimer = options.setTimer ?? ((f, ms) => setTimeout(f, ms));
     this.clearTimer = options.clearTimer ?? ((t) => clearTimeout(t as ReturnType<typeof setTimeout>));
     this.random = options.random ?? Math.random;
   }
 
-  /** unsaid reports whether the session was created by this page and has no message yet. */
-  private get unsaid(): boolean {
-    return this.own && this.last <= 0;
+  /** isEmptySession reports whether the session was created by this page and has no message yet. */
+  private get isEmptySession(): boolean {
+    return this.createdHere && this.lastSeq <= 0;
   }
 
-  get session(): string {
+  get currentSessionId(): string {
     return this.sessionId;
   }
 
   open() {
     this.stopped = false;
-    this.dial();
+    this.connect();
   }
 
   close() {
     this.stopped = true;
-    this.drop();
-    this.clearTimer(this.timer);
-    this.set('closed');
+    this.disconnect();
+    this.clearTimer(this.reconnectTimer);
+    this.setState('closed');
   }
 
-  /** wake reconnects at once, when the browser reports that the network is back. */
-  wake() {
-    if (this.stopped || this.wire) return;
-    this.clearTimer(this.timer);
-    this.attempts = 0;
-    this.dial();
+  /** reconnectNow reconnects at once, when the browser reports that the network is back. */
+  reconnectNow() {
+    if (this.stopped || this.socket) return;
+    this.clearTimer(this.reconnectTimer);
+    this.connectAttempts = 0;
+    this.connect();
   }
 
-  /** say sends a message, now or as soon as there is a connection and no reply in progress. */
-  say(said: Said): boolean {
+  /** sendMessage sends a message, now or as soon as there is a connection and no reply in progress. */
+  sendMessage(message: OutgoingMessage): boolean {
     if (this.pending) return false;
-    this.pending = { ...said, sent: false };
-    this.options.onPending(said.text || (said.attachments ?? []).map((a) => a.name).join(', '));
-    this.flush();
+    this.pending = { ...message, sent: false };
+    this.options.onPending(message.text || (message.attachments ?? []).map((a) => a.name).join(', '));
+    this.sendPending();
     return true;
   }
 
-  /** unsay takes back a message that was not sent yet, and returns it. */
-  unsay(): Said | null {
-    return this.pending && !this.pending.sent ? this.takeBack() : null;
+  /** withdrawMessage removes a pending message that was not sent yet, and returns it. */
+  withdrawMessage(): OutgoingMessage | null {
+    return this.pending && !this.pending.sent ? this.takePending() : null;
   }
 
   abort() {
@@ -121,7 +113,7 @@ export class ChatSocket {
   }
 
   /** answer answers a server's question. It returns false when there is no connection. */
-  answer(questionId: string, action: Answer, more: { content?: unknown; scope?: Scope } = {}): boolean {
+  answer(questionId: string, action: AnswerAction, more: { content?: unknown; scope?: Scope } = {}): boolean {
     return this.transmit({ type: 'answer', payload: { questionId, action, ...more } });
   }
 
@@ -130,232 +122,232 @@ export class ChatSocket {
     return this.transmit({ type: 'regenerate', payload: { messageId, ...(model ? { model } : {}) } });
   }
 
-  /** branch continues on the branch of a message. */
-  branch(messageId: string): boolean {
+  /** switchBranch continues on the branch of a message. */
+  switchBranch(messageId: string): boolean {
     return this.transmit({ type: 'branch', payload: { messageId } });
   }
 
-  prefer(preferences: Preferences): boolean {
+  setPreferences(preferences: Preferences): boolean {
     return this.transmit({ type: 'preferences', payload: preferences });
   }
 
-  private set(s: LinkState) {
+  private setState(s: ConnectionState) {
     if (this.state !== s) this.options.onState((this.state = s));
   }
 
   private transmit(m: unknown): boolean {
-    if (this.state !== 'open' || !this.wire) return false;
-    this.wire.send(JSON.stringify(m));
-    this.lastError = ''; // an error after this answers it, even if it reads like the last one
+    if (this.state !== 'open' || !this.socket) return false;
+    this.socket.send(JSON.stringify(m));
+    this.lastError = ''; // an error after this is a response to it, even if it equals the last one
     return true;
   }
 
-  private flush() {
+  private sendPending() {
     const p = this.pending;
-    // Wait for the replay first: it may contain the message. A message during a reply would be refused.
-    if (!p || p.sent || this.replayTo >= 0 || this.active) return;
-    const problem = tooLarge(p, this.limits);
-    if (problem) return this.refuse(problem);
+    // Wait for the replay first: it may contain the message. The gateway refuses messages during a reply.
+    if (!p || p.sent || this.replayUntil >= 0 || this.replyActive) return;
+    const problem = sizeError(p, this.limits);
+    if (problem) return this.rejectPending(problem);
     p.sent = this.transmit({ type: 'message', payload: { text: p.text, ...(p.model ? { model: p.model } : {}), ...(p.edit ? { edit: p.edit } : {}), ...(p.attachments?.length ? { attachments: p.attachments.map(({ name, mimeType, data }) => ({ name, mimeType, data })) } : {}) } });
   }
 
-  private delivered() {
+  private clearPending() {
     if (!this.pending) return;
     this.pending = null;
     this.options.onPending(null);
   }
 
-  /** takeBack returns the pending message, which is then not pending any more. */
-  private takeBack(): Said {
-    const { sent: _, ...said } = this.pending!;
-    this.delivered();
-    return said;
+  /** takePending removes the pending message and returns it. */
+  private takePending(): OutgoingMessage {
+    const { sent: _, ...message } = this.pending!;
+    this.clearPending();
+    return message;
   }
 
-  /** refuse returns the pending message as the gateway does, before it would close the connection. */
-  private refuse(message: string) {
-    this.options.onRefused?.(this.takeBack());
-    this.options.onMessage({ type: 'error', seq: this.last, payload: { code: 'TOO_LARGE', message } });
+  /** rejectPending returns the pending message with an error, like a refusal by the gateway. */
+  private rejectPending(message: string) {
+    this.options.onRejected?.(this.takePending());
+    this.options.onMessage({ type: 'error', seq: this.lastSeq, payload: { code: 'TOO_LARGE', message } });
   }
 
-  private drop() {
-    const w = this.wire;
-    this.wire = null;
-    if (!w) return;
-    w.onopen = w.onmessage = w.onclose = null;
-    w.close();
+  private disconnect() {
+    const old = this.socket;
+    this.socket = null;
+    if (!old) return;
+    old.onopen = old.onmessage = old.onclose = null;
+    old.close();
   }
 
-  private dial() {
-    this.drop();
-    this.set(this.attempts === 0 ? 'connecting' : 'waiting');
-    this.deaf = false;
-    const wire = this.options.dial(this.options.url(this.sessionId, this.last));
-    this.wire = wire;
-    wire.onmessage = (e) => {
-      if (this.wire === wire && typeof e.data === 'string') this.receive(e.data);
+  private connect() {
+    this.disconnect();
+    this.setState(this.connectAttempts === 0 ? 'connecting' : 'reconnecting');
+    this.ignoreMessages = false;
+    const socket = this.options.connect(this.options.url(this.sessionId, this.lastSeq));
+    this.socket = socket;
+    socket.onmessage = (e) => {
+      if (this.socket === socket && typeof e.data === 'string') this.receive(e.data);
     };
-    wire.onclose = (e) => {
-      if (this.wire !== wire) return;
-      this.wire = null;
-      this.replayTo = -1;
+    socket.onclose = (e) => {
+      if (this.socket !== socket) return;
+      this.socket = null;
+      this.replayUntil = -1;
       if (this.stopped) return;
-      if (e.code === 4404 && this.unsaid) {
+      if (e.code === 4404 && this.isEmptySession) {
         // The session had no messages; create another one.
         this.sessionId = '';
-        this.last = -1;
-        this.again();
+        this.lastSeq = -1;
+        this.scheduleReconnect();
         return;
       }
       if (e.code === 4404 || e.code === 4410) {
         this.stopped = true;
-        this.set('closed');
-        this.options.onGone(e.code);
+        this.setState('closed');
+        this.options.onSessionGone(e.code);
         return;
       }
-      // Sending it again would end the next connection, too.
-      if (e.code === 1009 && this.pending?.sent) this.refuse('the message is too large for the gateway');
-      this.again();
+      // Sending it again would close the next connection, too.
+      if (e.code === 1009 && this.pending?.sent) this.rejectPending('the message is too large for the gateway');
+      this.scheduleReconnect();
     };
   }
 
-  private again() {
-    this.attempts++;
-    this.set('waiting');
-    const wait = Math.min(15_000, 250 * 2 ** Math.min(this.attempts, 6)) * (0.75 + this.random() / 2);
-    this.clearTimer(this.timer);
-    this.timer = this.setTimer(() => {
-      if (!this.stopped && !this.wire) this.dial();
+  private scheduleReconnect() {
+    this.connectAttempts++;
+    this.setState('reconnecting');
+    const wait = Math.min(15_000, 250 * 2 ** Math.min(this.connectAttempts, 6)) * (0.75 + this.random() / 2);
+    this.clearTimer(this.reconnectTimer);
+    this.reconnectTimer = this.setTimer(() => {
+      if (!this.stopped && !this.socket) this.connect();
     }, wait);
   }
 
   private receive(data: string) {
-    let m: Outgoing;
+    let m: GatewayMessage;
     try {
-      m = JSON.parse(data) as Outgoing;
+      m = JSON.parse(data) as GatewayMessage;
     } catch {
       return; // not a protocol message
     }
-    if (this.deaf || typeof m?.type !== 'string' || typeof m.seq !== 'number') return;
+    if (this.ignoreMessages || typeof m?.type !== 'string' || typeof m.seq !== 'number') return;
     if (!m.payload) m.payload = {};
 
     if (m.type === 'connection') {
       if (m.payload.state === 'error') {
-        if (this.unsaid) this.deaf = true;
+        if (this.isEmptySession) this.ignoreMessages = true;
         else this.options.onMessage(m);
         return;
       }
       if (typeof m.payload.sessionId === 'string') this.sessionId = m.payload.sessionId;
-      if (m.payload.limits) this.limits = m.payload.limits as Limits;
-      this.attempts = 0;
-      this.set('open');
-      // Messages are missing until the sequence number of the greeting has arrived.
-      const behind = this.last < 0 ? false : m.seq > this.last;
-      this.replayTo = behind ? m.seq : -1;
-      if (this.last < 0) this.last = m.seq;
-      this.active = m.payload.active === true;
-      if (!behind) this.resend();
+      if (m.payload.limits) this.limits = m.payload.limits as MessageLimits;
+      this.connectAttempts = 0;
+      this.setState('open');
+      // A replay follows, up to the sequence number of this message.
+      const behind = this.lastSeq < 0 ? false : m.seq > this.lastSeq;
+      this.replayUntil = behind ? m.seq : -1;
+      if (this.lastSeq < 0) this.lastSeq = m.seq;
+      this.replyActive = m.payload.active === true;
+      if (!behind) this.markPendingUnsent();
       this.options.onMessage(m);
-      this.flush();
+      this.sendPending();
       return;
     }
     if (m.type === 'history') {
       // The history includes everything up to this number; later messages are sent again.
-      this.last = m.seq;
+      this.lastSeq = m.seq;
       this.lastError = '';
-      if (this.pending?.sent && isSame(this.pending, lastSaid(m))) this.delivered();
+      if (this.pending?.sent && isSameMessage(this.pending, lastUserMessage(m))) this.clearPending();
       this.options.onMessage(m);
-      this.caughtUp();
+      this.endReplayIfComplete();
       return;
     }
     const error = m.type === 'error' ? JSON.stringify(m.payload) : '';
-    if (m.seq <= this.last) {
+    if (m.seq <= this.lastSeq) {
       // A duplicate, unless it is an error for this connection only.
-      if (!error || m.seq < this.last || error === this.lastError) return;
-    } else if (m.seq > this.last + 1 && !alone.has(m.type)) {
+      if (!error || m.seq < this.lastSeq || error === this.lastError) return;
+    } else if (m.seq > this.lastSeq + 1 && !unicastTypes.has(m.type)) {
       // A message is missing: reload the whole conversation.
-      this.last = -1;
-      this.dial();
+      this.lastSeq = -1;
+      this.connect();
       return;
-    } else this.last = m.seq;
+    } else this.lastSeq = m.seq;
     this.lastError = error;
-    if (m.type === 'message' && this.pending && isSame(this.pending, m.payload as unknown as Content)) this.delivered();
-    if (error && this.pending?.sent && m.payload.callId === undefined && m.payload.questionId === undefined && !turnErrors.has(String(m.payload.code))) {
+    if (m.type === 'message' && this.pending && isSameMessage(this.pending, m.payload as unknown as EchoedMessage)) this.clearPending();
+    if (error && this.pending?.sent && m.payload.callId === undefined && m.payload.questionId === undefined && !replyErrorCodes.has(String(m.payload.code))) {
       // The error explains why.
-      this.options.onRefused?.(this.takeBack());
+      this.options.onRejected?.(this.takePending());
     }
-    if (m.type === 'message' || (m.type === 'branch' && m.payload.again)) this.active = true;
+    if (m.type === 'message' || (m.type === 'branch' && m.payload.again)) this.replyActive = true;
     if (m.type === 'branch') {
       if (m.payload.reload) this.transmit({ type: 'history', payload: {} });
-      else this.branched = true;
+      else this.historyOutdated = true;
     }
     if (m.type === 'status' && !m.payload.tool && m.payload.state === 'complete') {
-      this.active = false;
-      this.resend();
-      if (this.branched) this.branched = !this.transmit({ type: 'history', payload: {} });
+      this.replyActive = false;
+      this.markPendingUnsent();
+      if (this.historyOutdated) this.historyOutdated = !this.transmit({ type: 'history', payload: {} });
     }
     this.options.onMessage(m);
-    this.caughtUp();
-    this.flush();
+    this.endReplayIfComplete();
+    this.sendPending();
   }
 
-  private caughtUp() {
-    if (this.replayTo >= 0 && this.last >= this.replayTo) {
-      this.replayTo = -1;
-      this.resend();
-      this.flush();
+  private endReplayIfComplete() {
+    if (this.replayUntil >= 0 && this.lastSeq >= this.replayUntil) {
+      this.replayUntil = -1;
+      this.markPendingUnsent();
+      this.sendPending();
     }
   }
 
-  /** resend marks the pending message as unsent when the replay is complete and does not contain it, unless a reply to it may still arrive. */
-  private resend() {
-    if (this.pending?.sent && !this.active) this.pending.sent = false;
+  /** markPendingUnsent marks the pending message as unsent when the replay is complete and does not contain it, unless a reply to it may still arrive. */
+  private markPendingUnsent() {
+    if (this.pending?.sent && !this.replyActive) this.pending.sent = false;
   }
 }
 
-/** Said is a message of the user; edit is the id of the one that it replaces. */
-export interface Said {
+/** OutgoingMessage is a message that the user sends; edit is the id of the one that it replaces. */
+export interface OutgoingMessage {
   text: string;
   model?: string;
   edit?: string;
   attachments?: Attachment[];
 }
 
-/** Errors of the current reply, which do not concern a pending message. */
-const turnErrors = new Set(['ABORTED', 'INTERRUPTED', 'MODEL_ERROR', 'NO_MODEL', 'NO_SUCH_APPROVAL', 'NO_SUCH_QUESTION']);
+/** Error codes of the current reply, which do not concern a pending message. */
+const replyErrorCodes = new Set(['ABORTED', 'INTERRUPTED', 'MODEL_ERROR', 'NO_MODEL', 'NO_SUCH_APPROVAL', 'NO_SUCH_QUESTION']);
 
-/** tooLarge returns the gateway's error message about a message that exceeds the limits, or ''. */
-function tooLarge({ text, attachments = [] }: Said, limits: Limits): string {
+/** sizeError returns the gateway's error message about a message that exceeds the limits, or ''. */
+function sizeError({ text, attachments = [] }: OutgoingMessage, limits: MessageLimits): string {
   const bytes = new TextEncoder().encode(text).length;
   if (bytes > limits.messageBytes) return `the message has ${bytes} bytes; ${limits.messageBytes} are allowed`;
   const attached = attachments.reduce((sum, a) => sum + a.size, 0);
   return attached > limits.attachmentBytes ? `the attachments have more than ${limits.attachmentBytes} bytes (chat.maxAttachmentBytes)` : '';
 }
 
-/** Content is a message as the gateway repeats it. */
-interface Content {
+/** EchoedMessage is a user's message as the gateway broadcasts it. */
+interface EchoedMessage {
   text?: string;
   attachments?: { size?: number }[];
 }
 
-/** isSame reports whether the gateway has got a message. Attachments are compared by size, because images lose their names. */
-function isSame(said: Said, got: Content | undefined): boolean {
+/** isSameMessage reports whether the gateway's echo is of this message. Attachments are compared by size, because images lose their names. */
+function isSameMessage(message: OutgoingMessage, echo: EchoedMessage | undefined): boolean {
   const sizes = (list: { size?: number }[] = []) => list.map((a) => a.size ?? 0).join();
-  return got !== undefined && said.text === (got.text ?? '') && sizes(said.attachments) === sizes(got.attachments);
+  return echo !== undefined && message.text === (echo.text ?? '') && sizes(message.attachments) === sizes(echo.attachments);
 }
 
-/** lastSaid returns the user's last message of a history. */
-function lastSaid(m: Outgoing): Content | undefined {
-  const said = ((m.payload.messages as HistoryMessage[] | null) ?? []).findLast((h) => h.role === 'user');
+/** lastUserMessage returns the user's last message of a history. */
+function lastUserMessage(history: GatewayMessage): EchoedMessage | undefined {
+  const message = ((history.payload.messages as HistoryMessage[] | null) ?? []).findLast((h) => h.role === 'user');
   return (
-    said && {
-      text: said.parts.find((p) => p.text)?.text,
-      attachments: said.parts.flatMap((p) => (p.image ? [{ size: decodedSize(p.image.data) }] : p.file ? [p.file] : [])),
+    message && {
+      text: message.parts.find((p) => p.text)?.text,
+      attachments: message.parts.flatMap((p) => (p.image ? [{ size: decodedSize(p.image.data) }] : p.file ? [p.file] : [])),
     }
   );
 }
 
-/** decodedSize returns the number of bytes that base64 stands for. */
+/** decodedSize returns the number of bytes of base64 data. */
 function decodedSize(data: string): number {
   return (data.length / 4) * 3 - (data.endsWith('==') ? 2 : data.endsWith('=') ? 1 : 0);
 }

@@ -7,19 +7,19 @@ import { Icon } from '../ui/icons';
 import { JsonView } from '../ui/json';
 import { ResultMedia, ResultView } from '../ui/result';
 import { Badge, Button, CopyButton } from '../ui/ui';
-import { textOf, waiting, type Block, type CallBlock, type Turn } from './conversation';
+import { hasOpenQuestion, turnText, type Block, type CallBlock, type Turn } from './conversation';
 import { Streaming } from './markdown';
 import { Questions, TimeLeft } from './question';
 import type { Chat } from './useChat';
 
-/** Ways are the actions of the user during a reply. */
-export type Ways = Pick<Chat, 'decide' | 'answer'> & Partial<Actions> & { /** Sends a message of the user. */ tell?: (text: string) => void };
+/** TurnActions are the actions of the user on the turns of a conversation. */
+export type TurnActions = Pick<Chat, 'decide' | 'answer'> & Partial<MessageActions> & { /** Sends a message of the user. */ sendMessage?: (text: string) => void };
 
-/** Actions are those on messages of a conversation that is idle. */
-export interface Actions {
+/** MessageActions are the actions on a message while no reply is in progress. */
+export interface MessageActions {
   edit: (id: string, text: string) => void;
   regenerate: (id: string) => void;
-  branch: (id: string) => void;
+  switchBranch: (id: string) => void;
 }
 
 const notices: Record<string, string> = {
@@ -28,9 +28,9 @@ const notices: Record<string, string> = {
   broken: 'The model stopped before the reply was complete.',
 };
 
-export const TurnView = memo(function TurnView({ turn, live, ways, idle = false, latest = false, asked = '' }: { turn: Turn; live: boolean; ways: Ways; /** No reply is in progress. */ idle?: boolean; /** It is the last turn. */ latest?: boolean; /** The id of the message that a reply is about. */ asked?: string }) {
+export const TurnView = memo(function TurnView({ turn, live, actions, idle = false, latest = false, userMessageId = '' }: { turn: Turn; live: boolean; actions: TurnActions; /** No reply is in progress. */ idle?: boolean; /** It is the last turn. */ latest?: boolean; /** The id of the user's message before a reply. */ userMessageId?: string }) {
   const [editing, setEditing] = useState<string | null>(null);
-  const text = textOf(turn);
+  const text = turnText(turn);
   if (turn.role === 'user' && editing !== null) {
     return (
       <form
@@ -39,7 +39,7 @@ export const TurnView = memo(function TurnView({ turn, live, ways, idle = false,
         onSubmit={(e) => {
           e.preventDefault();
           if (!editing.trim()) return;
-          ways.edit?.(turn.id, editing);
+          actions.edit?.(turn.id, editing);
           setEditing(null);
         }}
       >
@@ -60,7 +60,7 @@ export const TurnView = memo(function TurnView({ turn, live, ways, idle = false,
       <article className="turn user" aria-label="Your message">
         {turn.blocks.map((b, i) =>
           b.kind === 'text' ? (
-            <div key={i} className="said">
+            <div key={i} className="user-text">
               {b.text}
             </div>
           ) : b.kind === 'image' ? (
@@ -71,9 +71,9 @@ export const TurnView = memo(function TurnView({ turn, live, ways, idle = false,
         )}
         {turn.id && idle && (
           <div className="turn-foot">
-            <Branches turn={turn} ways={ways} />
+            <Branches turn={turn} actions={actions} />
             {text && <CopyButton text={text} label="Copy message" />}
-            {ways.edit && <Button kind="quiet" small icon="edit" aria-label="Edit message" title="Edit message" onClick={() => setEditing(text)} />}
+            {actions.edit && <Button kind="quiet" small icon="edit" aria-label="Edit message" title="Edit message" onClick={() => setEditing(text)} />}
           </div>
         )}
       </article>
@@ -82,14 +82,14 @@ export const TurnView = memo(function TurnView({ turn, live, ways, idle = false,
   return (
     <article className={`turn assistant ${turn.notice === 'fallback' ? 'fallback' : ''}`} aria-label="Reply">
       {turn.blocks.map((b, i) => (
-        <BlockView key={i} block={b} live={live && i === turn.blocks.length - 1} latest={latest} ways={ways} />
+        <BlockView key={i} block={b} live={live && i === turn.blocks.length - 1} latest={latest} actions={actions} />
       ))}
       {turn.notice && notices[turn.notice] && <p className="muted small">{notices[turn.notice]}</p>}
       {!live && text && (
         <div className="turn-foot">
-          <Branches turn={turn} ways={ways} />
+          <Branches turn={turn} actions={actions} />
           <CopyButton text={text} label="Copy reply" />
-          {idle && asked && ways.regenerate && <Button kind="quiet" small icon="refresh" aria-label="Answer again" title="Answer again" onClick={() => ways.regenerate?.(asked)} />}
+          {idle && userMessageId && actions.regenerate && <Button kind="quiet" small icon="refresh" aria-label="Answer again" title="Answer again" onClick={() => actions.regenerate?.(userMessageId)} />}
           {turn.model && <span className="muted small">{turn.model}</span>}
         </div>
       )}
@@ -97,7 +97,7 @@ export const TurnView = memo(function TurnView({ turn, live, ways, idle = false,
   );
 });
 
-function BlockView({ block, live, latest, ways }: { block: Block; live: boolean; latest: boolean; ways: Ways }) {
+function BlockView({ block, live, latest, actions }: { block: Block; live: boolean; latest: boolean; actions: TurnActions }) {
   switch (block.kind) {
     case 'text':
       return <Streaming text={block.text} live={live} />;
@@ -109,19 +109,19 @@ function BlockView({ block, live, latest, ways }: { block: Block; live: boolean;
         </details>
       );
     case 'call':
-      return <CallCard call={block} latest={latest} ways={ways} />;
+      return <CallCard call={block} latest={latest} actions={actions} />;
     case 'image':
     case 'file':
       return null;
   }
 }
 
-/** Branches goes through the alternatives of a message. */
-function Branches({ turn, ways }: { turn: Turn; ways: Ways }) {
+/** Branches switches between the versions of a message. */
+function Branches({ turn, actions }: { turn: Turn; actions: TurnActions }) {
   const all = turn.siblings ?? [];
   const at = all.indexOf(turn.id);
-  if (all.length < 2 || at < 0 || !ways.branch) return null;
-  const step = (by: number) => ways.branch?.(all[at + by]!);
+  if (all.length < 2 || at < 0 || !actions.switchBranch) return null;
+  const step = (by: number) => actions.switchBranch?.(all[at + by]!);
   return (
     <span className="branches" role="group" aria-label="Versions">
       <Button kind="quiet" small icon="back" aria-label="Previous version" disabled={at === 0} onClick={() => step(-1)} />
@@ -133,38 +133,38 @@ function Branches({ turn, ways }: { turn: Turn; ways: Ways }) {
   );
 }
 
-export function splitName(name: string): [server: string, tool: string] {
+export function splitToolName(name: string): [server: string, tool: string] {
   const at = name.indexOf(':');
   return at < 0 ? ['', name] : [name.slice(0, at), name.slice(at + 1)];
 }
 
-const marks = { running: '', asking: 'shield', done: 'check', failed: 'alert' } as const;
-const words = { running: 'running', asking: 'waiting for your answer', done: 'done', failed: 'failed' } as const;
+const stateIcons = { running: '', asking: 'shield', done: 'check', failed: 'alert' } as const;
+const stateLabels = { running: 'running', asking: 'waiting for your answer', done: 'done', failed: 'failed' } as const;
 
-function CallCard({ call, latest, ways }: { call: CallBlock; latest: boolean; ways: Ways }) {
+function CallCard({ call, latest, actions }: { call: CallBlock; latest: boolean; actions: TurnActions }) {
   const [open, setOpen] = useState<boolean | null>(null);
-  const shown = open ?? call.state === 'asking';
-  const [server, tool] = splitName(call.tool);
-  const mark = marks[call.state];
-  const bare = call.args === undefined || toJson(call.args, 0) === '{}';
+  const expanded = open ?? call.state === 'asking';
+  const [server, tool] = splitToolName(call.tool);
+  const icon = stateIcons[call.state];
+  const noArguments = call.args === undefined || toJson(call.args, 0) === '{}';
   const app = useApp(call.tool);
   const outcome = useMemo(
     () => (call.state === 'running' || call.state === 'asking' ? undefined : call.result ? { result: call.result } : { cancelled: call.message ?? '' }),
     [call.state, call.result, call.message],
   );
   return (
-    <section className={`call ${call.state}`} aria-label={`${call.tool}, ${words[call.state]}`}>
-      <button type="button" className="call-head" aria-expanded={shown} onClick={() => setOpen(!shown)}>
-        <span className={`call-mark ${call.state}`}>{mark ? <Icon name={mark} size={15} /> : <span className="spinner" />}</span>
+    <section className={`call ${call.state}`} aria-label={`${call.tool}, ${stateLabels[call.state]}`}>
+      <button type="button" className="call-head" aria-expanded={expanded} onClick={() => setOpen(!expanded)}>
+        <span className={`call-mark ${call.state}`}>{icon ? <Icon name={icon} size={15} /> : <span className="spinner" />}</span>
         <span className="call-name">
           {server && <span className="call-server">{server}</span>}
           <strong>{tool}</strong>
         </span>
-        <span className="call-args mono">{!bare && oneLine(call.args, 120)}</span>
+        <span className="call-args mono">{!noArguments && oneLine(call.args, 120)}</span>
         <span className="call-time">
-          {call.state === 'asking' ? <Badge tone="warn">needs your answer</Badge> : call.tookMs !== undefined ? formatDuration(call.tookMs) : call.decided === 'denied' ? 'denied' : ''}
+          {call.state === 'asking' ? <Badge tone="warn">needs your answer</Badge> : call.tookMs !== undefined ? formatDuration(call.tookMs) : call.decision === 'denied' ? 'denied' : ''}
         </span>
-        <span className={`chevron ${shown ? 'open' : ''}`}>
+        <span className={`chevron ${expanded ? 'open' : ''}`}>
           <Icon name="right" size={15} />
         </span>
       </button>
@@ -174,17 +174,17 @@ function CallCard({ call, latest, ways }: { call: CallBlock; latest: boolean; wa
           <span className="muted small">{call.message}</span>
         </div>
       )}
-      {!shown && <ResultMedia result={call.result} />}
-      {shown && (
+      {!expanded && <ResultMedia result={call.result} />}
+      {expanded && (
         <div className="call-body">
-          {call.questions && <Questions of={call.questions} ways={ways} />}
-          {!bare && (
+          {call.questions && <Questions questions={call.questions} actions={actions} />}
+          {!noArguments && (
             <>
               <h4>Arguments</h4>
               <JsonView value={call.args} open={3} label="Arguments" />
             </>
           )}
-          {call.state === 'asking' && !waiting(call.questions) && <Approval call={call} ways={ways} />}
+          {call.state === 'asking' && !hasOpenQuestion(call.questions) && <Approval call={call} actions={actions} />}
           {call.result !== undefined && call.result !== null && (
             <>
               <h4>{call.state === 'failed' ? 'Error' : 'Result'}</h4>
@@ -198,24 +198,24 @@ function CallCard({ call, latest, ways }: { call: CallBlock; latest: boolean; wa
           )}
         </div>
       )}
-      {app && (call.state !== 'asking' || call.decided === 'approved') && <AppSlot server={server} tool={tool} uri={app} args={call.args} outcome={outcome} say={ways.tell} open={latest} />}
+      {app && (call.state !== 'asking' || call.decision === 'approved') && <AppSlot server={server} tool={tool} uri={app} args={call.args} outcome={outcome} say={actions.sendMessage} open={latest} />}
     </section>
   );
 }
 
-function Approval({ call, ways }: { call: CallBlock; ways: Ways }) {
+function Approval({ call, actions }: { call: CallBlock; actions: TurnActions }) {
   return (
     <div className="approval" role="group" aria-label={`Approve ${call.tool}?`}>
       <p>
         <strong>Allow this call?</strong> <TimeLeft until={call.expires} />
       </p>
       <div className="row">
-        <Button kind="primary" icon="check" onClick={() => ways.decide(call.id, true, 'once')}>
+        <Button kind="primary" icon="check" onClick={() => actions.decide(call.id, true, 'once')}>
           Allow once
         </Button>
-        <Button onClick={() => ways.decide(call.id, true, 'session')}>In this chat</Button>
-        <Button onClick={() => ways.decide(call.id, true, 'always')}>Always</Button>
-        <Button kind="danger" icon="close" onClick={() => ways.decide(call.id, false)}>
+        <Button onClick={() => actions.decide(call.id, true, 'session')}>In this chat</Button>
+        <Button onClick={() => actions.decide(call.id, true, 'always')}>Always</Button>
+        <Button kind="danger" icon="close" onClick={() => actions.decide(call.id, false)}>
           Deny
         </Button>
       </div>

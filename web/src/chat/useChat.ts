@@ -1,26 +1,26 @@
 import { useCallback, useEffect, useReducer, useRef, useState } from 'react';
-import { answering, apply, decided, empty, preferred, type Conversation } from './conversation';
-import { giveBack } from './drafts';
-import type { Answer, Outgoing, Preferences } from './protocol';
+import { applyMessage, emptyConversation, withAnswerSent, withDecision, withPreferences, type Conversation } from './conversation';
+import { restoreToDraft } from './drafts';
+import type { AnswerAction, GatewayMessage, Preferences } from './protocol';
 import { openWebSocket, type Scope } from '../lib/api';
-import { ChatSocket, type LinkState, type Said } from './socket';
+import { ChatSocket, type ConnectionState, type OutgoingMessage } from './socket';
 
-type Action = { type: 'message'; message: Outgoing } | { type: 'decided'; callId: string; how: 'approved' | 'denied' } | { type: 'answering'; questionId: string } | { type: 'preferred'; preferences: Preferences } | { type: 'reset' } | { type: 'dismiss' };
+type Action = { type: 'message'; message: GatewayMessage } | { type: 'decision'; callId: string; decision: 'approved' | 'denied' } | { type: 'answerSent'; questionId: string } | { type: 'preferencesSent'; preferences: Preferences } | { type: 'reset' } | { type: 'dismissError' };
 
-function reduce(c: Conversation, a: Action): Conversation {
+function conversationReducer(c: Conversation, a: Action): Conversation {
   switch (a.type) {
     case 'message':
-      return apply(c, a.message);
-    case 'decided':
-      return decided(c, a.callId, a.how);
-    case 'answering':
-      return answering(c, a.questionId);
-    case 'preferred':
-      return preferred(c, a.preferences);
-    case 'dismiss':
+      return applyMessage(c, a.message);
+    case 'decision':
+      return withDecision(c, a.callId, a.decision);
+    case 'answerSent':
+      return withAnswerSent(c, a.questionId);
+    case 'preferencesSent':
+      return withPreferences(c, a.preferences);
+    case 'dismissError':
       return { ...c, error: undefined };
     case 'reset':
-      return empty;
+      return emptyConversation;
   }
 }
 
@@ -34,23 +34,23 @@ function wsUrl(sessionId: string, after: number): string {
 
 export interface Chat {
   conversation: Conversation;
-  link: LinkState;
+  connectionState: ConnectionState;
   pending: string | null;
-  gone: number;
-  say: (said: Said) => boolean;
+  goneCode: number;
+  sendMessage: (message: OutgoingMessage) => boolean;
   /** Answers a message of the user again. */
   regenerate: (messageId: string, model?: string) => void;
   /** Continues on the branch of a message. */
-  branch: (messageId: string) => void;
+  switchBranch: (messageId: string) => void;
   /** Returns false when there is no connection. */
-  prefer: (p: Preferences) => boolean;
-  /** Takes back the message that waits to be sent, into the draft. */
-  unsay: () => void;
+  setPreferences: (p: Preferences) => boolean;
+  /** Moves the message that waits to be sent back into the draft. */
+  withdrawMessage: () => void;
   abort: () => void;
   decide: (callId: string, approve: boolean, scope?: Scope, reason?: string) => void;
   /** Returns false when there is no connection; the question then stays open. */
-  answer: (questionId: string, action: Answer, more?: { content?: unknown; scope?: Scope }) => boolean;
-  dismiss: () => void;
+  answer: (questionId: string, action: AnswerAction, more?: { content?: unknown; scope?: Scope }) => boolean;
+  dismissError: () => void;
 }
 
 /**
@@ -58,43 +58,43 @@ export interface Chat {
  * the connection is kept.
  */
 export function useChat(sessionId: string, generation: number): Chat {
-  const [conversation, dispatch] = useReducer(reduce, empty);
-  const [link, setLink] = useState<LinkState>('closed');
+  const [conversation, dispatch] = useReducer(conversationReducer, emptyConversation);
+  const [connectionState, setConnectionState] = useState<ConnectionState>('closed');
   const [pending, setPending] = useState<string | null>(null);
-  const [gone, setGone] = useState(0);
+  const [goneCode, setGoneCode] = useState(0);
   const socket = useRef<ChatSocket | null>(null);
-  const made = useRef(-1);
-  const applyWaiting = useRef(() => {});
-  const address = useRef(''); // the session in the URL
+  const socketGeneration = useRef(-1);
+  const applyQueued = useRef(() => {});
+  const urlSessionId = useRef('');
 
   useEffect(() => {
-    const before = address.current;
-    address.current = sessionId;
+    const previousSessionId = urlSessionId.current;
+    urlSessionId.current = sessionId;
     // The URL now has the session that this page has just created.
-    if (socket.current && made.current === generation && sessionId !== '' && socket.current.session === sessionId) return;
+    if (socket.current && socketGeneration.current === generation && sessionId !== '' && socket.current.currentSessionId === sessionId) return;
     // A message that was not sent stays in its conversation, as a draft.
-    const unsent = socket.current?.unsay();
-    if (unsent) giveBack(before, unsent);
+    const unsent = socket.current?.withdrawMessage();
+    if (unsent) restoreToDraft(previousSessionId, unsent);
     socket.current?.close();
-    made.current = generation;
+    socketGeneration.current = generation;
     dispatch({ type: 'reset' });
     setPending(null);
-    setGone(0);
+    setGoneCode(0);
     // Pieces of a reply arrive faster than they can be drawn, so they are applied once per frame.
-    let waiting: Outgoing[] = [];
+    let queue: GatewayMessage[] = [];
     let scheduled = false;
     const flush = () => {
       scheduled = false;
-      const batch = waiting;
-      waiting = [];
-      if (socket.current === s) for (const message of batch) dispatch({ type: 'message', message });
+      const batch = queue;
+      queue = [];
+      if (socket.current === chatSocket) for (const message of batch) dispatch({ type: 'message', message });
     };
-    applyWaiting.current = flush;
-    const s: ChatSocket = new ChatSocket(sessionId, {
+    applyQueued.current = flush;
+    const chatSocket: ChatSocket = new ChatSocket(sessionId, {
       url: wsUrl,
-      dial: openWebSocket,
+      connect: openWebSocket,
       onMessage: (message) => {
-        waiting.push(message);
+        queue.push(message);
         if (!scheduled) {
           scheduled = true;
           // A hidden page has no animation frames.
@@ -102,59 +102,59 @@ export function useChat(sessionId: string, generation: number): Chat {
           else requestAnimationFrame(flush);
         }
       },
-      onState: (state) => socket.current === s && setLink(state),
-      onPending: (text) => socket.current === s && setPending(text),
-      onRefused: (said) => socket.current === s && giveBack(address.current, said),
-      onGone: (code) => socket.current === s && setGone(code),
+      onState: (state) => socket.current === chatSocket && setConnectionState(state),
+      onPending: (text) => socket.current === chatSocket && setPending(text),
+      onRejected: (message) => socket.current === chatSocket && restoreToDraft(urlSessionId.current, message),
+      onSessionGone: (code) => socket.current === chatSocket && setGoneCode(code),
     });
-    socket.current = s;
-    s.open();
+    socket.current = chatSocket;
+    chatSocket.open();
   }, [sessionId, generation]);
 
   useEffect(() => {
-    const wake = () => socket.current?.wake();
-    window.addEventListener('online', wake);
-    document.addEventListener('visibilitychange', wake);
+    const reconnect = () => socket.current?.reconnectNow();
+    window.addEventListener('online', reconnect);
+    document.addEventListener('visibilitychange', reconnect);
     return () => {
-      window.removeEventListener('online', wake);
-      document.removeEventListener('visibilitychange', wake);
-      const unsent = socket.current?.unsay();
-      if (unsent) giveBack(address.current, unsent);
+      window.removeEventListener('online', reconnect);
+      document.removeEventListener('visibilitychange', reconnect);
+      const unsent = socket.current?.withdrawMessage();
+      if (unsent) restoreToDraft(urlSessionId.current, unsent);
       socket.current?.close();
       socket.current = null;
-      made.current = -1;
+      socketGeneration.current = -1;
     };
   }, []);
 
   return {
     conversation,
-    link,
+    connectionState,
     pending,
-    gone,
-    say: useCallback((said) => socket.current?.say(said) ?? false, []),
+    goneCode,
+    sendMessage: useCallback((message) => socket.current?.sendMessage(message) ?? false, []),
     regenerate: useCallback((id, model) => void socket.current?.regenerate(id, model), []),
-    branch: useCallback((id) => void socket.current?.branch(id), []),
-    prefer: useCallback((p) => {
-      const sent = socket.current?.prefer(p) ?? false;
+    switchBranch: useCallback((id) => void socket.current?.switchBranch(id), []),
+    setPreferences: useCallback((p) => {
+      const sent = socket.current?.setPreferences(p) ?? false;
       if (sent) {
-        applyWaiting.current(); // what arrived before has older preferences
-        dispatch({ type: 'preferred', preferences: p });
+        applyQueued.current(); // messages that arrived before have older preferences
+        dispatch({ type: 'preferencesSent', preferences: p });
       }
       return sent;
     }, []),
-    unsay: useCallback(() => {
-      const said = socket.current?.unsay();
-      if (said) giveBack(address.current, said);
+    withdrawMessage: useCallback(() => {
+      const message = socket.current?.withdrawMessage();
+      if (message) restoreToDraft(urlSessionId.current, message);
     }, []),
     abort: useCallback(() => socket.current?.abort(), []),
     decide: useCallback((callId, approve, scope = 'once', reason = '') => {
-      if (socket.current?.decide(callId, approve, scope, reason)) dispatch({ type: 'decided', callId, how: approve ? 'approved' : 'denied' });
+      if (socket.current?.decide(callId, approve, scope, reason)) dispatch({ type: 'decision', callId, decision: approve ? 'approved' : 'denied' });
     }, []),
     answer: useCallback((questionId, action, more) => {
       const sent = socket.current?.answer(questionId, action, more) ?? false;
-      if (sent) dispatch({ type: 'answering', questionId });
+      if (sent) dispatch({ type: 'answerSent', questionId });
       return sent;
     }, []),
-    dismiss: useCallback(() => dispatch({ type: 'dismiss' }), []),
+    dismissError: useCallback(() => dispatch({ type: 'dismissError' }), []),
   };
 }

@@ -5,11 +5,11 @@ import { useReloadOnChange } from '../lib/live';
 import { href, navigate, useLocalStorage, useQuery, useRoute } from '../lib/use';
 import { Button, Empty, Note, Skeleton } from '../ui/ui';
 import { Composer } from './composer';
-import { textOf, waiting, type Turn } from './conversation';
+import { hasOpenQuestion, turnText, type Turn } from './conversation';
 import { moveDraft } from './drafts';
-import { isSet, PreferencesDialog } from './preferences';
-import { pageOfSessions, Sessions } from './sessions';
-import { TurnView } from './turn';
+import { hasPreferences, PreferencesDialog } from './preferences';
+import { Sessions, sessionsPageSize } from './sessions';
+import { TurnView, type TurnActions } from './turn';
 import { useChat } from './useChat';
 import { NoModel, Welcome } from './welcome';
 
@@ -19,111 +19,111 @@ export function ChatView({ status }: { status?: Status }) {
   const [generation, setGeneration] = useState(0);
   const [drawer, setDrawer] = useState(false);
   const [model, setModel] = useState('');
-  // A new conversation begins with the model that was chosen last.
+  // A new conversation starts with the model that was chosen last.
   const [lastModel, setLastModel] = useLocalStorage('junctor.model', '');
   const chooseModel = (m: string) => {
     setModel(m);
     if (m) setLastModel(m);
   };
   const chat = useChat(id, generation);
-  const { decide, answer, say, regenerate, branch } = chat;
+  const { decide, answer, sendMessage, regenerate, switchBranch } = chat;
   const c = chat.conversation;
-  const [preferring, setPreferring] = useState(false);
-  // The dialog begins with what is known when it opens, and saves all of it.
-  const preferable = status !== undefined && c.sessionId !== '';
-  const chosen = useRef('');
-  const ways = useMemo(
+  const [preferencesOpen, setPreferencesOpen] = useState(false);
+  // The dialog is filled when it opens and saves all its fields, so everything must be loaded.
+  const canEditPreferences = status !== undefined && c.sessionId !== '';
+  const modelRef = useRef('');
+  const actions = useMemo<TurnActions>(
     () => ({
       decide,
       answer,
-      branch,
-      edit: (edit: string, text: string) => void say({ text, edit, model: chosen.current || undefined }),
-      regenerate: (id: string) => regenerate(id, chosen.current || undefined),
-      tell: (text: string) => void say({ text, model: chosen.current || undefined }),
+      switchBranch,
+      edit: (edit: string, text: string) => void sendMessage({ text, edit, model: modelRef.current || undefined }),
+      regenerate: (id: string) => regenerate(id, modelRef.current || undefined),
+      sendMessage: (text: string) => void sendMessage({ text, model: modelRef.current || undefined }),
     }),
-    [decide, answer, branch, say, regenerate],
+    [decide, answer, switchBranch, sendMessage, regenerate],
   );
-  chosen.current = model;
-  const idle = !c.active && chat.link === 'open' && chat.pending === null;
+  modelRef.current = model;
+  const idle = !c.active && chat.connectionState === 'open' && chat.pending === null;
   // A chosen model applies to the current conversation only.
-  const chosenIn = useRef('');
+  const modelSessionId = useRef('');
   useEffect(() => {
-    if (chosenIn.current && chosenIn.current !== c.sessionId) setModel('');
-    chosenIn.current = c.sessionId;
+    if (modelSessionId.current && modelSessionId.current !== c.sessionId) setModel('');
+    modelSessionId.current = c.sessionId;
   }, [c.sessionId]);
-  const sessions = useQuery<GetResponse<'/api/sessions'>>('sessions', (s) => get(`/api/sessions?limit=${pageOfSessions}`, s), 20_000);
-  useReloadOnChange(sessions.reload); // the marks of those that wait
+  const sessions = useQuery<GetResponse<'/api/sessions'>>('sessions', (s) => get(`/api/sessions?limit=${sessionsPageSize}`, s), 20_000);
+  useReloadOnChange(sessions.reload); // for the badges of conversations that wait for an answer
   const models = useQuery<GetResponse<'/api/models'>>('models', (s) => get('/api/models', s), 30_000);
-  // During an outage the choice stays.
-  const lastModels = useRef<ModelInfo[]>([]);
-  if (models.data?.models.length) lastModels.current = models.data.models;
-  const begins = c.turns.length === 0 && lastModels.current.some((m) => m.id === lastModel) ? lastModel : '';
+  // Keep the choice during an outage.
+  const knownModels = useRef<ModelInfo[]>([]);
+  if (models.data?.models.length) knownModels.current = models.data.models;
+  const initialModel = c.turns.length === 0 && knownModels.current.some((m) => m.id === lastModel) ? lastModel : '';
   const noModel = models.data !== undefined && models.data.models.length === 0;
 
   // A conversation gets its URL with its first message.
-  const begun = c.turns.length > 0;
-  const addressed = useRef(''); // the conversation that was in the URL last: leaving it must not navigate back
+  const hasTurns = c.turns.length > 0;
+  const lastUrlSessionId = useRef(''); // leaving this conversation must not navigate back to it
   useEffect(() => {
-    if (id) addressed.current = id;
-    else if (begun && c.sessionId && c.sessionId !== addressed.current) {
+    if (id) lastUrlSessionId.current = id;
+    else if (hasTurns && c.sessionId && c.sessionId !== lastUrlSessionId.current) {
       moveDraft(c.sessionId);
       navigate(href(['chat', c.sessionId]), true);
     }
-  }, [id, begun, c.sessionId]);
+  }, [id, hasTurns, c.sessionId]);
 
   // Reload the list when a reply begins or ends.
   const { reload } = sessions;
   useEffect(() => {
-    if (begun) void reload();
-  }, [begun, c.active, c.title, reload]);
+    if (hasTurns) void reload();
+  }, [hasTurns, c.active, c.title, reload]);
 
-  // The model writes the title after the first reply of a conversation that began here.
-  const began = useRef('');
-  if (!id && c.sessionId && c.sessionId !== addressed.current) began.current = c.sessionId;
-  const titled = !c.active && c.stop === 'end' && c.turns.length === 2 && c.sessionId !== '' && began.current === c.sessionId;
+  // The model writes the title after the first reply of a conversation that started here.
+  const startedHere = useRef('');
+  if (!id && c.sessionId && c.sessionId !== lastUrlSessionId.current) startedHere.current = c.sessionId;
+  const needsTitle = !c.active && c.stopReason === 'end' && c.turns.length === 2 && c.sessionId !== '' && startedHere.current === c.sessionId;
   useEffect(() => {
-    if (!titled) return;
-    began.current = '';
-    // Without one the title stays the beginning of the first message.
+    if (!needsTitle) return;
+    startedHere.current = '';
+    // If that fails, the title stays the first line of the first message.
     send('POST', `/api/sessions/${encodeURIComponent(c.sessionId)}/title`).then(() => void reload(), () => {});
-  }, [titled, c.sessionId, reload]);
+  }, [needsTitle, c.sessionId, reload]);
 
-  const fresh = useCallback(() => {
+  const startNewChat = useCallback(() => {
     setDrawer(false);
     setGeneration((n) => n + 1);
     navigate('#/chat');
-    document.getElementById('say')?.focus();
+    document.getElementById('message-input')?.focus();
   }, []);
 
   // The URL names no conversation, or one that was deleted elsewhere.
-  const lost = chat.gone !== 0 && (id !== '' || begun);
+  const notFound = chat.goneCode !== 0 && (id !== '' || hasTurns);
   useEffect(() => {
-    if (chat.gone !== 0 && !id && !begun) setGeneration((n) => n + 1);
-  }, [chat.gone, id, begun]);
+    if (chat.goneCode !== 0 && !id && !hasTurns) setGeneration((n) => n + 1);
+  }, [chat.goneCode, id, hasTurns]);
 
-  const ended = c.turns.at(-1)?.notice ?? '';
+  const lastNotice = c.turns.at(-1)?.notice ?? '';
   const retry = () => {
     const last = c.turns.findLast((t) => t.role === 'user');
     if (last?.id) regenerate(last.id, model || undefined);
-    else if (last) say({ text: textOf(last), model: model || undefined });
+    else if (last) sendMessage({ text: turnText(last), model: model || undefined });
   };
-  const trouble = c.error && c.error.code !== 'NO_MODEL' && !c.error.inReply && (
+  const errorNote = c.error && c.error.code !== 'NO_MODEL' && !c.error.inReply && (
     <div role="alert">
-      <Note tone="bad" actions={<Button kind="quiet" small icon="close" aria-label="Dismiss" onClick={chat.dismiss} />}>
+      <Note tone="bad" actions={<Button kind="quiet" small icon="close" aria-label="Dismiss" onClick={chat.dismissError} />}>
         {c.error.message}
       </Note>
     </div>
   );
   return (
     <div className={`chat ${drawer ? 'drawer' : ''}`}>
-      <Sessions list={sessions} current={id || c.sessionId} onNew={fresh} onPick={() => setDrawer(false)} />
+      <Sessions list={sessions} current={id || c.sessionId} onNew={startNewChat} onPick={() => setDrawer(false)} />
       {drawer && <button type="button" className="scrim" aria-label="Close conversation list" onClick={() => setDrawer(false)} />}
       <section className="chat-main" aria-label="Conversation">
         <header className="view-head">
           <Button className="only-narrow" kind="quiet" icon="menu" aria-label="Conversations" aria-expanded={drawer} onClick={() => setDrawer(!drawer)} />
           <h1 className="grow ellipsis">{c.title || 'New chat'}</h1>
-          <Button kind={isSet(c.preferences) ? 'plain' : 'quiet'} small icon="settings" aria-label="Settings of this chat" title="Settings of this chat" disabled={!preferable} onClick={() => setPreferring(true)} />
-          {chat.link === 'waiting' && <span className="badge warn">Reconnecting…</span>}
+          <Button kind={hasPreferences(c.preferences) ? 'plain' : 'quiet'} small icon="settings" aria-label="Settings of this chat" title="Settings of this chat" disabled={!canEditPreferences} onClick={() => setPreferencesOpen(true)} />
+          {chat.connectionState === 'reconnecting' && <span className="badge warn">Reconnecting…</span>}
           {c.usage && c.usage.context > 0 && (
             <span className="muted small usage" title={`This conversation: ${formatTokens(c.usage.session.input ?? 0)} tokens in, ${formatTokens(c.usage.session.output ?? 0)} out`}>
               {formatTokens((c.usage.session.input ?? 0) + (c.usage.session.output ?? 0))} tokens
@@ -131,46 +131,46 @@ export function ChatView({ status }: { status?: Status }) {
             </span>
           )}
         </header>
-        {preferring && preferable && <PreferencesDialog value={c.preferences} status={status} onSave={chat.prefer} onClose={() => setPreferring(false)} />}
-        {lost ? (
-          <Empty icon="chat" title="Conversation not found" actions={<Button kind="primary" icon="plus" onClick={fresh}>New chat</Button>}>
+        {preferencesOpen && canEditPreferences && <PreferencesDialog value={c.preferences} status={status} onSave={chat.setPreferences} onClose={() => setPreferencesOpen(false)} />}
+        {notFound ? (
+          <Empty icon="chat" title="Conversation not found" actions={<Button kind="primary" icon="plus" onClick={startNewChat}>New chat</Button>}>
             It was deleted, or it belongs to another user.
           </Empty>
         ) : (
           <>
-            <Scroll busy={c.active} loading={!c.loaded} count={c.turns.length} tail={tailOf(c.turns.at(-1))} hold={questioned(c.turns.at(-1))}>
-              {!c.loaded && chat.link !== 'waiting' ? (
+            <MessageLog busy={c.active} loading={!c.loaded} turnCount={c.turns.length} lastBlock={lastBlockOf(c.turns.at(-1))} holdScroll={isServerAsking(c.turns.at(-1))}>
+              {!c.loaded && chat.connectionState !== 'reconnecting' ? (
                 <Skeleton rows={4} height={64} />
               ) : c.turns.length === 0 && !chat.pending ? (
                 <>
-                  <Welcome status={status} noModel={noModel} chatMissing={models.error?.status === 404} onAsk={(text) => chat.say({ text, model: model || begins })} />
-                  {trouble}
+                  <Welcome status={status} noModel={noModel} chatMissing={models.error?.status === 404} onSend={(text) => chat.sendMessage({ text, model: model || initialModel })} />
+                  {errorNote}
                 </>
               ) : (
                 <>
                   {c.turns.map((t, i) => (
-                    <TurnView key={t.key} turn={t} live={c.active && i === c.turns.length - 1} ways={ways} idle={idle} latest={i === c.turns.length - 1} asked={i > 0 ? c.turns[i - 1]!.id : ''} />
+                    <TurnView key={t.key} turn={t} live={c.active && i === c.turns.length - 1} actions={actions} idle={idle} latest={i === c.turns.length - 1} userMessageId={i > 0 ? c.turns[i - 1]!.id : ''} />
                   ))}
-                  {c.active && !asking(c.turns.at(-1)) && (
+                  {c.active && !isWaitingForUser(c.turns.at(-1)) && (
                     <p className="thinking">
                       <span className="spinner" /> {c.status || 'Thinking…'}
                     </p>
                   )}
                   {chat.pending !== null && (
                     <article className="turn user pending" aria-label="Your message, not sent yet">
-                      <div className="said">{chat.pending}</div>
-                      <span className="muted small">{chat.link !== 'open' ? 'Will be sent when the connection is restored' : c.active ? 'Will be sent when the reply is finished' : 'Sending…'}</span>
-                      {(c.active || chat.link !== 'open') && (
-                        <Button small kind="quiet" onClick={chat.unsay}>
+                      <div className="user-text">{chat.pending}</div>
+                      <span className="muted small">{chat.connectionState !== 'open' ? 'Will be sent when the connection is restored' : c.active ? 'Will be sent when the reply is finished' : 'Sending…'}</span>
+                      {(c.active || chat.connectionState !== 'open') && (
+                        <Button small kind="quiet" onClick={chat.withdrawMessage}>
                           Edit
                         </Button>
                       )}
                     </article>
                   )}
-                  {trouble}
-                  {(c.stop === 'error' || ended === 'interrupted' || ended === 'broken') && !c.active && chat.pending === null && c.error?.code !== 'NO_MODEL' && (
+                  {errorNote}
+                  {(c.stopReason === 'error' || lastNotice === 'interrupted' || lastNotice === 'broken') && !c.active && chat.pending === null && c.error?.code !== 'NO_MODEL' && (
                     <div className="row">
-                      <Button small icon="refresh" disabled={chat.link !== 'open'} onClick={retry}>
+                      <Button small icon="refresh" disabled={chat.connectionState !== 'open'} onClick={retry}>
                         Retry
                       </Button>
                     </div>
@@ -178,7 +178,7 @@ export function ChatView({ status }: { status?: Status }) {
                   {(c.error?.code === 'NO_MODEL' || (noModel && !c.active)) && <NoModel />}
                 </>
               )}
-            </Scroll>
+            </MessageLog>
             {c.unavailable.length > 0 && c.turns.length > 0 && (
               <p className="chat-down small" title={c.unavailable.map((d) => `${d.server}: ${d.state.replace('_', ' ')}`).join('\n')}>
                 Unavailable: {c.unavailable.slice(0, 2).map((d) => oneLine(d.server, 24)).join(', ')}
@@ -187,55 +187,55 @@ export function ChatView({ status }: { status?: Status }) {
             )}
             <Composer
               active={c.active}
-              offline={chat.link === 'waiting'}
-              models={noModel && !models.error ? [] : lastModels.current}
-              model={model || begins || c.model}
-              setModel={chooseModel}
-              onSay={(text, attachments) => chat.say({ text, attachments, model: model || begins || undefined })}
+              offline={chat.connectionState === 'reconnecting'}
+              models={noModel && !models.error ? [] : knownModels.current}
+              model={model || initialModel || c.model}
+              onModelChange={chooseModel}
+              onSend={(text, attachments) => chat.sendMessage({ text, attachments, model: model || initialModel || undefined })}
               onStop={chat.abort}
-              waiting={chat.pending !== null}
-              focus={generation + id}
-              id={id}
+              queued={chat.pending !== null}
+              focusKey={generation + id}
+              sessionId={id}
             />
           </>
         )}
         <div className="sr-only" role="status">
-          {asking(c.turns.at(-1)) ? 'A call is waiting for your answer' : c.active ? 'Reply in progress' : c.stop ? `Reply ended: ${c.status}` : ''}
+          {isWaitingForUser(c.turns.at(-1)) ? 'A call is waiting for your answer' : c.active ? 'Reply in progress' : c.stopReason ? `Reply ended: ${c.status}` : ''}
         </div>
       </section>
     </div>
   );
 }
 
-function tailOf(t: Turn | undefined): unknown {
+function lastBlockOf(t: Turn | undefined): unknown {
   return t?.blocks.at(-1);
 }
 
-function asking(t: Turn | undefined): boolean {
+function isWaitingForUser(t: Turn | undefined): boolean {
   return t?.blocks.some((b) => b.kind === 'call' && b.state === 'asking') ?? false;
 }
 
-/** questioned reports whether a server's question is open. The view then does not scroll, because the question may be long. */
-function questioned(t: Turn | undefined): boolean {
-  return t?.blocks.some((b) => b.kind === 'call' && waiting(b.questions)) ?? false;
+/** isServerAsking reports whether a server's question is open. The view then does not scroll, because the question may be long. */
+function isServerAsking(t: Turn | undefined): boolean {
+  return t?.blocks.some((b) => b.kind === 'call' && hasOpenQuestion(b.questions)) ?? false;
 }
 
-/** Scroll keeps the end of the conversation in view until the user scrolls away; hold stops it from scrolling. */
-export function Scroll({ children, count, tail, busy, loading, hold }: { children: React.ReactNode; count: number; tail: unknown; busy: boolean; loading: boolean; hold: boolean }) {
+/** MessageLog keeps the end of the conversation in view until the user scrolls away; holdScroll stops it from scrolling. */
+export function MessageLog({ children, turnCount, lastBlock, busy, loading, holdScroll }: { children: React.ReactNode; turnCount: number; lastBlock: unknown; busy: boolean; loading: boolean; holdScroll: boolean }) {
   const box = useRef<HTMLDivElement>(null);
-  const follow = useRef(true);
+  const atEnd = useRef(true);
   const [away, setAway] = useState(false);
-  const end = useCallback(() => {
+  const scrollToEnd = useCallback(() => {
     const b = box.current;
     if (b) b.scrollTop = b.scrollHeight;
   }, []);
   useLayoutEffect(() => {
-    follow.current = true;
-    end();
-  }, [count, end]);
+    atEnd.current = true;
+    scrollToEnd();
+  }, [turnCount, scrollToEnd]);
   useLayoutEffect(() => {
-    if (follow.current && !hold) end();
-  }, [tail, busy, hold, end]);
+    if (atEnd.current && !holdScroll) scrollToEnd();
+  }, [lastBlock, busy, holdScroll, scrollToEnd]);
   return (
     <div className="chat-scroll-wrap">
       <div
@@ -243,14 +243,14 @@ export function Scroll({ children, count, tail, busy, loading, hold }: { childre
         ref={box}
         tabIndex={0}
         role="log"
-        // Nothing is announced while it grows; the whole reply is when it is finished.
+        // A reply is announced when it is complete, not while it grows.
         aria-live="polite"
         aria-busy={busy || loading}
         aria-label="Messages"
         onScroll={(e) => {
           const b = e.currentTarget;
-          follow.current = b.scrollHeight - b.scrollTop - b.clientHeight < 60;
-          setAway(!follow.current);
+          atEnd.current = b.scrollHeight - b.scrollTop - b.clientHeight < 60;
+          setAway(!atEnd.current);
         }}
       >
         <div className="chat-column">{children}</div>
@@ -261,8 +261,8 @@ export function Scroll({ children, count, tail, busy, loading, hold }: { childre
           small
           icon="down"
           onClick={() => {
-            follow.current = true;
-            end();
+            atEnd.current = true;
+            scrollToEnd();
           }}
         >
           Jump to latest

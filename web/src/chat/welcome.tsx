@@ -5,19 +5,19 @@ import { Icon, type IconName } from '../ui/icons';
 import { Code, Note } from '../ui/ui';
 
 /** Welcome is the start screen: first steps for a new gateway, suggestions otherwise. */
-export function Welcome({ status, noModel, chatMissing, onAsk }: { status?: Status; noModel: boolean; chatMissing: boolean; onAsk: (text: string) => void }) {
-  const own = status?.servers.filter((s) => s.name !== 'junctor') ?? [];
-  const first = status !== undefined && own.length === 0;
+export function Welcome({ status, noModel, chatMissing, onSend }: { status?: Status; noModel: boolean; chatMissing: boolean; onSend: (text: string) => void }) {
+  const configuredServers = status?.servers.filter((s) => s.name !== 'junctor') ?? [];
+  const isNew = status !== undefined && configuredServers.length === 0;
   const builtin = status?.servers.some((s) => s.name === 'junctor');
   return (
-    <div className={`welcome ${first ? 'first' : ''}`}>
-      <h2>{first ? 'Welcome to Junctor' : 'What can I help with?'}</h2>
+    <div className={`welcome ${isNew ? 'first' : ''}`}>
+      <h2>{isNew ? 'Welcome to Junctor' : 'What can I help with?'}</h2>
       <p className="lead">
-        {first
+        {isNew
           ? 'One gateway between your models and your tools. Three steps, in any order:'
-          : status && reach(status)}
+          : status && availabilityText(status)}
       </p>
-      {first && (
+      {isNew && (
         <ol className="steps">
           {builtin && (
             <Step icon="play" title="Try a tool now" text="The built-in tools need no setup: time zones, exact arithmetic and text.">
@@ -50,7 +50,7 @@ export function Welcome({ status, noModel, chatMissing, onAsk }: { status?: Stat
       {!noModel && !chatMissing && (
         <div className="row ideas">
           {['What can you do with the tools you have?', 'What is 2^64, exactly?', 'What time is it in Tokyo and in Lima?'].map((q) => (
-            <button type="button" key={q} className="idea" onClick={() => onAsk(q)}>
+            <button type="button" key={q} className="idea" onClick={() => onSend(q)}>
               {q}
             </button>
           ))}
@@ -61,12 +61,12 @@ export function Welcome({ status, noModel, chatMissing, onAsk }: { status?: Stat
   );
 }
 
-/** reach returns how many tools and servers can be used now; servers that are not connected do not count. */
-export function reach(status: Status): string {
-  const there = status.servers.filter((s) => s.status === 'connected');
-  const tools = there.reduce((n, s) => n + s.tools, 0);
-  if (there.length === 0) return 'No server is connected.';
-  return `${plural(tools, 'tool')} from ${plural(there.length, 'server')} available in this chat.`;
+/** availabilityText returns how many tools and servers can be used now; servers that are not connected do not count. */
+export function availabilityText(status: Status): string {
+  const connected = status.servers.filter((s) => s.status === 'connected');
+  const tools = connected.reduce((n, s) => n + s.tools, 0);
+  if (connected.length === 0) return 'No server is connected.';
+  return `${plural(tools, 'tool')} from ${plural(connected.length, 'server')} available in this chat.`;
 }
 
 function Step({ icon, title, text, children }: { icon: IconName; title: string; text: string; children?: React.ReactNode }) {

@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from 'react';
-import { readDraft, writeDraft } from '../chat/drafts';
+import { getDraftText, setDraftText } from '../chat/drafts';
 import { ApiError, runScript, type RunResult } from '../lib/api';
 import { formatDuration, plural } from '../lib/format';
 import { href } from '../lib/use';
@@ -16,13 +16,13 @@ return found.map((t) => t.signature)
 
 /** CodeView runs scripts that call tools. */
 export function CodeView() {
-  const [code, setCode] = useState(() => readDraft('code') || example);
+  const [code, setCode] = useState(() => getDraftText('code') || example);
   const [run, setRun] = useState<{ busy?: boolean; calls?: RunResult['calls']; outcome?: RunResult; error?: ApiError }>({});
   const abort = useRef<AbortController | null>(null);
   useEffect(() => () => abort.current?.abort(), []);
   const write = (text: string) => {
     setCode(text);
-    writeDraft('code', text);
+    setDraftText('code', text);
   };
   const start = async () => {
     if (run.busy || !code.trim()) return;

@@ -50,7 +50,8 @@ export function takeUrlParameter(name = 'token'): string {
   return token;
 }
 
-interface WebSocketLike {
+/** WebSocketLike is the part of a WebSocket that the page uses; tests pass their own. */
+export interface WebSocketLike {
   onopen: (() => void) | null;
   onmessage: ((e: { data: unknown }) => void) | null;
   onclose: ((e: { code: number; reason: string }) => void) | null;

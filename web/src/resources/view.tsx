@@ -1,5 +1,5 @@
 import { useEffect, useId, useMemo, useState } from 'react';
-import { writeDraft } from '../chat/drafts';
+import { setDraftText } from '../chat/drafts';
 import { ApiError, type Status } from '../lib/api';
 import { plural } from '../lib/format';
 import { href, navigate, useDebounced, useQuery, useRoute } from '../lib/use';
@@ -151,7 +151,7 @@ function Detail({ offer: o }: { offer: Offer }) {
                 icon="chat"
                 disabled={asDraft(out.messages) === ''}
                 onClick={() => {
-                  writeDraft('', asDraft(out.messages ?? []));
+                  setDraftText('', asDraft(out.messages ?? []));
                   navigate('#/chat');
                 }}
               >

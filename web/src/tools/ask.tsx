@@ -37,7 +37,7 @@ export function asked(list: Asked[], n: CallAnswer, server: string): Asked[] {
       retry: p._meta?.['junctor/retry'] === true,
       prompt: kind === 'model' ? promptOf(p) : undefined,
       model: 'the model of the gateway',
-      once: true,
+      onceOnly: true,
     },
   ];
 }
@@ -60,5 +60,5 @@ export function RunQuestions({ of, set }: { of: Asked[]; set: (f: (list: Asked[]
     );
     return true;
   };
-  return <Questions of={of} ways={{ answer, decide: () => false }} />;
+  return <Questions questions={of} actions={{ answer, decide: () => {} }} />;
 }
