@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { stableEnd } from '../chat/markdown';
-import { strip } from '../servers/add';
-import { entryOf, splitArgs } from '../servers/entry';
+import { stripJsonComments } from '../servers/add';
+import { entryFromForm, splitArgs } from '../servers/entry';
 import { python, quote, snippets } from '../tools/snippets';
 import validator from '../tools/validator';
 import { readLines } from './api';
@@ -56,12 +56,12 @@ describe('the server form', () => {
   });
   it('creates an mcpServers entry', () => {
     const f = { name: 'n', kind: 'program' as const, command: ' npx ', args: '-y x', env: 'A=1\n\nB=x=y', url: '', headers: '', openapi: '', baseUrl: '' };
-    expect(entryOf(f)).toEqual({ command: 'npx', args: ['-y', 'x'], env: { A: '1', B: 'x=y' } });
-    expect(entryOf({ ...f, kind: 'url', url: 'http://x', headers: 'Authorization: Bearer a:b' })).toEqual({ url: 'http://x', headers: { Authorization: 'Bearer a:b' } });
-    expect(() => entryOf({ ...f, env: 'nonsense' })).toThrow('nonsense');
+    expect(entryFromForm(f)).toEqual({ command: 'npx', args: ['-y', 'x'], env: { A: '1', B: 'x=y' } });
+    expect(entryFromForm({ ...f, kind: 'url', url: 'http://x', headers: 'Authorization: Bearer a:b' })).toEqual({ url: 'http://x', headers: { Authorization: 'Bearer a:b' } });
+    expect(() => entryFromForm({ ...f, env: 'nonsense' })).toThrow('nonsense');
   });
   it('reads JSON with comments and trailing commas', () => {
-    expect(JSON.parse(strip('{ // c\n "a": "http://x//y", /* b */ "l": [1,2,], }'))).toEqual({ a: 'http://x//y', l: [1, 2] });
+    expect(JSON.parse(stripJsonComments('{ // c\n "a": "http://x//y", /* b */ "l": [1,2,], }'))).toEqual({ a: 'http://x//y', l: [1, 2] });
   });
 });
 

@@ -4,18 +4,18 @@ import { plural } from '../lib/format';
 import { useDebounced, useQuery } from '../lib/use';
 import { QueryContent } from '../ui/grid';
 import { Button, Dialog, Field, useAction } from '../ui/ui';
-import { byServer, configOf, draftOf, type Draft } from './profile';
+import { configFromDraft, draftFromProfile, groupByServer, type ProfileDraft } from './profile';
 
-/** EditProfile edits a profile, or makes one, and shows what it sees meanwhile. */
+/** EditProfile edits or creates a profile, with a preview of its tools. */
 export function EditProfile({ profile, taken, onClose, onSaved }: { profile?: Profile; taken: string[]; onClose: () => void; onSaved: () => void }) {
-  const [draft, setDraft] = useState<Draft>(() => draftOf(profile));
+  const [draft, setDraft] = useState<ProfileDraft>(() => draftFromProfile(profile));
   const [busy, act] = useAction();
-  const set = (change: Partial<Draft>) => setDraft((before) => ({ ...before, ...change }));
-  const config = configOf(draft, profile?.config);
+  const update = (change: Partial<ProfileDraft>) => setDraft((before) => ({ ...before, ...change }));
+  const config = configFromDraft(draft, profile?.config);
   const exists = !profile && taken.includes(draft.name.trim());
-  const text = (key: 'servers' | 'tags' | 'tools' | 'description', label: string, hint: string, placeholder: string) => (
+  const textField = (key: 'servers' | 'tags' | 'tools' | 'description', label: string, hint: string, placeholder: string) => (
     <Field label={label} hint={hint}>
-      {(id) => <input id={id} className={key === 'description' ? '' : 'mono'} value={draft[key]} autoComplete="off" spellCheck={key === 'description'} placeholder={placeholder} onChange={(e) => set({ [key]: e.target.value })} />}
+      {(id) => <input id={id} className={key === 'description' ? '' : 'mono'} value={draft[key]} autoComplete="off" spellCheck={key === 'description'} placeholder={placeholder} onChange={(e) => update({ [key]: e.target.value })} />}
     </Field>
   );
   return (
@@ -28,17 +28,17 @@ export function EditProfile({ profile, taken, onClose, onSaved }: { profile?: Pr
       >
         {!profile && (
           <Field label="Name" hint={exists ? 'A profile has this name already.' : 'Used in addresses, such as /profiles/coding/mcp'}>
-            {(id) => <input id={id} value={draft.name} required autoFocus pattern="[A-Za-z0-9_\-]{1,64}" placeholder="coding" autoComplete="off" onChange={(e) => set({ name: e.target.value })} />}
+            {(id) => <input id={id} value={draft.name} required autoFocus pattern="[A-Za-z0-9_\-]{1,64}" placeholder="coding" autoComplete="off" onChange={(e) => update({ name: e.target.value })} />}
           </Field>
         )}
-        {text('description', 'Description', 'What it is for', '')}
-        {text('servers', 'Servers', 'Names or patterns, separated by commas; ! leaves out. Empty: all.', 'github, fs*')}
-        {text('tools', 'Tools', 'Patterns over server:tool; ! leaves out. Empty: all tools of these servers.', '*, !*:delete_*')}
-        {text('tags', 'Tags', 'A tool needs one of these, of its own or of its server. Empty: any.', 'crm')}
-        <Preview config={JSON.stringify(config)} />
+        {textField('description', 'Description', 'What it is for', '')}
+        {textField('servers', 'Servers', 'Names or patterns, separated by commas; ! leaves out. Empty: all.', 'github, fs*')}
+        {textField('tools', 'Tools', 'Patterns over server:tool; ! leaves out. Empty: all tools of these servers.', '*, !*:delete_*')}
+        {textField('tags', 'Tags', 'A tool needs one of these, of its own or of its server. Empty: any.', 'crm')}
+        <ProfilePreview config={JSON.stringify(config)} />
         <Field label="What MCP clients see">
           {(id) => (
-            <select id={id} value={draft.mode} onChange={(e) => set({ mode: e.target.value })}>
+            <select id={id} value={draft.mode} onChange={(e) => update({ mode: e.target.value })}>
               <option value="">as configured for all</option>
               <option value="meta">the meta-tools</option>
               <option value="direct">all tools directly</option>
@@ -47,17 +47,17 @@ export function EditProfile({ profile, taken, onClose, onSaved }: { profile?: Pr
           )}
         </Field>
         <Field label="Instructions" hint="What agents are told when they connect">
-          {(id) => <textarea id={id} rows={3} value={draft.instructions} onChange={(e) => set({ instructions: e.target.value })} />}
+          {(id) => <textarea id={id} rows={3} value={draft.instructions} onChange={(e) => update({ instructions: e.target.value })} />}
         </Field>
         <label className="check">
-          <input type="checkbox" checked={draft.ask} onChange={(e) => set({ ask: e.target.checked })} /> A person approves each call
+          <input type="checkbox" checked={draft.ask} onChange={(e) => update({ ask: e.target.checked })} /> A person approves each call
         </label>
         <div className="row wrap">
           <Field label="Calls per caller" hint="Empty: no limit">
-            {(id) => <input id={id} type="number" min={1} value={draft.calls} onChange={(e) => set({ calls: e.target.value })} />}
+            {(id) => <input id={id} type="number" min={1} value={draft.calls} onChange={(e) => update({ calls: e.target.value })} />}
           </Field>
           <Field label="Period in seconds" hint="60 is a minute">
-            {(id) => <input id={id} type="number" min={0.001} step="any" required={draft.calls !== ''} value={draft.seconds} onChange={(e) => set({ seconds: e.target.value })} />}
+            {(id) => <input id={id} type="number" min={0.001} step="any" required={draft.calls !== ''} value={draft.seconds} onChange={(e) => update({ seconds: e.target.value })} />}
           </Field>
         </div>
         <div className="row end">
@@ -71,20 +71,20 @@ export function EditProfile({ profile, taken, onClose, onSaved }: { profile?: Pr
   );
 }
 
-/** Preview shows what a configuration, as JSON, sees. Nothing is saved. */
-function Preview({ config }: { config: string }) {
-  const held = useDebounced(config, 200);
-  const seen = useQuery<Profile>(held, (s) => send('POST', '/api/profiles/preview', JSON.parse(held), s));
+/** ProfilePreview shows the tools of a profile configuration, given as JSON, without saving it. */
+function ProfilePreview({ config }: { config: string }) {
+  const debouncedConfig = useDebounced(config, 200);
+  const preview = useQuery<Profile>(debouncedConfig, (s) => send('POST', '/api/profiles/preview', JSON.parse(debouncedConfig), s));
   return (
-    <div aria-live="polite" aria-busy={seen.loading}>
-      <QueryContent query={seen} rows={1}>{(p) => <ToolsSeen profile={p} />}</QueryContent>
+    <div aria-live="polite" aria-busy={preview.loading}>
+      <QueryContent query={preview} rows={1}>{(p) => <ProfileTools profile={p} />}</QueryContent>
     </div>
   );
 }
 
-/** ToolsSeen shows the tools that can be called with a profile, by server. */
-export function ToolsSeen({ profile }: { profile: Profile }) {
-  const groups = byServer(profile.tools ?? []);
+/** ProfileTools shows the tools that can be called with a profile, by server. */
+export function ProfileTools({ profile }: { profile: Profile }) {
+  const groups = groupByServer(profile.tools ?? []);
   return (
     <details>
       <summary>

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import type { ProfileConfig } from '../lib/api';
-import { byServer, configOf, draftOf } from './profile';
+import { configFromDraft, draftFromProfile, groupByServer } from './profile';
 
 describe('drafts of profiles', () => {
-  const there = (config: ProfileConfig) => configOf(draftOf({ name: 'p', servers: [], toolCount: 0, config }), config);
+  const roundTrip = (config: ProfileConfig) => configFromDraft(draftFromProfile({ name: 'p', servers: [], toolCount: 0, config }), config);
   it('return the configuration that they were made of', () => {
     for (const c of [
       {},
@@ -11,16 +11,16 @@ describe('drafts of profiles', () => {
       { servers: ['github', '!fs'], tags: ['crm'], tools: ['*', '!*:delete_*'] },
       { description: 'for coding', mode: 'meta', instructions: 'Work on branches.', approval: 'ask' as const, rate: { calls: 120, perMs: 1500 } },
     ])
-      expect(there(c)).toEqual(c);
+      expect(roundTrip(c)).toEqual(c);
   });
   it('read lists with commas and lines', () => {
-    expect(configOf({ ...draftOf(), tools: ' a:*,\n !a:x ,' })).toEqual({ tools: ['a:*', '!a:x'] });
-    expect(configOf({ ...draftOf(), servers: '*' }, { servers: [] })).toEqual({ servers: ['*'] });
+    expect(configFromDraft({ ...draftFromProfile(), tools: ' a:*,\n !a:x ,' })).toEqual({ tools: ['a:*', '!a:x'] });
+    expect(configFromDraft({ ...draftFromProfile(), servers: '*' }, { servers: [] })).toEqual({ servers: ['*'] });
   });
 });
 
 it('tools are grouped by server', () => {
-  expect(byServer(['a:x', 'a:y:z', 'b:x'])).toEqual([
+  expect(groupByServer(['a:x', 'a:y:z', 'b:x'])).toEqual([
     ['a', ['x', 'y:z']],
     ['b', ['x']],
   ]);

@@ -1,9 +1,9 @@
-// Profiles as the API has them and as the form edits them.
+// Conversion between the profiles of the API and the drafts that the form edits.
 
 import type { Profile, ProfileConfig } from '../lib/api';
 
-/** Draft is a profile while it is edited: lists of globs are texts. */
-export interface Draft {
+/** ProfileDraft is a profile being edited; lists of globs are comma-separated text. */
+export interface ProfileDraft {
   name: string;
   description: string;
   servers: string;
@@ -16,9 +16,9 @@ export interface Draft {
   seconds: string;
 }
 
-const globs = ['servers', 'tags', 'tools'] as const;
+const globFields = ['servers', 'tags', 'tools'] as const;
 
-export function draftOf(p?: Profile): Draft {
+export function draftFromProfile(p?: Profile): ProfileDraft {
   const c = p?.config ?? {};
   const text = (list?: string[]) => list?.join(', ') ?? '';
   return {
@@ -35,11 +35,11 @@ export function draftOf(p?: Profile): Draft {
   };
 }
 
-/** configOf returns the configuration of a draft. A list that was empty, and so selects nothing, stays so. */
-export function configOf(d: Draft, before: ProfileConfig = {}): ProfileConfig {
+/** configFromDraft returns the configuration of a draft. A list that was empty, which selects nothing, stays empty. */
+export function configFromDraft(d: ProfileDraft, before: ProfileConfig = {}): ProfileConfig {
   const out: ProfileConfig = {};
   if (d.description.trim()) out.description = d.description.trim();
-  for (const key of globs) {
+  for (const key of globFields) {
     const list = d[key].split(/[\n,]+/).map((g) => g.trim()).filter(Boolean);
     if (list.length > 0 || before[key]?.length === 0) out[key] = list;
   }
@@ -50,8 +50,8 @@ export function configOf(d: Draft, before: ProfileConfig = {}): ProfileConfig {
   return out;
 }
 
-/** byServer groups names such as server:tool. */
-export function byServer(tools: string[]): [string, string[]][] {
+/** groupByServer groups tool names such as server:tool by server. */
+export function groupByServer(tools: string[]): [string, string[]][] {
   const groups = new Map<string, string[]>();
   for (const t of tools) {
     const at = t.indexOf(':');

@@ -5,7 +5,7 @@ import { useMe } from '../me';
 import { NotAdmin } from '../settings/keys';
 import { Confirm, QueryContent } from '../ui/grid';
 import { Badge, Button, Code, Empty, useAction } from '../ui/ui';
-import { EditProfile, ToolsSeen } from './edit';
+import { EditProfile, ProfileTools } from './edit';
 
 /** Profiles lists, shows, edits and removes profiles. */
 export function Profiles() {
@@ -17,7 +17,7 @@ export function Profiles() {
   const [busy, act] = useAction();
   if (!me.admin) return <NotAdmin what="Profiles" />;
   const all = list.data?.profiles ?? [];
-  const bound = (name: string) => (keys.data?.keys ?? []).filter((k) => k.profile === name && !k.revoked);
+  const keysOf = (name: string) => (keys.data?.keys ?? []).filter((k) => k.profile === name && !k.revoked);
   return (
     <div className="stack">
       <div className="row">
@@ -33,7 +33,7 @@ export function Profiles() {
               Create one to give an agent a few servers, or a key to somebody who needs one tool.
             </Empty>
           ) : (
-            all.map((p) => <Card key={p.name} profile={p} keys={bound(p.name)} onEdit={() => setEditing({ profile: p })} onRemove={() => setRemoving(p)} />)
+            all.map((p) => <ProfileCard key={p.name} profile={p} keys={keysOf(p.name)} onEdit={() => setEditing({ profile: p })} onRemove={() => setRemoving(p)} />)
           )
         }
       </QueryContent>
@@ -62,16 +62,16 @@ export function Profiles() {
           }
         >
           Agents that use it get an error.
-          {bound(removing.name).length > 0 && ` These keys can then do nothing: ${bound(removing.name).map((k) => k.name).join(', ')}.`}
+          {keysOf(removing.name).length > 0 && ` These keys can then do nothing: ${keysOf(removing.name).map((k) => k.name).join(', ')}.`}
         </Confirm>
       )}
     </div>
   );
 }
 
-function Card({ profile: p, keys, onEdit, onRemove }: { profile: Profile; keys: Key[]; onEdit: () => void; onRemove: () => void }) {
-  // The list has no names of tools.
-  const whole = useQuery<Profile>(`${p.name} ${JSON.stringify(p.config)}`, (s) => get(`/api/profiles/${encodeURIComponent(p.name)}`, s));
+function ProfileCard({ profile: p, keys, onEdit, onRemove }: { profile: Profile; keys: Key[]; onEdit: () => void; onRemove: () => void }) {
+  // The list does not include the names of tools.
+  const details = useQuery<Profile>(`${p.name} ${JSON.stringify(p.config)}`, (s) => get(`/api/profiles/${encodeURIComponent(p.name)}`, s));
   return (
     <section className="card" aria-label={p.name}>
       <div className="row">
@@ -81,19 +81,19 @@ function Card({ profile: p, keys, onEdit, onRemove }: { profile: Profile; keys: 
       </div>
       {p.description && <p>{p.description}</p>}
       <div className="row wrap">
-        {facts(p.config ?? {}).map((f) => (
+        {profileTerms(p.config ?? {}).map((f) => (
           <Badge key={f}>{f}</Badge>
         ))}
       </div>
-      <QueryContent query={whole} rows={1}>{(w) => <ToolsSeen profile={w} />}</QueryContent>
+      <QueryContent query={details} rows={1}>{(w) => <ProfileTools profile={w} />}</QueryContent>
       {keys.length > 0 && <p className="muted">Keys bound to it: {keys.map((k) => k.name).join(', ')}</p>}
       <Code lang="shell" text={`junctor connect --profile ${p.name}`} />
     </section>
   );
 }
 
-/** facts are the terms of a profile in a few words each. */
-function facts(c: ProfileConfig): string[] {
+/** profileTerms returns the settings of a profile as short texts. */
+function profileTerms(c: ProfileConfig): string[] {
   const out: string[] = [];
   for (const key of ['servers', 'tools', 'tags'] as const) if (c[key]) out.push(`${key}: ${c[key].join(', ') || 'none'}`);
   if (c.mode) out.push(`mode: ${c.mode}`);

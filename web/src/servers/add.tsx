@@ -3,10 +3,10 @@ import { get, send, type GetResponse } from '../lib/api';
 import { useQuery } from '../lib/use';
 import { Badge, Button, Dialog, Empty, Failure, Field, Note, Skeleton, Tabs, useToast } from '../ui/ui';
 import { ApiError } from '../lib/api';
-import { fromClaude } from './claude';
-import { entryOf, formOf, splitArgs, type ServerForm } from './entry';
+import { parseClaudeCommands } from './claude';
+import { entryFromForm, formFromEntry, splitArgs, type ServerForm } from './entry';
 
-const blank: ServerForm = { name: '', kind: 'program', command: '', args: '', env: '', url: '', headers: '', openapi: '', baseUrl: '' };
+const emptyForm: ServerForm = { name: '', kind: 'program', command: '', args: '', env: '', url: '', headers: '', openapi: '', baseUrl: '' };
 
 type Tab = 'form' | 'paste' | 'import';
 
@@ -24,9 +24,9 @@ export function AddServer({ tab: first, taken, onClose, onDone }: { tab: string;
           { id: 'import', label: 'Import' },
         ]}
       />
-      {tab === 'form' && <OneServer taken={taken} onClose={onClose} onDone={onDone} />}
-      {tab === 'paste' && <Paste onClose={onClose} onDone={onDone} />}
-      {tab === 'import' && <Import onClose={onClose} onDone={onDone} />}
+      {tab === 'form' && <ServerEditor taken={taken} onClose={onClose} onDone={onDone} />}
+      {tab === 'paste' && <PasteServers onClose={onClose} onDone={onDone} />}
+      {tab === 'import' && <ImportServers onClose={onClose} onDone={onDone} />}
     </Dialog>
   );
 }
@@ -37,13 +37,13 @@ export function EditServer({ name, onClose, onDone }: { name: string; onClose: (
   const entry = useQuery<{ server: Record<string, unknown> }>(path + '/config', (s) => get(path + '/config', s));
   return (
     <Dialog title={`Edit ${name}`} open wide onClose={onClose}>
-      {entry.error ? <Failure error={entry.error} retry={() => void entry.reload()} /> : !entry.data ? <Skeleton rows={5} /> : <OneServer taken={[]} edit={{ name, entry: entry.data.server }} onClose={onClose} onDone={onDone} />}
+      {entry.error ? <Failure error={entry.error} retry={() => void entry.reload()} /> : !entry.data ? <Skeleton rows={5} /> : <ServerEditor taken={[]} edit={{ name, entry: entry.data.server }} onClose={onClose} onDone={onDone} />}
     </Dialog>
   );
 }
 
-/** useAdding sends servers to the gateway and holds the error of the last attempt. */
-function useAdding(onDone: (names: string[]) => void) {
+/** useAddServers returns a function that sends servers to the gateway, and the state of the last request. */
+function useAddServers(onDone: (names: string[]) => void) {
   const toast = useToast();
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<ApiError | null>(null);
@@ -63,22 +63,22 @@ function useAdding(onDone: (names: string[]) => void) {
   return { busy, error, setError, add };
 }
 
-function OneServer({ taken, edit, onClose, onDone }: { taken: string[]; edit?: { name: string; entry: Record<string, unknown> }; onClose: () => void; onDone: (names: string[]) => void }) {
-  const known = useState(() => edit && formOf(edit.name, edit.entry))[0];
-  const [form, setForm] = useState(known?.form ?? blank);
-  const [rest, setRest] = useState(() => (known && Object.keys(known.rest).length > 0 ? JSON.stringify(known.rest, null, 2) : ''));
-  const { busy, error, setError, add } = useAdding(onDone);
+function ServerEditor({ taken, edit, onClose, onDone }: { taken: string[]; edit?: { name: string; entry: Record<string, unknown> }; onClose: () => void; onDone: (names: string[]) => void }) {
+  const parsedEntry = useState(() => edit && formFromEntry(edit.name, edit.entry))[0];
+  const [form, setForm] = useState(parsedEntry?.form ?? emptyForm);
+  const [rest, setRest] = useState(() => (parsedEntry && Object.keys(parsedEntry.rest).length > 0 ? JSON.stringify(parsedEntry.rest, null, 2) : ''));
+  const { busy, error, setError, add } = useAddServers(onDone);
   const change = (part: Partial<ServerForm>) => setForm({ ...form, ...part });
   const submit = () => {
     try {
       const more = rest.trim() ? (JSON.parse(rest) as Record<string, unknown>) : {};
-      if (edit) void add(`/api/servers/${encodeURIComponent(edit.name)}`, { server: { ...more, ...entryOf(form) } }, edit.name);
-      else void add('/api/servers', { servers: { mcpServers: { [form.name.trim()]: { ...more, ...entryOf(form) } } } });
+      if (edit) void add(`/api/servers/${encodeURIComponent(edit.name)}`, { server: { ...more, ...entryFromForm(form) } }, edit.name);
+      else void add('/api/servers', { servers: { mcpServers: { [form.name.trim()]: { ...more, ...entryFromForm(form) } } } });
     } catch (e) {
       setError(new ApiError(400, '', e instanceof Error ? e.message : String(e)));
     }
   };
-  const clash = taken.includes(form.name.trim());
+  const nameTaken = taken.includes(form.name.trim());
   return (
     <form
       onSubmit={(e) => {
@@ -97,7 +97,7 @@ function OneServer({ taken, edit, onClose, onDone }: { taken: string[]; edit?: {
           OpenAPI
         </button>
       </div>
-      <Field label="Name" hint={clash ? <span className="bad-text">A server with this name already exists.</span> : 'Letters, digits, hyphens and underscores'}>
+      <Field label="Name" hint={nameTaken ? <span className="bad-text">A server with this name already exists.</span> : 'Letters, digits, hyphens and underscores'}>
         {(id) => <input id={id} value={form.name} required readOnly={edit !== undefined} pattern="[A-Za-z0-9_\-]{1,64}" autoFocus autoComplete="off" placeholder="files" onChange={(e) => change({ name: e.target.value })} />}
       </Field>
       {form.kind === 'program' ? (
@@ -142,7 +142,7 @@ function OneServer({ taken, edit, onClose, onDone }: { taken: string[]; edit?: {
       {error && <Failure error={error} />}
       <div className="row end">
         <Button onClick={onClose}>Cancel</Button>
-        <Button kind="primary" type="submit" busy={busy} disabled={clash}>
+        <Button kind="primary" type="submit" busy={busy} disabled={nameTaken}>
           {edit ? 'Save' : 'Add'}
         </Button>
       </div>
@@ -150,14 +150,14 @@ function OneServer({ taken, edit, onClose, onDone }: { taken: string[]; edit?: {
   );
 }
 
-function Paste({ onClose, onDone }: { onClose: () => void; onDone: (names: string[]) => void }) {
+function PasteServers({ onClose, onDone }: { onClose: () => void; onDone: (names: string[]) => void }) {
   const [text, setText] = useState('');
   const [replace, setReplace] = useState(false);
-  const { busy, error, setError, add } = useAdding(onDone);
+  const { busy, error, setError, add } = useAddServers(onDone);
   const submit = () => {
     let servers: unknown;
     try {
-      const claude = fromClaude(text);
+      const claude = parseClaudeCommands(text);
       if (claude) return void add('/api/servers', { servers: { mcpServers: claude }, replace });
     } catch (e) {
       return setError(new ApiError(400, '', e instanceof Error ? e.message : String(e)));
@@ -167,7 +167,7 @@ function Paste({ onClose, onDone }: { onClose: () => void; onDone: (names: strin
     } catch {
       // The gateway accepts comments and trailing commas, but the request body has to be JSON.
       try {
-        servers = JSON.parse(strip(text));
+        servers = JSON.parse(stripJsonComments(text));
       } catch (e) {
         setError(new ApiError(400, '', `Invalid JSON: ${e instanceof Error ? e.message : e}`));
         return;
@@ -210,22 +210,22 @@ function Paste({ onClose, onDone }: { onClose: () => void; onDone: (names: strin
   );
 }
 
-/** strip removes comments and trailing commas from JSON; strings are left unchanged. */
-export function strip(text: string): string {
+/** stripJsonComments removes comments and trailing commas from JSON; strings are left unchanged. */
+export function stripJsonComments(text: string): string {
   return text
     .replace(/("(?:\\.|[^"\\])*")|\/\/[^\n]*|\/\*[\s\S]*?\*\//g, (_, s: string | undefined) => s ?? '')
     .replace(/("(?:\\.|[^"\\])*")|,(?=\s*[}\]])/g, (_, s: string | undefined) => s ?? '');
 }
 
-const stateTone = { new: 'ok', same: 'neutral', differs: 'warn', self: 'neutral' } as const;
-const stateWord = { new: 'new', same: 'already added', differs: 'differs from the added server', self: 'Junctor itself' } as const;
+const candidateTone = { new: 'ok', same: 'neutral', differs: 'warn', self: 'neutral' } as const;
+const candidateLabel = { new: 'new', same: 'already added', differs: 'differs from the added server', self: 'Junctor itself' } as const;
 
-function Import({ onClose, onDone }: { onClose: () => void; onDone: (names: string[]) => void }) {
+function ImportServers({ onClose, onDone }: { onClose: () => void; onDone: (names: string[]) => void }) {
   const found = useQuery<GetResponse<'/api/import'>>('import', (s) => get('/api/import', s));
   const [chosenNames, setChosenNames] = useState<Set<string> | null>(null);
-  const { busy, error, add } = useAdding(onDone);
+  const { busy, error, add } = useAddServers(onDone);
   const list = found.data?.candidates ?? [];
-  const choosable = list.filter((c) => c.state === 'new' || c.state === 'differs');
+  const selectable = list.filter((c) => c.state === 'new' || c.state === 'differs');
   const chosen = chosenNames ?? new Set(list.filter((c) => c.state === 'new').map((c) => c.as));
   if (found.error) return <Failure error={found.error} retry={() => void found.reload()} />;
   if (!found.data) return <Skeleton rows={4} />;
@@ -242,11 +242,11 @@ function Import({ onClose, onDone }: { onClose: () => void; onDone: (names: stri
       <ul className="candidates">
         {list.map((c, i) => (
           <li key={`${c.client} ${c.as} ${i}`}>
-            <label className={choosable.includes(c) ? '' : 'off'}>
+            <label className={selectable.includes(c) ? '' : 'off'}>
               <input
                 type="checkbox"
-                disabled={!choosable.includes(c)}
-                checked={chosen.has(c.as) && choosable.includes(c)}
+                disabled={!selectable.includes(c)}
+                checked={chosen.has(c.as) && selectable.includes(c)}
                 onChange={(e) => {
                   const next = new Set(chosen);
                   if (e.target.checked) next.add(c.as);
@@ -257,7 +257,7 @@ function Import({ onClose, onDone }: { onClose: () => void; onDone: (names: stri
               <span className="grow min0">
                 <span className="row tight">
                   <strong className="ellipsis">{c.as}</strong>
-                  <Badge tone={stateTone[c.state]}>{stateWord[c.state]}</Badge>
+                  <Badge tone={candidateTone[c.state]}>{candidateLabel[c.state]}</Badge>
                   <span className="muted small">{c.client}</span>
                 </span>
                 <span className="block mono small ellipsis muted">{c.starts}</span>

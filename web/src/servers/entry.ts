@@ -1,4 +1,4 @@
-// The form for one server, and the mcpServers entry created from it.
+// Conversion between the form for one server and its mcpServers entry.
 
 export interface ServerForm {
   name: string;
@@ -16,7 +16,7 @@ export interface ServerForm {
 export function splitArgs(text: string): string[] {
   const out: string[] = [];
   let word = '';
-  let begun = false;
+  let inWord = false;
   let quote = '';
   for (let i = 0; i < text.length; i++) {
     const c = text[i]!;
@@ -26,24 +26,24 @@ export function splitArgs(text: string): string[] {
       else word += c;
     } else if (c === '"' || c === "'") {
       quote = c;
-      begun = true;
+      inWord = true;
     } else if (c === '\\' && i + 1 < text.length) {
       word += text[++i];
-      begun = true;
+      inWord = true;
     } else if (/\s/.test(c)) {
-      if (begun) out.push(word);
+      if (inWord) out.push(word);
       word = '';
-      begun = false;
+      inWord = false;
     } else {
       word += c;
-      begun = true;
+      inWord = true;
     }
   }
-  if (begun) out.push(word);
+  if (inWord) out.push(word);
   return out;
 }
 
-function pairs(text: string, separator: string, what: string): Record<string, string> | undefined {
+function parsePairs(text: string, separator: string, what: string): Record<string, string> | undefined {
   const out: Record<string, string> = {};
   for (const line of text.split('\n')) {
     if (!line.trim()) continue;
@@ -54,28 +54,28 @@ function pairs(text: string, separator: string, what: string): Record<string, st
   return Object.keys(out).length > 0 ? out : undefined;
 }
 
-export function entryOf(f: ServerForm): Record<string, unknown> {
+export function entryFromForm(f: ServerForm): Record<string, unknown> {
   if (f.kind === 'openapi') {
-    const headers = pairs(f.headers, ':', 'Headers');
+    const headers = parsePairs(f.headers, ':', 'Headers');
     const baseUrl = f.baseUrl.trim();
     return { openapi: f.openapi.trim(), ...(baseUrl ? { baseUrl } : {}), ...(headers ? { headers } : {}) };
   }
   if (f.kind === 'url') {
-    const headers = pairs(f.headers, ':', 'Headers');
+    const headers = parsePairs(f.headers, ':', 'Headers');
     return { url: f.url.trim(), ...(headers ? { headers } : {}) };
   }
-  const env = pairs(f.env, '=', 'Environment');
+  const env = parsePairs(f.env, '=', 'Environment');
   const args = splitArgs(f.args);
   return { command: f.command.trim(), ...(args.length > 0 ? { args } : {}), ...(env ? { env } : {}) };
 }
 
-/** quoted writes arguments as splitArgs reads them. */
-function quoted(args: string[]): string {
+/** quoteArgs is the inverse of splitArgs. */
+function quoteArgs(args: string[]): string {
   return args.map((a) => (/^[\w@%+=:,./${}\[\]-]+$/.test(a) ? a : `'${a.replaceAll("'", `'"'"'`)}'`)).join(' ');
 }
 
-/** formOf returns the form of an entry, and the keys that the form has no field for. */
-export function formOf(name: string, entry: Record<string, unknown>): { form: ServerForm; rest: Record<string, unknown> } {
+/** formFromEntry returns the form for an entry, and the keys that have no field in the form. */
+export function formFromEntry(name: string, entry: Record<string, unknown>): { form: ServerForm; rest: Record<string, unknown> } {
   const { command, args, env, url, headers, openapi, baseUrl, ...rest } = entry as {
     command?: string;
     args?: string[];
@@ -91,7 +91,7 @@ export function formOf(name: string, entry: Record<string, unknown>): { form: Se
       name,
       kind: openapi ? 'openapi' : url ? 'url' : 'program',
       command: command ?? '',
-      args: quoted(args ?? []),
+      args: quoteArgs(args ?? []),
       env: list(env, '='),
       url: url ?? '',
       headers: list(headers, ': '),

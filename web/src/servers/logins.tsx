@@ -4,7 +4,7 @@ import { useQuery } from '../lib/use';
 import { QueryContent, Table } from '../ui/grid';
 import { Button, useAction } from '../ui/ui';
 
-/** Logins lists, for administrators, who has a login of their own to a server, and ends one. */
+/** Logins lists, for administrators, the callers with their own login to a server, and can sign them out. */
 export function Logins({ server }: { server: string }) {
   const path = `/api/mcp/${encodeURIComponent(server)}`;
   const list = useQuery<GetResponse<'/api/mcp/{name}/logins'>>(`logins ${server}`, (s) => get(`${path}/logins`, s), 20_000);

@@ -9,12 +9,12 @@ import { TimeChart } from '../ui/chart';
 import { QueryContent, Table } from '../ui/grid';
 import { CopyButton, Failure, Skeleton, Switch, useAction } from '../ui/ui';
 
-/** Runs shows what the configuration says about a server: the program or the address, and the names of its variables. */
-export function Runs({ name, version }: { name: string; version: string }) {
+/** ConnectionSettings shows how a server is configured: the command or the URL, and the names of its environment variables or headers. */
+export function ConnectionSettings({ name, version }: { name: string; version: string }) {
   const path = `/api/servers/${encodeURIComponent(name)}/config`;
   const entry = useQuery<{ server: { command?: string; args?: string[]; url?: string; env?: Record<string, string>; headers?: Record<string, string> } }>(`${path} ${version}`, (s) => get(path, s));
   const e = entry.data?.server;
-  if (!e) return null; // a server that is not in the file
+  if (!e) return null; // the server is not in the file
   const line = e.url ?? [e.command, ...(e.args ?? [])].map((w) => (/[\s"']/.test(w ?? '') ? JSON.stringify(w) : w)).join(' ');
   const names = Object.keys(e.env ?? e.headers ?? {});
   return (
@@ -33,8 +33,8 @@ export function Runs({ name, version }: { name: string; version: string }) {
   );
 }
 
-/** Traffic shows the calls of the last hour. */
-export function Traffic({ server }: { server: string }) {
+/** RecentCalls charts the calls of the last hour. */
+export function RecentCalls({ server }: { server: string }) {
   const stats = useQuery(`traffic ${server}`, async (signal) => {
     const to = Date.now();
     const from = to - 3600_000;
@@ -43,8 +43,8 @@ export function Traffic({ server }: { server: string }) {
   }, 15_000);
   if (!stats.data) return stats.error ? <Failure error={stats.error} retry={() => void stats.reload()} /> : <Skeleton rows={1} height={132} />;
   const { from, to, stats: s } = stats.data;
-  const parts = s.intervals ?? [];
-  const bad = s.total.errors + s.total.failed;
+  const intervals = s.intervals ?? [];
+  const failures = s.total.errors + s.total.failed;
   return (
     <section>
       <div className="row">
@@ -59,22 +59,22 @@ export function Traffic({ server }: { server: string }) {
         <>
           <p className="small">
             <strong>{plural(s.total.calls, 'call')}</strong>
-            {bad > 0 && <span className="bad-text"> · {formatCount(bad)} failed</span>}
+            {failures > 0 && <span className="bad-text"> · {formatCount(failures)} failed</span>}
             <span className="muted">
               {' '}
               · p50 {formatDuration(s.total.p50Ms)} · p95 {formatDuration(s.total.p95Ms)} · p99 {formatDuration(s.total.p99Ms)}
             </span>
           </p>
           <TimeChart
-            label={`Calls of ${server} in the last hour: ${formatCount(s.total.calls)}, ${formatCount(bad)} failed`}
+            label={`Calls of ${server} in the last hour: ${formatCount(s.total.calls)}, ${formatCount(failures)} failed`}
             kind="bars"
             height={110}
             from={from}
             to={to}
             format={formatCount}
             series={[
-              { label: 'failed', className: 'series-bad', values: parts.map((p) => p.errors + p.failed) },
-              { label: 'ok', className: 'series-ok', values: parts.map((p) => p.calls - p.errors - p.failed) },
+              { label: 'failed', className: 'series-bad', values: intervals.map((p) => p.errors + p.failed) },
+              { label: 'ok', className: 'series-ok', values: intervals.map((p) => p.calls - p.errors - p.failed) },
             ]}
           />
         </>
@@ -83,7 +83,7 @@ export function Traffic({ server }: { server: string }) {
   );
 }
 
-/** ServerTools lists the tools of a server; an administrator turns them on and off and makes them ask first. */
+/** ServerTools lists the tools of a server; administrators can disable them or require approval. */
 export function ServerTools({ server }: { server: string }) {
   const me = useMe();
   const list = useQuery<ToolList>(`tools of ${server}`, (s) => get(`/api/tools?server=${encodeURIComponent(server)}`, s));
@@ -121,7 +121,7 @@ export function ServerTools({ server }: { server: string }) {
   );
 }
 
-interface Offer {
+interface ListedItem {
   name: string;
   title?: string;
   uri?: string;
@@ -129,20 +129,20 @@ interface Offer {
   description?: string;
 }
 
-/** Offers lists the resources and prompts of a server. */
-export function Offers({ server }: { server: string }) {
-  const found = useQuery(`offers ${server}`, async (signal) => {
-    const ask = async (method: string, key: string) => {
-      const res = await send<{ result: Record<string, Offer[]> }>('POST', `/api/servers/${encodeURIComponent(server)}/request`, { method }, signal).catch(() => null);
-      return res?.result[key] ?? []; // most servers have none of one kind
+/** ResourcesAndPrompts lists the resources and prompts of a server. */
+export function ResourcesAndPrompts({ server }: { server: string }) {
+  const listed = useQuery(`offers ${server}`, async (signal) => {
+    const listMethod = async (method: string, key: string) => {
+      const res = await send<{ result: Record<string, ListedItem[]> }>('POST', `/api/servers/${encodeURIComponent(server)}/request`, { method }, signal).catch(() => null);
+      return res?.result[key] ?? []; // most servers lack one of these methods
     };
-    const [resources, templates, prompts] = await Promise.all([ask('resources/list', 'resources'), ask('resources/templates/list', 'resourceTemplates'), ask('prompts/list', 'prompts')]);
+    const [resources, templates, prompts] = await Promise.all([listMethod('resources/list', 'resources'), listMethod('resources/templates/list', 'resourceTemplates'), listMethod('prompts/list', 'prompts')]);
     return { resources: [...resources, ...templates], prompts };
   });
-  if (!found.data) return null;
+  if (!listed.data) return null;
   const groups = [
-    ['Resources', found.data.resources],
-    ['Prompts', found.data.prompts],
+    ['Resources', listed.data.resources],
+    ['Prompts', listed.data.prompts],
   ] as const;
   return groups.map(([title, list]) =>
     list.length === 0 ? null : (
@@ -163,12 +163,12 @@ export function Offers({ server }: { server: string }) {
   );
 }
 
-/** Log shows the latest output of a server's process, with search. */
-export function Log({ lines }: { lines: string[] }) {
+/** StderrLog shows the latest stderr lines of a server's process, with search. */
+export function StderrLog({ lines }: { lines: string[] }) {
   const [text, setText] = useState('');
   const shown = useMemo(() => {
-    const want = text.toLowerCase();
-    return want ? lines.filter((l) => l.toLowerCase().includes(want)) : lines;
+    const filter = text.toLowerCase();
+    return filter ? lines.filter((l) => l.toLowerCase().includes(filter)) : lines;
   }, [lines, text]);
   return (
     <section>

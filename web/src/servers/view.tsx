@@ -9,10 +9,10 @@ import { Confirm } from '../ui/grid';
 import { Badge, Button, Dot, Empty, Failure, Note, Skeleton, Switch, useAction, useToast, type Tone } from '../ui/ui';
 import { AddServer, EditServer } from './add';
 import { Logins } from './logins';
-import { Log, Offers, Runs, ServerTools, Traffic } from './parts';
+import { ConnectionSettings, RecentCalls, ResourcesAndPrompts, ServerTools, StderrLog } from './parts';
 
 export const stateTone: Record<ServerState, Tone> = { connected: 'ok', connecting: 'accent', disconnected: 'bad', auth_required: 'warn', disabled: 'neutral' };
-const stateWord: Record<ServerState, string> = { connected: 'connected', connecting: 'connecting', disconnected: 'disconnected', auth_required: 'sign-in required', disabled: 'off' };
+const stateLabel: Record<ServerState, string> = { connected: 'connected', connecting: 'connecting', disconnected: 'disconnected', auth_required: 'sign-in required', disabled: 'off' };
 
 export function ServersView() {
   const { parts, query } = useRoute();
@@ -23,7 +23,7 @@ export function ServersView() {
   useReloadOnChange(list.reload);
   const servers = list.data?.servers ?? [];
   const current = servers.find((s) => s.name === name);
-  const own = servers.filter((s) => s.transport !== 'inprocess' && s.name !== 'junctor');
+  const configuredServers = servers.filter((s) => s.transport !== 'inprocess' && s.name !== 'junctor');
   return (
     <div className={`servers split ${name ? 'has-detail' : ''}`}>
       <section className="split-list" aria-label="Servers">
@@ -56,7 +56,7 @@ export function ServersView() {
                         <span className="muted small">{s.transport}</span>
                       </span>
                       <span className={`small ellipsis block ${s.status === 'connected' ? 'muted' : `${stateTone[s.status]}-text`}`}>
-                        {s.status === 'connected' ? (s.description ?? '').replace(/^[#\s]+/, '') || plural(s.tools, 'tool') : `${stateWord[s.status]}${s.reason ? `: ${s.reason}` : ''}`}
+                        {s.status === 'connected' ? (s.description ?? '').replace(/^[#\s]+/, '') || plural(s.tools, 'tool') : `${stateLabel[s.status]}${s.reason ? `: ${s.reason}` : ''}`}
                       </span>
                     </span>
                     <span className="server-count">{formatCount(s.tools)}</span>
@@ -64,7 +64,7 @@ export function ServersView() {
                 </li>
               ))}
             </ul>
-            {own.length === 0 && list.data && (
+            {configuredServers.length === 0 && list.data && (
               <Empty
                 icon="servers"
                 title="No servers yet"
@@ -144,9 +144,9 @@ function ServerPage({ server: s, reload }: { server: Server; reload: () => Promi
     });
   };
 
-  const test = () => {
-    const begun = performance.now();
-    void act('test', () => send('POST', path + '/request', { method: 'ping' })).then((ok) => ok && toast(`${s.name} answered in ${formatDuration(performance.now() - begun)}`, 'ok'));
+  const ping = () => {
+    const startedAt = performance.now();
+    void act('test', () => send('POST', path + '/request', { method: 'ping' })).then((ok) => ok && toast(`${s.name} answered in ${formatDuration(performance.now() - startedAt)}`, 'ok'));
   };
 
   return (
@@ -159,7 +159,7 @@ function ServerPage({ server: s, reload }: { server: Server; reload: () => Promi
           <h1 className="ellipsis">{s.name}</h1>
           <div className="small row tight">
             <Dot tone={stateTone[s.status]} pulse={s.status === 'connecting'} />
-            <span>{stateWord[s.status]}</span>
+            <span>{stateLabel[s.status]}</span>
             {s.since && <span className="muted">{timeAgo(s.since)}</span>}
           </div>
         </div>
@@ -207,7 +207,7 @@ function ServerPage({ server: s, reload }: { server: Server; reload: () => Promi
             </Button>
           )}
           {s.status === 'connected' && (
-            <Button icon="check" busy={busy === 'test'} onClick={test}>
+            <Button icon="check" busy={busy === 'test'} onClick={ping}>
               Test
             </Button>
           )}
@@ -249,7 +249,7 @@ function ServerPage({ server: s, reload }: { server: Server; reload: () => Promi
           <Fact name="Last failure">{s.lastFailure && s.lastFailure !== s.reason ? `${s.lastFailure} (${formatDateTime(s.failedAt)})` : ''}</Fact>
         </dl>
         {me.admin && s.login === 'caller' && <Logins key={`logins ${s.name}`} server={s.name} />}
-        {me.admin && !builtin && <Runs key={s.name} name={s.name} version={`${s.status} ${s.since ?? ''}`} />}
+        {me.admin && !builtin && <ConnectionSettings key={s.name} name={s.name} version={`${s.status} ${s.since ?? ''}`} />}
         {s.problems && s.problems.length > 0 && (
           <section>
             <h3>Problems with its definitions</h3>
@@ -268,10 +268,10 @@ function ServerPage({ server: s, reload }: { server: Server; reload: () => Promi
             <div className="wrap">{s.instructions}</div>
           </details>
         )}
-        <Traffic key={`traffic ${s.name}`} server={s.name} />
+        <RecentCalls key={`traffic ${s.name}`} server={s.name} />
         {s.tools > 0 && <ServerTools key={`tools ${s.name}`} server={s.name} />}
-        {s.status === 'connected' && <Offers key={`offers ${s.name}`} server={s.name} />}
-        {s.stderr && s.stderr.length > 0 && <Log lines={s.stderr} />}
+        {s.status === 'connected' && <ResourcesAndPrompts key={`offers ${s.name}`} server={s.name} />}
+        {s.stderr && s.stderr.length > 0 && <StderrLog lines={s.stderr} />}
       </div>
       {editing && (
         <EditServer
@@ -293,7 +293,7 @@ function ServerPage({ server: s, reload }: { server: Server; reload: () => Promi
             void act('remove', () => send('DELETE', path), `${s.name} removed`).then((ok) => {
               if (!ok) return;
               setRemoving(false);
-              // The user may have gone elsewhere before the answer.
+              // The user may have navigated elsewhere before the response.
               const [view, shown] = parseRoute(location.hash).parts;
               if (view === 'servers' && shown === s.name) navigate('#/servers');
               void reload();

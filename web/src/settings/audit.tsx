@@ -6,7 +6,7 @@ import { NotAdmin } from './keys';
 import { QueryContent, Table } from '../ui/grid';
 import { Empty } from '../ui/ui';
 
-/** Audit lists who made, changed, used or revoked what. */
+/** Audit lists the entries of the audit log. */
 export function Audit() {
   const me = useMe();
   const list = useQuery<GetResponse<'/api/audit'>>(me.admin ? 'audit' : null, (s) => get('/api/audit?limit=200', s), 20_000);

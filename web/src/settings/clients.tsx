@@ -4,7 +4,7 @@ import { useQuery } from '../lib/use';
 import { QueryContent, Table } from '../ui/grid';
 import { Badge, Button, useAction } from '../ui/ui';
 
-/** Clients lists the programs that people let sign in by OAuth, and revokes them. It shows nothing while there are none. */
+/** Clients lists the programs that users authorized by OAuth, and revokes them. It is hidden while there are none. */
 export function Clients() {
   const list = useQuery<GetResponse<'/api/clients'>>('clients', (s) => get('/api/clients', s), 20_000);
   const [busy, act] = useAction();

@@ -6,20 +6,20 @@ import { useMe } from '../me';
 import { Table } from '../ui/grid';
 import { Badge, Button, CopyButton, Empty, Failure, Note, Skeleton, useAction } from '../ui/ui';
 import { NotAdmin } from './keys';
-import { at, groupsOf, type Spec } from './schema';
-import { usual, Value } from './value';
+import { getPath, settingGroups, type SettingSpec } from './schema';
+import { defaultText, SettingControl } from './value';
 
 /** useConfiguration reads the configuration and its schema. */
 export function useConfiguration() {
   const me = useMe();
   const config = useQuery<Configuration>(me.admin ? 'config' : null, (s) => get('/api/config', s));
   const schema = useQuery<Record<string, unknown>>(me.admin ? 'schema' : null, (s) => get('/api/config/schema', s));
-  const groups = useMemo(() => (schema.data ? groupsOf(schema.data) : undefined), [schema.data]);
+  const groups = useMemo(() => (schema.data ? settingGroups(schema.data) : undefined), [schema.data]);
   const retry = () => void Promise.all([config.reload(), schema.reload()]);
   return { admin: me.admin, config, groups, error: config.error ?? schema.error, retry };
 }
 
-export function Place({ place }: { place: Configuration['place'] }) {
+export function ConfigFileNote({ place }: { place: Configuration['place'] }) {
   return (
     <p className="wrap">
       {place.path ? (
@@ -35,7 +35,7 @@ export function Place({ place }: { place: Configuration['place'] }) {
   );
 }
 
-export function Restart({ keys }: { keys: string[] }) {
+export function RestartNote({ keys }: { keys: string[] }) {
   if (keys.length === 0) return null;
   return (
     <Note tone="warn">
@@ -44,14 +44,14 @@ export function Restart({ keys }: { keys: string[] }) {
   );
 }
 
-/** Config is the configuration as a form, with the file beside it, or as a list of what is in effect. */
+/** Config shows the configuration as a form, with the file beside it, or as a list of the values in effect. */
 export function Config() {
   const { admin, config, groups, error, retry } = useConfiguration();
-  const [list, setList] = useState(false);
+  const [showEffective, setShowEffective] = useState(false);
   const [changes, setChanges] = useState<Record<string, unknown>>({});
-  const [saved, setSaved] = useState(0);
+  const [formVersion, setFormVersion] = useState(0);
   const [text, setText] = useState('');
-  const [changed, setChanged] = useState(false);
+  const [onlyChanged, setOnlyChanged] = useState(false);
   const [busy, act] = useAction();
   if (!admin) return <NotAdmin what="The configuration" />;
   if (error) return <Failure error={error} retry={retry} />;
@@ -62,33 +62,33 @@ export function Config() {
     act('save', () => send('PATCH', '/api/config', { set: Object.fromEntries(Object.entries(changes).map(([k, v]) => [k, v ?? null])) }), 'Saved').then((ok) => {
       if (!ok) return;
       setChanges({});
-      setSaved((n) => n + 1);
+      setFormVersion((n) => n + 1);
       void config.reload();
     });
   return (
     <div className="stack">
-      <Place place={place} />
-      <Restart keys={restart} />
+      <ConfigFileNote place={place} />
+      <RestartNote keys={restart} />
       <div className="row wrap-row">
         <input type="search" className="grow" aria-label="Search settings" placeholder="Search settings" value={text} onChange={(e) => setText(e.target.value)} />
         <label className="check">
-          <input type="checkbox" checked={changed} onChange={(e) => setChanged(e.target.checked)} /> Only changed settings
+          <input type="checkbox" checked={onlyChanged} onChange={(e) => setOnlyChanged(e.target.checked)} /> Only changed settings
         </label>
         <div className="segmented" role="group" aria-label="Show">
-          <button type="button" aria-pressed={!list} onClick={() => setList(false)}>
+          <button type="button" aria-pressed={!showEffective} onClick={() => setShowEffective(false)}>
             Edit
           </button>
-          <button type="button" aria-pressed={list} onClick={() => setList(true)}>
+          <button type="button" aria-pressed={showEffective} onClick={() => setShowEffective(true)}>
             In effect
           </button>
         </div>
       </div>
-      {list ? (
-        <Effective settings={settings} text={text} changed={changed} />
+      {showEffective ? (
+        <EffectiveSettings settings={settings} text={text} onlyChanged={onlyChanged} />
       ) : (
         <div className="config-form">
           <form
-            key={saved}
+            key={formVersion}
             onSubmit={(e) => {
               e.preventDefault();
               void save();
@@ -97,7 +97,7 @@ export function Config() {
             {groups.map((g) => {
               const shown = g.specs.filter((s) => {
                 const key = [g.key, s.key].filter(Boolean).join('.');
-                if (changed && at(values, key) === undefined && !(key in changes)) return false;
+                if (onlyChanged && getPath(values, key) === undefined && !(key in changes)) return false;
                 return !text || `${key} ${s.description}`.toLowerCase().includes(text.toLowerCase());
               });
               if (shown.length === 0) return null;
@@ -108,17 +108,17 @@ export function Config() {
                   {shown.map((s) => {
                     const key = [g.key, s.key].filter(Boolean).join('.');
                     return (
-                      <Row
+                      <SettingRow
                         key={key}
                         name={key}
                         spec={s}
-                        value={key in changes ? changes[key] : at(values, key)}
+                        value={key in changes ? changes[key] : getPath(values, key)}
                         edited={key in changes}
                         source={settings.find((e) => e.key === key)}
                         onChange={(v) =>
                           setChanges((c) => {
                             const { [key]: _, ...rest } = c;
-                            return toJson(v ?? null) === toJson(at(values, key) ?? null) ? rest : { ...rest, [key]: v };
+                            return toJson(v ?? null) === toJson(getPath(values, key) ?? null) ? rest : { ...rest, [key]: v };
                           })
                         }
                       />
@@ -135,7 +135,7 @@ export function Config() {
                 <Button
                   onClick={() => {
                     setChanges({});
-                    setSaved((n) => n + 1);
+                    setFormVersion((n) => n + 1);
                   }}
                 >
                   Discard
@@ -163,10 +163,10 @@ export function Config() {
   );
 }
 
-/** Row is one setting: what it is, its control, and where its value is from. */
-function Row({ name, spec, value, edited, source, onChange }: { name: string; spec: Spec; value: unknown; edited: boolean; source?: Setting; onChange: (v: unknown) => void }) {
+/** SettingRow is one setting: its description, its control and the source of its value. */
+function SettingRow({ name, spec, value, edited, source, onChange }: { name: string; spec: SettingSpec; value: unknown; edited: boolean; source?: Setting; onChange: (v: unknown) => void }) {
   const id = useId();
-  const outside = source && !['default', 'file'].includes(source.source);
+  const overridden = source && !['default', 'file'].includes(source.source);
   return (
     <div className={`setting ${spec.kind === 'objects' ? 'tall' : ''}`}>
       <div className="setting-text">
@@ -176,26 +176,26 @@ function Row({ name, spec, value, edited, source, onChange }: { name: string; sp
         {spec.restart && <Badge title="A change takes effect with the next start of the gateway">needs a restart</Badge>} {edited && <Badge tone="accent">changed</Badge>}
         <div className="muted small">
           {spec.description}
-          {usual(spec) && ` Default: ${usual(spec)}.`}
+          {defaultText(spec) && ` Default: ${defaultText(spec)}.`}
         </div>
-        {outside && (
+        {overridden && (
           <div className="small">
-            In effect: <code>{show(source.value)}</code> from {source.from}, which overrides the file.
+            In effect: <code>{formatValue(source.value)}</code> from {source.from}, which overrides the file.
           </div>
         )}
       </div>
-      <Value spec={spec} value={value} onChange={onChange} id={id} label={spec.kind === 'objects' ? name : undefined} />
+      <SettingControl spec={spec} value={value} onChange={onChange} id={id} label={spec.kind === 'objects' ? name : undefined} />
     </div>
   );
 }
 
-/** Effective lists every value and its source. */
-function Effective({ settings, text, changed }: { settings: Setting[]; text: string; changed: boolean }) {
+/** EffectiveSettings lists every value and its source. */
+function EffectiveSettings({ settings, text, onlyChanged }: { settings: Setting[]; text: string; onlyChanged: boolean }) {
   const groups = useMemo(() => {
     const t = text.toLowerCase();
     const out = new Map<string, Setting[]>();
     for (const s of settings) {
-      if (changed && s.source === 'default') continue;
+      if (onlyChanged && s.source === 'default') continue;
       if (t && !`${s.key} ${toJson(s.value, 0)} ${s.from}`.toLowerCase().includes(t)) continue;
       const parts = s.key.split('.');
       const group = parts[0] === 'mcpServers' ? parts.slice(0, 2).join('.') : (parts[0] ?? '');
@@ -204,7 +204,7 @@ function Effective({ settings, text, changed }: { settings: Setting[]; text: str
       else out.set(group, [s]);
     }
     return [...out];
-  }, [settings, text, changed]);
+  }, [settings, text, onlyChanged]);
   if (groups.length === 0) return <Empty icon="search" title="No matches" />;
   return groups.map(([group, list]) => (
     <section key={group} className="config-group">
@@ -215,7 +215,7 @@ function Effective({ settings, text, changed }: { settings: Setting[]; text: str
             <th scope="row" className="mono">
               {s.key.slice(group.length + 1) || s.key}
             </th>
-            <td className="mono wrap">{show(s.value)}</td>
+            <td className="mono wrap">{formatValue(s.value)}</td>
             <td className={s.source === 'default' ? 'muted' : 'accent-text'}>{s.from}</td>
           </tr>
         ))}
@@ -224,7 +224,7 @@ function Effective({ settings, text, changed }: { settings: Setting[]; text: str
   ));
 }
 
-function show(v: unknown): string {
+function formatValue(v: unknown): string {
   if (v === '' || v === null || v === undefined) return '–';
   if (Array.isArray(v) && v.every((x) => typeof x === 'string')) return v.join(', ') || '–';
   return typeof v === 'string' ? v : toJson(v, 0);

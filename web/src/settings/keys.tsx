@@ -10,29 +10,29 @@ import { Badge, Button, CopyButton, Dialog, Empty, Field, Note, useAction } from
 export function Keys() {
   const me = useMe();
   const keys = useQuery<GetResponse<'/api/keys'>>(me.admin ? 'keys' : null, (s) => get('/api/keys', s));
-  const [making, setMaking] = useState(false);
-  const [made, setMade] = useState<{ key: string; record: Key } | null>(null);
+  const [creating, setCreating] = useState(false);
+  const [created, setCreated] = useState<{ key: string; record: Key } | null>(null);
   const [revoking, setRevoking] = useState<Key | null>(null);
-  const [old, setOld] = useState(false);
+  const [showInactive, setShowInactive] = useState(false);
   const [busy, act] = useAction();
   if (!me.admin) return <NotAdmin what="Keys" />;
   const all = keys.data?.keys ?? [];
-  const inForce = all.filter((k) => !k.revoked && (!k.expires || Date.parse(k.expires) > Date.now()));
-  const shown = old ? all : inForce;
+  const activeKeys = all.filter((k) => !k.revoked && (!k.expires || Date.parse(k.expires) > Date.now()));
+  const shown = showInactive ? all : activeKeys;
   return (
     <div className="stack">
       <div className="row">
         <p className="grow muted">API keys let programs and people use this gateway, also from other machines.</p>
-        <Button kind="primary" icon="plus" onClick={() => setMaking(true)}>
+        <Button kind="primary" icon="plus" onClick={() => setCreating(true)}>
           New key
         </Button>
       </div>
-      {made && (
-        <Note tone="ok" actions={<Button kind="quiet" small icon="close" aria-label="Dismiss" onClick={() => setMade(null)} />}>
-          <strong>{made.record.name}</strong> created. Copy the key now; it is not shown again:
+      {created && (
+        <Note tone="ok" actions={<Button kind="quiet" small icon="close" aria-label="Dismiss" onClick={() => setCreated(null)} />}>
+          <strong>{created.record.name}</strong> created. Copy the key now; it is not shown again:
           <div className="row keyline">
-            <code className="wrap grow">{made.key}</code>
-            <CopyButton text={made.key} label="Copy key" small={false} />
+            <code className="wrap grow">{created.key}</code>
+            <CopyButton text={created.key} label="Copy key" small={false} />
           </div>
         </Note>
       )}
@@ -45,18 +45,18 @@ export function Keys() {
           ) : (
             <Table label="API keys" columns={['Name', 'Key', 'Access', 'Created', 'Last used', '']}>
               {shown.map((k) => {
-                const ended = k.revoked ? 'revoked' : k.expires && Date.parse(k.expires) < Date.now() ? 'expired' : '';
+                const inactiveReason = k.revoked ? 'revoked' : k.expires && Date.parse(k.expires) < Date.now() ? 'expired' : '';
                 return (
-                  <tr key={k.id} className={ended ? 'off' : ''}>
+                  <tr key={k.id} className={inactiveReason ? 'off' : ''}>
                     <th scope="row">
-                      {k.name} {k.admin && <Badge tone="accent">admin</Badge>} {k.chat !== undefined && <Badge>{k.chat ? 'chat' : 'no chat'}</Badge>} {ended && <Badge>{ended}</Badge>}
+                      {k.name} {k.admin && <Badge tone="accent">admin</Badge>} {k.chat !== undefined && <Badge>{k.chat ? 'chat' : 'no chat'}</Badge>} {inactiveReason && <Badge>{inactiveReason}</Badge>}
                     </th>
                     <td className="mono">{k.hint}…</td>
                     <td>{[...(k.profile ? [`profile ${k.profile}`] : []), ...(k.servers ?? []), ...(k.tools ?? [])].join(', ') || 'everything'}</td>
                     <td title={formatDateTime(k.created)}>{timeAgo(k.created)}</td>
                     <td>{k.lastUsed ? timeAgo(k.lastUsed) : 'never'}</td>
                     <td>
-                      {!ended && (
+                      {!inactiveReason && (
                         <Button small kind="quiet" onClick={() => setRevoking(k)}>
                           Revoke
                         </Button>
@@ -69,17 +69,17 @@ export function Keys() {
           )
         }
       </QueryContent>
-      {all.length > inForce.length && (
+      {all.length > activeKeys.length && (
         <label className="check">
-          <input type="checkbox" checked={old} onChange={(e) => setOld(e.target.checked)} /> Show {all.length - inForce.length} revoked or expired
+          <input type="checkbox" checked={showInactive} onChange={(e) => setShowInactive(e.target.checked)} /> Show {all.length - activeKeys.length} revoked or expired
         </label>
       )}
-      {making && (
+      {creating && (
         <NewKey
-          onClose={() => setMaking(false)}
-          onMade={(m) => {
-            setMade(m);
-            setMaking(false);
+          onClose={() => setCreating(false)}
+          onCreated={(m) => {
+            setCreated(m);
+            setCreating(false);
             void keys.reload();
           }}
         />
@@ -104,7 +104,7 @@ export function Keys() {
   );
 }
 
-function NewKey({ onClose, onMade }: { onClose: () => void; onMade: (m: { key: string; record: Key }) => void }) {
+function NewKey({ onClose, onCreated }: { onClose: () => void; onCreated: (m: { key: string; record: Key }) => void }) {
   const [name, setName] = useState('');
   const [admin, setAdmin] = useState(false);
   const [servers, setServers] = useState('');
@@ -114,13 +114,13 @@ function NewKey({ onClose, onMade }: { onClose: () => void; onMade: (m: { key: s
   const [profile, setProfile] = useState('');
   const profiles = useQuery<{ profiles: { name: string }[] }>('profiles', (s) => get('/api/profiles', s)).data?.profiles ?? [];
   const [busy, act] = useAction();
-  const list = (s: string) => {
+  const parseList = (s: string) => {
     const l = s.split(/[\s,]+/).filter(Boolean);
     return l.length > 0 ? l : undefined;
   };
   const submit = () =>
     void act('make', async () =>
-      onMade(await send('POST', '/api/keys', { name: name.trim(), admin, servers: list(servers), tools: list(tools), profile: profile || undefined, chat: chat ? chat === 'yes' : undefined, expiresInSeconds: Number(days) * 86_400 })),
+      onCreated(await send('POST', '/api/keys', { name: name.trim(), admin, servers: parseList(servers), tools: parseList(tools), profile: profile || undefined, chat: chat ? chat === 'yes' : undefined, expiresInSeconds: Number(days) * 86_400 })),
     );
   return (
     <Dialog title="New API key" open onClose={onClose}>

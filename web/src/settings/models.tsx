@@ -5,11 +5,11 @@ import { Confirm, Table } from '../ui/grid';
 import { Badge, Button, Dialog, Empty, Failure, Note, Skeleton, useAction } from '../ui/ui';
 import { useConfiguration } from './config';
 import { NotAdmin } from './keys';
-import { at, type Spec } from './schema';
+import { getPath, type SettingSpec } from './schema';
 import { ObjectFields } from './value';
 
 /** The order in which the fields of a model are shown. */
-const order = ['provider', 'model', 'apiKey', 'baseUrl', 'name'];
+const fieldOrder = ['provider', 'model', 'apiKey', 'baseUrl', 'name'];
 
 /** Models lists the models in use, and edits those of the configuration. Their keys are stored as secrets. */
 export function Models() {
@@ -22,9 +22,9 @@ export function Models() {
   if (error) return <Failure error={error} retry={retry} />;
   const fields = groups?.find((g) => g.key === 'llm')?.specs[0]?.fields;
   if (!config.data || !fields || !models.data) return models.error ? <Failure error={models.error} retry={() => void models.reload()} /> : <Skeleton rows={4} />;
-  const raw = config.data.values.llm;
-  const list: unknown[] = Array.isArray(raw) ? raw : raw === undefined ? [] : [raw];
-  const write = (next: unknown[], done: string) =>
+  const configured = config.data.values.llm;
+  const list: unknown[] = Array.isArray(configured) ? configured : configured === undefined ? [] : [configured];
+  const saveModels = (next: unknown[], done: string) =>
     act('write', () => send('PATCH', '/api/config', { set: { llm: next.length > 0 ? next : null } }), done).then((ok) => {
       if (ok) {
         setEditing(null);
@@ -54,19 +54,19 @@ export function Models() {
       {list.length > 0 && (
         <Table label="Models" columns={['Model', 'Provider', 'Key', '']}>
           {list.map((m, i) => {
-            const id = String(at(m, 'name') ?? `${String(at(m, 'provider') ?? '')}/${String(at(m, 'model') ?? '')}`);
-            const key = at(m, 'apiKey');
+            const id = String(getPath(m, 'name') ?? `${String(getPath(m, 'provider') ?? '')}/${String(getPath(m, 'model') ?? '')}`);
+            const key = getPath(m, 'apiKey');
             return (
               <tr key={i}>
                 <th scope="row" className="mono">
                   {id} {i === 0 && <Badge tone="accent">default</Badge>}
                 </th>
-                <td>{String(at(m, 'provider') ?? '')}</td>
+                <td>{String(getPath(m, 'provider') ?? '')}</td>
                 <td className="mono">{typeof key !== 'string' ? 'from the environment' : key.startsWith('${') ? key.slice(2, -1) : 'stored'}</td>
                 <td>
                   <div className="row end">
                   {i > 0 && (
-                    <Button small kind="quiet" aria-label={`Make default: ${id}`} onClick={() => void write([m, ...list.filter((_, j) => j !== i)], `${id} is the default`)}>
+                    <Button small kind="quiet" aria-label={`Make default: ${id}`} onClick={() => void saveModels([m, ...list.filter((_, j) => j !== i)], `${id} is the default`)}>
                       Make default
                     </Button>
                   )}
@@ -85,13 +85,13 @@ export function Models() {
             className="stack"
             onSubmit={(e) => {
               e.preventDefault();
-              void write([...list.slice(0, editing.index), editing.value, ...list.slice(editing.index + 1)], 'Saved');
+              void saveModels([...list.slice(0, editing.index), editing.value, ...list.slice(editing.index + 1)], 'Saved');
             }}
           >
-            <ObjectFields fields={arranged(fields)} first={4} value={editing.value} label="Model" onChange={(value) => setEditing({ ...editing, value })} />
+            <ObjectFields fields={sortFields(fields)} first={4} value={editing.value} label="Model" onChange={(value) => setEditing({ ...editing, value })} />
             <div className="row end">
               <Button onClick={() => setEditing(null)}>Cancel</Button>
-              <Button kind="primary" type="submit" busy={busy === 'write'} disabled={!at(editing.value, 'provider')}>
+              <Button kind="primary" type="submit" busy={busy === 'write'} disabled={!getPath(editing.value, 'provider')}>
                 Save
               </Button>
             </div>
@@ -99,7 +99,7 @@ export function Models() {
         </Dialog>
       )}
       {removing !== null && (
-        <Confirm title="Remove the model?" action="Remove" busy={busy === 'write'} onClose={() => setRemoving(null)} onConfirm={() => void write(list.filter((_, j) => j !== removing), 'Removed')}>
+        <Confirm title="Remove the model?" action="Remove" busy={busy === 'write'} onClose={() => setRemoving(null)} onConfirm={() => void saveModels(list.filter((_, j) => j !== removing), 'Removed')}>
           Conversations that use it continue with the default. Its key stays in .env.
         </Confirm>
       )}
@@ -107,5 +107,5 @@ export function Models() {
   );
 }
 
-const rank = (f: Spec) => (order.includes(f.key) ? order.indexOf(f.key) : order.length);
-const arranged = (fields: Spec[]) => [...fields].sort((a, b) => rank(a) - rank(b));
+const rank = (f: SettingSpec) => (fieldOrder.includes(f.key) ? fieldOrder.indexOf(f.key) : fieldOrder.length);
+const sortFields = (fields: SettingSpec[]) => [...fields].sort((a, b) => rank(a) - rank(b));

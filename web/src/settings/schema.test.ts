@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
 import schema from '../../../docs/junctor.schema.json';
-import { at, groupsOf, put, written } from './schema';
+import { getPath, parseNumberOrText, setPath, settingGroups } from './schema';
 
 
-test('every setting of the configuration has a control and a text', () => {
-  const groups = groupsOf(schema);
+test('every setting of the configuration has a control and a description', () => {
+  const groups = settingGroups(schema);
   const keys = groups.flatMap((g) => g.specs.map((s) => [g.key, s.key].filter(Boolean).join('.')));
   for (const want of ['listen', 'debugPort', 'log.level', 'cors.origins', 'limits.maxBodyBytes', 'toolRules', 'llm', 'auth.keys', 'store.url']) expect(keys).toContain(want);
   for (const other of ['mcpServers', 'servers', 'logLevel', 'OPENAI_API_KEY', 'discovery.toolRules']) expect(keys).not.toContain(other);
@@ -21,12 +21,12 @@ test('every setting of the configuration has a control and a text', () => {
 });
 
 test('values by key', () => {
-  expect(at({ a: { b: 1 } }, 'a.b')).toBe(1);
-  expect(at({ a: [1] }, 'a.b')).toBeUndefined();
-  expect(put({ a: { b: 1 } }, 'a.b', undefined)).toBeUndefined();
-  expect(put({ a: { b: 1 }, c: 2 }, 'a.b', undefined)).toEqual({ c: 2 });
-  expect(put({}, 'a.b', 3)).toEqual({ a: { b: 3 } });
-  expect(written(' 12 ')).toBe(12);
-  expect(written('${N}')).toBe('${N}');
-  expect(written('')).toBeUndefined();
+  expect(getPath({ a: { b: 1 } }, 'a.b')).toBe(1);
+  expect(getPath({ a: [1] }, 'a.b')).toBeUndefined();
+  expect(setPath({ a: { b: 1 } }, 'a.b', undefined)).toBeUndefined();
+  expect(setPath({ a: { b: 1 }, c: 2 }, 'a.b', undefined)).toEqual({ c: 2 });
+  expect(setPath({}, 'a.b', 3)).toEqual({ a: { b: 3 } });
+  expect(parseNumberOrText(' 12 ')).toBe(12);
+  expect(parseNumberOrText('${N}')).toBe('${N}');
+  expect(parseNumberOrText('')).toBeUndefined();
 });

@@ -1,75 +1,75 @@
-// The settings of the configuration's schema, as the form shows them.
+// Converts the JSON schema of the configuration to the settings of the form.
 
 type Node = Record<string, unknown>;
 
-export type Kind = 'boolean' | 'number' | 'text' | 'choice' | 'texts' | 'objects' | 'json';
+export type ControlKind = 'boolean' | 'number' | 'text' | 'choice' | 'texts' | 'objects' | 'json';
 
-export interface Spec {
-  /** The key from the group on: cache.enabled. */
+export interface SettingSpec {
+  /** The key within the group, such as cache.enabled. */
   key: string;
-  kind: Kind;
+  kind: ControlKind;
   description: string;
-  /** A change takes effect with the next start only. */
+  /** A change takes effect only after a restart. */
   restart: boolean;
   secret?: boolean;
   choices?: string[];
   default?: unknown;
-  /** Of each object in a list. */
-  fields?: Spec[];
+  /** The fields of each object in a list. */
+  fields?: SettingSpec[];
 }
 
-export interface Group {
+export interface SettingGroup {
   key: string;
   description: string;
-  specs: Spec[];
+  specs: SettingSpec[];
 }
 
 const applyKey = 'x-apply';
 const isNode = (v: unknown): v is Node => v !== null && typeof v === 'object' && !Array.isArray(v);
 
-/** groupsOf returns the settings of the schema, without servers and other names of settings. */
-export function groupsOf(schema: Node): Group[] {
-  const plain: Group = { key: '', description: 'The gateway itself.', specs: [] };
-  const groups: Group[] = [];
+/** settingGroups returns the settings of the schema, without servers and aliases of settings. */
+export function settingGroups(schema: Node): SettingGroup[] {
+  const topLevel: SettingGroup = { key: '', description: 'The gateway itself.', specs: [] };
+  const groups: SettingGroup[] = [];
   for (const [key, raw] of Object.entries(isNode(schema.properties) ? schema.properties : {})) {
     if (!isNode(raw) || raw[applyKey] === undefined || key === 'mcpServers') continue;
-    const s = preferred(raw);
+    const s = preferredVariant(raw);
     const restart = raw[applyKey] === 'restart';
     const description = String(raw.description ?? s.description ?? '');
     if (isNode(s.properties)) groups.push({ key, description, specs: specsOf(s.properties, '', restart) });
     else if (s.type === 'array') groups.push({ key, description, specs: [specOf('', { ...s, description }, restart)] });
-    else plain.specs.push(specOf(key, raw, restart));
+    else topLevel.specs.push(specOf(key, raw, restart));
   }
-  return [plain, ...groups];
+  return [topLevel, ...groups];
 }
 
-/** preferred returns the fullest of the forms that a setting may have: a list of objects, an object, a list, a choice. */
-function preferred(s: Node): Node {
-  const of = Array.isArray(s.anyOf) ? s.anyOf.filter(isNode) : [];
-  if (of.length === 0) return s;
+/** preferredVariant returns the most expressive anyOf variant of a setting: a list of objects, an object, a list, or a choice. */
+function preferredVariant(s: Node): Node {
+  const variants = Array.isArray(s.anyOf) ? s.anyOf.filter(isNode) : [];
+  if (variants.length === 0) return s;
   const best =
-    of.find((v) => v.type === 'array' && isNode(v.items) && isNode(v.items.properties)) ?? of.find((v) => isNode(v.properties)) ?? of.find((v) => v.type === 'array') ?? of.find((v) => Array.isArray(v.enum)) ?? of[0]!;
+    variants.find((v) => v.type === 'array' && isNode(v.items) && isNode(v.items.properties)) ?? variants.find((v) => isNode(v.properties)) ?? variants.find((v) => v.type === 'array') ?? variants.find((v) => Array.isArray(v.enum)) ?? variants[0]!;
   const { anyOf: _, ...rest } = s;
   return { ...best, ...rest, ...(best.type !== undefined && { type: best.type }) };
 }
 
-function specsOf(properties: Node, prefix: string, restart: boolean): Spec[] {
-  const out: Spec[] = [];
+function specsOf(properties: Node, prefix: string, restart: boolean): SettingSpec[] {
+  const out: SettingSpec[] = [];
   for (const [name, raw] of Object.entries(properties)) {
     if (!isNode(raw) || raw.deprecated || raw.$ref) continue;
-    const s = preferred(raw);
-    const later = raw[applyKey] === undefined ? restart : raw[applyKey] === 'restart';
+    const s = preferredVariant(raw);
+    const needsRestart = raw[applyKey] === undefined ? restart : raw[applyKey] === 'restart';
     const key = prefix ? `${prefix}.${name}` : name;
-    if (isNode(s.properties)) out.push(...specsOf(s.properties, key, later));
-    else out.push(specOf(key, raw, later));
+    if (isNode(s.properties)) out.push(...specsOf(s.properties, key, needsRestart));
+    else out.push(specOf(key, raw, needsRestart));
   }
   return out;
 }
 
-function specOf(key: string, raw: Node, restart: boolean): Spec {
-  const s = preferred(raw);
+function specOf(key: string, raw: Node, restart: boolean): SettingSpec {
+  const s = preferredVariant(raw);
   const types = Array.isArray(s.type) ? s.type : [s.type];
-  const spec: Spec = { key, kind: 'json', description: String(raw.description ?? ''), restart, default: s.default };
+  const spec: SettingSpec = { key, kind: 'json', description: String(raw.description ?? ''), restart, default: s.default };
   if (Array.isArray(s.enum)) return { ...spec, kind: 'choice', choices: s.enum.map(String) };
   if (types.includes('boolean')) return { ...spec, kind: 'boolean' };
   if (types.includes('integer') || types.includes('number')) return { ...spec, kind: 'number' };
@@ -82,8 +82,8 @@ function specOf(key: string, raw: Node, restart: boolean): Spec {
   return spec;
 }
 
-/** at returns what is under a key with dots. */
-export function at(value: unknown, key: string): unknown {
+/** getPath returns the value at a dotted key. */
+export function getPath(value: unknown, key: string): unknown {
   for (const part of key ? key.split('.') : []) {
     if (!isNode(value)) return undefined;
     value = value[part];
@@ -91,18 +91,18 @@ export function at(value: unknown, key: string): unknown {
   return value;
 }
 
-/** put returns value with v under a key with dots; undefined removes it, and the objects that are empty then. */
-export function put(value: unknown, key: string, v: unknown): Node | undefined {
+/** setPath returns value with v at a dotted key; undefined removes it, and objects that become empty. */
+export function setPath(value: unknown, key: string, v: unknown): Node | undefined {
   const [head = '', ...rest] = key.split('.');
   const base: Node = isNode(value) ? { ...value } : {};
-  const next = rest.length > 0 ? put(base[head], rest.join('.'), v) : v;
+  const next = rest.length > 0 ? setPath(base[head], rest.join('.'), v) : v;
   if (next === undefined) delete base[head];
   else base[head] = next;
   return Object.keys(base).length > 0 || key === '' ? base : undefined;
 }
 
-/** written reads what a person typed into the field of a number: a variable stays text. */
-export function written(text: string): unknown {
+/** parseNumberOrText parses the text of a number field; a variable such as ${PORT} stays text. */
+export function parseNumberOrText(text: string): unknown {
   const t = text.trim();
   if (t === '') return undefined;
   return /^-?\d+(\.\d+)?$/.test(t) ? Number(t) : t;
