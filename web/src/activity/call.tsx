@@ -9,10 +9,10 @@ import { Timeline, type TimelineSpan } from '../ui/timeline';
 import { Badge, CopyButton, Failure, Skeleton, type Tone } from '../ui/ui';
 
 export const statusTone: Record<Call['status'], Tone> = { ok: 'ok', error: 'warn', failed: 'bad' };
-export const statusWord: Record<Call['status'], string> = { ok: 'ok', error: 'tool error', failed: 'failed' };
+export const statusLabel: Record<Call['status'], string> = { ok: 'ok', error: 'tool error', failed: 'failed' };
 
-/** OneCall shows a complete call record. */
-export function OneCall({ id, back }: { id: string; back: string }) {
+/** CallDetails shows a complete call record. */
+export function CallDetails({ id, back }: { id: string; back: string }) {
   const path = `/api/calls/${encodeURIComponent(id)}`;
   const call = useQuery<Call>(path, (s) => get(path, s));
   const c = call.data;
@@ -34,7 +34,7 @@ export function OneCall({ id, back }: { id: string; back: string }) {
       ) : (
         <div className="detail-scroll">
           <div className="row wrap-row">
-            <Badge tone={statusTone[c.status]}>{statusWord[c.status]}</Badge>
+            <Badge tone={statusTone[c.status]}>{statusLabel[c.status]}</Badge>
             {c.code && <Badge tone={statusTone[c.status]}>{c.code}</Badge>}
             <span>{formatDuration(c.durationMs)}</span>
             <span className="muted small">{formatDateTime(c.time)}</span>

@@ -14,25 +14,25 @@ interface Props {
 
 /** Charts shows how many calls there were and how long they took, as the gateway counts them. */
 export function Charts({ stats, range, onZoom, onPick }: Props) {
-  const parts = stats.intervals ?? [];
-  const bad = stats.total.errors + stats.total.failed;
-  const some = (pick: (f: CallSummary) => number) => parts.map((p) => (p.calls > 0 ? pick(p) : NaN));
+  const intervals = stats.intervals ?? [];
+  const failures = stats.total.errors + stats.total.failed;
+  const seriesOf = (pick: (f: CallSummary) => number) => intervals.map((p) => (p.calls > 0 ? pick(p) : NaN));
   return (
     <div className="charts">
       <figure>
         <figcaption>
           <strong>{plural(stats.total.calls, 'call')}</strong>
-          {bad > 0 && <span className="bad-text"> · {formatCount(bad)} failed</span>}
+          {failures > 0 && <span className="bad-text"> · {formatCount(failures)} failed</span>}
         </figcaption>
         <TimeChart
-          label={`Calls over time: ${plural(stats.total.calls, 'call')}, ${formatCount(bad)} failed`}
+          label={`Calls over time: ${plural(stats.total.calls, 'call')}, ${formatCount(failures)} failed`}
           kind="bars"
           {...range}
           format={formatCount}
           onZoom={onZoom}
           series={[
-            { label: 'failed', className: 'series-bad', values: parts.map((p) => p.errors + p.failed) },
-            { label: 'ok', className: 'series-ok', values: parts.map((p) => p.calls - p.errors - p.failed) },
+            { label: 'failed', className: 'series-bad', values: intervals.map((p) => p.errors + p.failed) },
+            { label: 'ok', className: 'series-ok', values: intervals.map((p) => p.calls - p.errors - p.failed) },
           ]}
         />
       </figure>
@@ -54,38 +54,38 @@ export function Charts({ stats, range, onZoom, onPick }: Props) {
           format={formatDuration}
           onZoom={onZoom}
           series={[
-            { label: 'p99', className: 'series-p99', values: some((p) => p.p99Ms) },
-            { label: 'p95', className: 'series-p95', values: some((p) => p.p95Ms) },
-            { label: 'p50', className: 'series-p50', values: some((p) => p.p50Ms) },
+            { label: 'p99', className: 'series-p99', values: seriesOf((p) => p.p99Ms) },
+            { label: 'p95', className: 'series-p95', values: seriesOf((p) => p.p95Ms) },
+            { label: 'p50', className: 'series-p50', values: seriesOf((p) => p.p50Ms) },
           ]}
         />
       </figure>
-      <FiguresTable stats={stats} onPick={onPick} />
+      <SummaryTable stats={stats} onPick={onPick} />
     </div>
   );
 }
 
-function FiguresTable({ stats, onPick }: Pick<Props, 'stats' | 'onPick'>) {
-  const [by, setBy] = useState<'servers' | 'tools'>('servers');
-  const rows = [...stats[by]].sort((a, b) => b.calls - a.calls);
+function SummaryTable({ stats, onPick }: Pick<Props, 'stats' | 'onPick'>) {
+  const [groupBy, setGroupBy] = useState<'servers' | 'tools'>('servers');
+  const rows = [...stats[groupBy]].sort((a, b) => b.calls - a.calls);
   return (
     <div className="stat-figures">
       <Tabs
         label="Figures"
-        value={by}
-        onChange={setBy}
+        value={groupBy}
+        onChange={setGroupBy}
         tabs={[
           { id: 'servers', label: 'By server' },
           { id: 'tools', label: 'By tool' },
         ]}
       />
-      <Table label="Figures" className="figures-table" columns={[by === 'servers' ? 'Server' : 'Tool', 'Calls', 'Failed', 'p50', 'p95', 'p99']}>
+      <Table label="Figures" className="figures-table" columns={[groupBy === 'servers' ? 'Server' : 'Tool', 'Calls', 'Failed', 'p50', 'p95', 'p99']}>
         {rows.slice(0, 200).map((s) => (
           <tr key={`${s.server}:${s.tool}`}>
             <th scope="row">
               <span className="share" style={{ width: `${(100 * s.calls) / rows[0]!.calls}%` }} />
-              <button type="button" className="linkish share-name ellipsis" title={by === 'tools' ? `${s.server}:${s.tool}` : s.server} onClick={() => onPick(s.server ?? '', by === 'tools' ? (s.tool ?? '') : '')}>
-                {by === 'tools' ? s.tool || '(other requests)' : s.server || '(none)'}
+              <button type="button" className="linkish share-name ellipsis" title={groupBy === 'tools' ? `${s.server}:${s.tool}` : s.server} onClick={() => onPick(s.server ?? '', groupBy === 'tools' ? (s.tool ?? '') : '')}>
+                {groupBy === 'tools' ? s.tool || '(other requests)' : s.server || '(none)'}
               </button>
             </th>
             <td>{formatCount(s.calls)}</td>

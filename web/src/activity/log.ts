@@ -1,30 +1,30 @@
-// The loaded part of the call log, and what of it is asked for. Figures, charts
+// The loaded part of the call log, and its filter. Figures, charts
 // and exports come from the gateway, over all records of the range.
 import type { Call } from '../lib/api';
 
-/** maxHeld is the number of records kept in the page; older ones are loaded on request. */
-export const maxHeld = 5000;
+/** maxCalls is the number of records kept in the page; older ones are loaded on request. */
+export const maxCalls = 5000;
 
-/** merge adds records to a list sorted newest first, without duplicates. */
-export function merge(held: Call[], more: Call[]): Call[] {
-  if (more.length === 0) return held;
-  const newest = held[0]?.seq ?? -1;
+/** mergeCalls adds records to a list sorted newest first, without duplicates. */
+export function mergeCalls(calls: Call[], more: Call[]): Call[] {
+  if (more.length === 0) return calls;
+  const newest = calls[0]?.seq ?? -1;
   const ordered = [...more].sort((a, b) => b.seq - a.seq);
   let out: Call[];
-  if (ordered.at(-1)!.seq > newest) out = dedupe([...ordered, ...held]);
+  if (ordered.at(-1)!.seq > newest) out = dedupe([...ordered, ...calls]);
   else {
-    const bySeq = new Map(held.map((c) => [c.seq, c]));
+    const bySeq = new Map(calls.map((c) => [c.seq, c]));
     for (const c of ordered) bySeq.set(c.seq, c);
     out = [...bySeq.values()].sort((a, b) => b.seq - a.seq);
   }
-  return out.length > maxHeld ? out.slice(0, maxHeld) : out;
+  return out.length > maxCalls ? out.slice(0, maxCalls) : out;
 }
 
 function dedupe(sorted: Call[]): Call[] {
   return sorted.filter((c, i) => i === 0 || sorted[i - 1]!.seq !== c.seq);
 }
 
-/** Filter is what the log is limited to, as the page's address has it. */
+/** Filter is the filter of the log, as in the URL. */
 export interface Filter {
   server: string;
   tool: string;
@@ -32,7 +32,7 @@ export interface Filter {
   caller: string;
   status: string;
   q: string;
-  /** One of spans; '' is the first. */
+  /** A key of timeRanges; '' is the first. */
   range: string;
   /** A range chosen by zooming, as milliseconds since 1970; '' without one. */
   from: string;
@@ -41,11 +41,11 @@ export interface Filter {
 
 const fields = ['server', 'tool', 'face', 'caller', 'status', 'q', 'range', 'from', 'to'] as const;
 
-export function readFilter(query: URLSearchParams): Filter {
+export function filterFromQuery(query: URLSearchParams): Filter {
   return Object.fromEntries(fields.map((f) => [f, query.get(f) ?? ''])) as unknown as Filter;
 }
 
-export const spans: Record<string, { ms: number; label: string }> = {
+export const timeRanges: Record<string, { ms: number; label: string }> = {
   '1h': { ms: 3600_000, label: 'last hour' },
   '15m': { ms: 900_000, label: 'last 15 minutes' },
   '6h': { ms: 6 * 3600_000, label: 'last 6 hours' },
@@ -54,16 +54,16 @@ export const spans: Record<string, { ms: number; label: string }> = {
   '30d': { ms: 30 * 24 * 3600_000, label: 'last 30 days' },
 };
 
-/** rangeOf returns the time that a filter covers; live when it ends now. */
+/** rangeOf returns the time that a filter covers; live if it ends now. */
 export function rangeOf(f: Filter, now: number): { from: number; to: number; live: boolean } {
   const from = Number(f.from);
   const to = Number(f.to);
   if (from > 0 && to > from) return { from, to, live: false };
-  const span = spans[f.range] ?? spans['1h']!;
-  return { from: now - span.ms, to: now, live: true };
+  const timeRange = timeRanges[f.range] ?? timeRanges['1h']!;
+  return { from: now - timeRange.ms, to: now, live: true };
 }
 
-/** apiQuery returns the parameters of the gateway's API for a filter; with live the range has no end. */
+/** apiQuery returns the parameters of the gateway's API for a filter; a live range has no end. */
 export function apiQuery(f: Filter, range: { from: number; to: number; live: boolean }): URLSearchParams {
   const p = new URLSearchParams();
   for (const [name, value] of [['server', f.server], ['tool', f.tool], ['api', f.face], ['caller', f.caller], ['status', f.status === 'bad' ? 'notok' : f.status], ['text', f.q.trim()]] as const) if (value) p.set(name, value);
@@ -72,5 +72,5 @@ export function apiQuery(f: Filter, range: { from: number; to: number; live: boo
   return p;
 }
 
-/** filtered reports whether anything but the time limits the log. */
-export const filtered = (f: Filter) => Boolean(f.server || f.tool || f.face || f.caller || f.status || f.q);
+/** isFiltered reports whether anything but the time limits the log. */
+export const isFiltered = (f: Filter) => Boolean(f.server || f.tool || f.face || f.caller || f.status || f.q);

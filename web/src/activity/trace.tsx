@@ -3,10 +3,10 @@ import { request } from '../lib/api';
 import { download, formatCount, formatTimeOfDay, oneLine } from '../lib/format';
 import { JsonView } from '../ui/json';
 import { Button, Empty, Note, Skeleton } from '../ui/ui';
-import { follow, type TraceEntry, type TraceState } from './stream';
+import { followTrace, type TraceEntry, type TraceState } from './stream';
 
-/** useTrace reports whether this gateway provides a trace of MCP messages. */
-export function useTrace(): { available: boolean } {
+/** useTraceAvailable reports whether this gateway provides a trace of MCP messages. */
+export function useTraceAvailable(): boolean {
   const [available, setAvailable] = useState(false);
   useEffect(() => {
     const abort = new AbortController();
@@ -16,19 +16,19 @@ export function useTrace(): { available: boolean } {
     );
     return () => abort.abort();
   }, []);
-  return { available };
+  return available;
 }
 
 /** TraceView shows the messages on the MCP connections as they are sent, newest first. */
 export function TraceView() {
-  const [trace, setTrace] = useState<TraceState>({ link: 'connecting', entries: null });
+  const [trace, setTrace] = useState<TraceState>({ connection: 'connecting', entries: null });
   const [paused, setPaused] = useState<TraceEntry[] | null>(null);
   const [text, setText] = useState('');
   const [server, setServer] = useState('');
   const frame = useRef(0);
   useEffect(() => {
     // Messages arrive faster than they can be drawn.
-    const stop = follow((state) => {
+    const stop = followTrace((state) => {
       cancelAnimationFrame(frame.current);
       frame.current = requestAnimationFrame(() => setTrace(state));
     });
@@ -40,10 +40,10 @@ export function TraceView() {
   const all = paused ?? trace.entries ?? [];
   const servers = useMemo(() => [...new Set((trace.entries ?? []).flatMap((e) => e.backendId || []))].sort(), [trace.entries]);
   const shown = useMemo(() => {
-    const want = text.toLowerCase();
-    return all.filter((e) => (!server || e.backendId === server) && (!want || JSON.stringify(e).toLowerCase().includes(want)));
+    const filter = text.toLowerCase();
+    return all.filter((e) => (!server || e.backendId === server) && (!filter || JSON.stringify(e).toLowerCase().includes(filter)));
   }, [all, text, server]);
-  const missed = paused && trace.entries ? trace.entries.filter((e) => e.key > (paused[0]?.key ?? -1)).length : 0;
+  const newCount = paused && trace.entries ? trace.entries.filter((e) => e.key > (paused[0]?.key ?? -1)).length : 0;
   return (
     <>
       <div className="filters row wrap-row">
@@ -54,9 +54,9 @@ export function TraceView() {
             <option key={s}>{s}</option>
           ))}
         </select>
-        <span className={`live ${paused ? 'paused' : trace.link}`} role="status">
+        <span className={`live ${paused ? 'paused' : trace.connection}`} role="status">
           <span className="dot" aria-hidden="true" />
-          {paused ? `paused${missed ? `, ${formatCount(missed)} new` : ''}` : trace.link === 'broken' ? 'reconnecting' : trace.link}
+          {paused ? `paused${newCount ? `, ${formatCount(newCount)} new` : ''}` : trace.connection === 'broken' ? 'reconnecting' : trace.connection}
         </span>
         <Button small icon={paused ? 'play' : 'pause'} aria-pressed={paused !== null} onClick={() => setPaused(paused ? null : (trace.entries ?? []))}>
           {paused ? 'Resume' : 'Pause'}
@@ -66,7 +66,7 @@ export function TraceView() {
         </Button>
       </div>
       {trace.entries === null ? (
-        trace.link === 'broken' ? <Note tone="warn">The trace is unavailable. Reconnecting…</Note> : <Skeleton rows={8} height={32} />
+        trace.connection === 'broken' ? <Note tone="warn">The trace is unavailable. Reconnecting…</Note> : <Skeleton rows={8} height={32} />
       ) : shown.length === 0 ? (
         <Empty icon="activity" title={all.length === 0 ? 'No messages yet' : 'No matches'}>
           {all.length === 0 ? 'Messages between the gateway and its servers are listed here as they are sent. Run a tool to see some.' : 'No message matches the filter.'}

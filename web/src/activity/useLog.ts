@@ -1,17 +1,17 @@
 import { useCallback, useEffect, useRef, useState } from 'react';
 import { get, readEvents, type ApiError, type Call, type GetResponse } from '../lib/api';
-import { merge } from './log';
+import { mergeCalls } from './log';
 
-/** How many records are read at once. */
+/** pageSize is the number of records read by one request. */
 export const pageSize = 1000;
 
-export type Follow = { state: 'connecting' | 'live' | 'fixed' | 'broken'; error?: ApiError };
+export type FollowState = { state: 'connecting' | 'live' | 'fixed' | 'broken'; error?: ApiError };
 
 interface Log {
   calls: Call[];
   loaded: boolean;
-  follow: Follow;
-  older: () => Promise<number>;
+  follow: FollowState;
+  loadOlder: () => Promise<number>;
 }
 
 /**
@@ -20,13 +20,13 @@ interface Log {
  */
 export function useLog(query: string, live: boolean): Log {
   const [state, setState] = useState<{ query: string; calls: Call[]; loaded: boolean }>({ query, calls: [], loaded: false });
-  const [follow, setFollow] = useState<Follow>({ state: 'connecting' });
-  const held = useRef<Call[]>([]);
+  const [follow, setFollow] = useState<FollowState>({ state: 'connecting' });
+  const loadedCalls = useRef<Call[]>([]);
 
-  const take = useCallback(
+  const addCalls = useCallback(
     (more: Call[]) => {
-      held.current = merge(held.current, more);
-      setState({ query, calls: held.current, loaded: true });
+      loadedCalls.current = mergeCalls(loadedCalls.current, more);
+      setState({ query, calls: loadedCalls.current, loaded: true });
     },
     [query],
   );
@@ -34,22 +34,22 @@ export function useLog(query: string, live: boolean): Log {
   useEffect(() => {
     const abort = new AbortController();
     let attempts = 0;
-    let waiting: Call[] = [];
+    let queue: Call[] = [];
     let timer: ReturnType<typeof setTimeout> | undefined;
     const flush = () => {
       timer = undefined;
-      const batch = waiting;
-      waiting = [];
-      take(batch);
+      const batch = queue;
+      queue = [];
+      addCalls(batch);
     };
-    const run = async () => {
+    const followLog = async () => {
       let after = -1;
       while (!abort.signal.aborted) {
         try {
           if (after < 0) {
             const { calls: first, last } = await get<GetResponse<'/api/calls'>>(`/api/calls?limit=${pageSize}&${query}`, abort.signal);
-            held.current = [];
-            take(first);
+            loadedCalls.current = [];
+            addCalls(first);
             after = last;
           }
           if (!live) {
@@ -62,7 +62,7 @@ export function useLog(query: string, live: boolean): Log {
             if (e.event !== 'call') continue;
             const call = JSON.parse(e.data) as Call;
             after = Math.max(after, call.seq);
-            waiting.push(call);
+            queue.push(call);
             timer ??= setTimeout(flush, 100);
           }
         } catch (e) {
@@ -72,20 +72,20 @@ export function useLog(query: string, live: boolean): Log {
         await new Promise((r) => setTimeout(r, Math.min(10_000, 500 * 2 ** attempts++)));
       }
     };
-    void run();
+    void followLog();
     return () => {
       abort.abort();
       clearTimeout(timer);
     };
-  }, [take, query, live]);
+  }, [addCalls, query, live]);
 
-  const older = useCallback(async () => {
-    const oldest = held.current.at(-1);
+  const loadOlder = useCallback(async () => {
+    const oldest = loadedCalls.current.at(-1);
     if (!oldest) return 0;
     const { calls: more } = await get<GetResponse<'/api/calls'>>(`/api/calls?limit=${pageSize}&before=${oldest.seq}&${query}`);
-    take(more);
+    addCalls(more);
     return more.length;
-  }, [take, query]);
+  }, [addCalls, query]);
 
-  return { calls: state.calls, loaded: state.loaded, follow, older };
+  return { calls: state.calls, loaded: state.loaded, follow, loadOlder };
 }

@@ -6,14 +6,14 @@ import { Icon } from '../ui/icons';
 import { VirtualList } from '../ui/list';
 import { timeLabel } from '../ui/ticks';
 import { Button, Empty, Failure, Skeleton, Tabs, useAction } from '../ui/ui';
-import { OneCall, statusTone, statusWord } from './call';
+import { CallDetails, statusLabel, statusTone } from './call';
 import { Charts } from './charts';
-import { apiQuery, filtered, rangeOf, readFilter, spans, type Filter } from './log';
-import { TraceView, useTrace } from './trace';
+import { apiQuery, filterFromQuery, isFiltered, rangeOf, timeRanges, type Filter } from './log';
+import { TraceView, useTraceAvailable } from './trace';
 import { pageSize, useLog } from './useLog';
-import { isWaiting, OneWaiting, WaitingCalls } from './waiting';
+import { isWaitingCallId, WaitingCallDetails, WaitingCalls } from './waiting';
 
-/** How many intervals the charts have. */
+/** intervals is the number of intervals of the charts. */
 const intervals = 60;
 
 /** useStats reads the figures of a filter, again at most every 2 seconds when newest changes. */
@@ -42,10 +42,10 @@ function useStats(filter: Filter, newest: number) {
   return stats;
 }
 
-/** useChoices reads which servers, APIs and callers the range has, whatever else is filtered. */
-function useChoices({ range, from, to }: Filter) {
+/** useFilterOptions reads which servers, APIs and callers the range has, whatever the other filters. */
+function useFilterOptions({ range, from, to }: Filter) {
   return useQuery(`${range} ${from} ${to}`, (signal) => {
-    const empty = readFilter(new URLSearchParams({ range, from, to }));
+    const empty = filterFromQuery(new URLSearchParams({ range, from, to }));
     return get<CallStats>(`/api/stats?${apiQuery(empty, rangeOf(empty, Date.now()))}`, signal);
   }, 30_000).data;
 }
@@ -53,12 +53,12 @@ function useChoices({ range, from, to }: Filter) {
 export function ActivityView() {
   const { parts, query } = useRoute();
   const id = parts[1];
-  const trace = useTrace();
-  const asked = query.get('tab');
-  const tab = asked === 'waiting' || (asked === 'trace' && trace.available) ? asked : 'calls';
-  const filter = readFilter(query);
-  const set = (change: Partial<Filter> & { tab?: string }, to = id) => navigate(href(to ? ['activity', to] : ['activity'], { ...filter, tab: tab === 'calls' ? '' : tab, ...change }), true);
-  const tabs = <LogTabs tab={tab} trace={trace.available} onChange={(t) => set({ tab: t })} />;
+  const traceAvailable = useTraceAvailable();
+  const requestedTab = query.get('tab');
+  const tab = requestedTab === 'waiting' || (requestedTab === 'trace' && traceAvailable) ? requestedTab : 'calls';
+  const filter = filterFromQuery(query);
+  const setFilter = (change: Partial<Filter> & { tab?: string }, to = id) => navigate(href(to ? ['activity', to] : ['activity'], { ...filter, tab: tab === 'calls' ? '' : tab, ...change }), true);
+  const tabs = <LogTabs tab={tab} traceAvailable={traceAvailable} onChange={(t) => setFilter({ tab: t })} />;
   return (
     <div className={`activity split wide-list ${id ? 'has-detail' : ''}`}>
       <section className="split-list" aria-label="Activity">
@@ -71,19 +71,19 @@ export function ActivityView() {
             {tab === 'trace' ? <TraceView /> : <WaitingCalls id={id} />}
           </>
         ) : (
-          <Calls id={id} filter={filter} set={set} tabs={tabs} />
+          <CallLog id={id} filter={filter} setFilter={setFilter} tabs={tabs} />
         )}
       </section>
       {id && (
         <section className="split-detail" aria-label="Call details">
-          {isWaiting(id) ? <OneWaiting key={id} id={id} /> : <OneCall key={id} id={id} back={href(['activity'], { ...filter })} />}
+          {isWaitingCallId(id) ? <WaitingCallDetails key={id} id={id} /> : <CallDetails key={id} id={id} back={href(['activity'], { ...filter })} />}
         </section>
       )}
     </div>
   );
 }
 
-function LogTabs({ tab, trace, onChange }: { tab: string; /** There is a trace. */ trace: boolean; onChange: (tab: string) => void }) {
+function LogTabs({ tab, traceAvailable, onChange }: { tab: string; traceAvailable: boolean; onChange: (tab: string) => void }) {
   return (
     <div className="pad-x">
       <Tabs
@@ -93,38 +93,38 @@ function LogTabs({ tab, trace, onChange }: { tab: string; /** There is a trace. 
         tabs={[
           { id: 'calls', label: 'Calls' },
           { id: 'waiting', label: 'Waiting' },
-          ...(trace ? [{ id: 'trace', label: 'MCP trace' }] : []),
+          ...(traceAvailable ? [{ id: 'trace', label: 'MCP trace' }] : []),
         ]}
       />
     </div>
   );
 }
 
-function Calls({ id, filter, set, tabs }: { id?: string; filter: Filter; set: (change: Partial<Filter>) => void; tabs: React.ReactNode }) {
+function CallLog({ id, filter, setFilter, tabs }: { id?: string; filter: Filter; setFilter: (change: Partial<Filter>) => void; tabs: React.ReactNode }) {
   const text = useDebounced(filter.q, 250);
-  const asked: Filter = { ...filter, q: text };
-  const key = JSON.stringify(asked);
-  // The range of the list begins when it is asked for; new calls are added at its end.
-  const listed = useMemo(() => {
-    const range = rangeOf(asked, Date.now());
-    return { query: apiQuery(asked, range).toString(), live: range.live };
+  const appliedFilter: Filter = { ...filter, q: text };
+  const key = JSON.stringify(appliedFilter);
+  // Computed once per filter: the range of a live log has no end, and new calls are added.
+  const logQuery = useMemo(() => {
+    const range = rangeOf(appliedFilter, Date.now());
+    return { query: apiQuery(appliedFilter, range).toString(), live: range.live };
   }, [key]);
-  const log = useLog(listed.query, listed.live);
+  const log = useLog(logQuery.query, logQuery.live);
   const [pausedAt, setPausedAt] = useState<number | null>(null);
-  const [end, setEnd] = useState(false); // there are no older calls
-  useEffect(() => setEnd(false), [key]);
+  const [allLoaded, setAllLoaded] = useState(false); // there are no older calls
+  useEffect(() => setAllLoaded(false), [key]);
   const newest = log.calls[0]?.seq ?? 0;
-  const stats = useStats(asked, newest);
-  const choices = useChoices(filter);
+  const stats = useStats(appliedFilter, newest);
+  const filterOptions = useFilterOptions(filter);
   const shown = useMemo(() => (pausedAt === null ? log.calls : log.calls.filter((c) => c.seq <= pausedAt)), [log.calls, pausedAt]);
-  const missed = log.calls.length - shown.length;
+  const newCount = log.calls.length - shown.length;
   const state = pausedAt !== null ? 'paused' : log.follow.state;
   const zoomed = filter.from !== '' && filter.to !== '';
   const [busy, act] = useAction();
   const exportAll = () =>
     act('export', async () => {
-      const range = rangeOf(asked, Date.now());
-      const res = await request(`/api/export?${apiQuery(asked, range)}`);
+      const range = rangeOf(appliedFilter, Date.now());
+      const res = await request(`/api/export?${apiQuery(appliedFilter, range)}`);
       download('calls.jsonl', await res.blob(), 'application/x-ndjson');
     });
   const total = stats.data?.stats.total.calls;
@@ -136,7 +136,7 @@ function Calls({ id, filter, set, tabs }: { id?: string; filter: Filter; set: (c
         <h1 className="grow">Activity</h1>
         <span className={`live ${state}`} role="status">
           <span className="dot" aria-hidden="true" />
-          {state === 'paused' ? `paused${missed ? `, ${formatCount(missed)} new` : ''}` : state === 'broken' ? 'reconnecting' : state === 'fixed' ? 'past' : state}
+          {state === 'paused' ? `paused${newCount ? `, ${formatCount(newCount)} new` : ''}` : state === 'broken' ? 'reconnecting' : state === 'fixed' ? 'past' : state}
         </span>
         <Button small icon={pausedAt !== null ? 'play' : 'pause'} aria-pressed={pausedAt !== null} onClick={() => setPausedAt(pausedAt === null ? newest : null)}>
           {pausedAt !== null ? 'Resume' : 'Pause'}
@@ -150,38 +150,38 @@ function Calls({ id, filter, set, tabs }: { id?: string; filter: Filter; set: (c
         <div className="row tight wrap-row">
           <div className="searchbox">
             <Icon name="search" size={16} />
-            <input type="search" aria-label="Search calls" placeholder="Search names, arguments, results, errors, IDs" value={filter.q} onChange={(e) => set({ q: e.target.value })} />
+            <input type="search" aria-label="Search calls" placeholder="Search names, arguments, results, errors, IDs" value={filter.q} onChange={(e) => setFilter({ q: e.target.value })} />
           </div>
           <select
             aria-label="Time range"
             value={zoomed ? 'zoom' : filter.range || '1h'}
-            onChange={(e) => set({ range: e.target.value === '1h' ? '' : e.target.value, from: '', to: '' })}
+            onChange={(e) => setFilter({ range: e.target.value === '1h' ? '' : e.target.value, from: '', to: '' })}
           >
             {zoomed && (
               <option value="zoom">
                 {timeLabel(Number(filter.from), 0, true)} – {timeLabel(Number(filter.to), 0, true)}
               </option>
             )}
-            {Object.entries(spans).map(([name, s]) => (
+            {Object.entries(timeRanges).map(([name, s]) => (
               <option key={name} value={name}>
                 {s.label[0]!.toUpperCase() + s.label.slice(1)}
               </option>
             ))}
           </select>
           {zoomed && (
-            <Button small onClick={() => set({ from: '', to: '' })}>
+            <Button small onClick={() => setFilter({ from: '', to: '' })}>
               Zoom out
             </Button>
           )}
-          <Choice label="Server" all="All servers" value={filter.server} list={choices?.servers} name={(f) => f.server} onChange={(server) => set({ server, tool: '' })} />
+          <FilterSelect label="Server" all="All servers" value={filter.server} list={filterOptions?.servers} name={(f) => f.server} onChange={(server) => setFilter({ server, tool: '' })} />
           {filter.tool && (
-            <Button small icon="close" title="Show all tools" onClick={() => set({ tool: '' })}>
+            <Button small icon="close" title="Show all tools" onClick={() => setFilter({ tool: '' })}>
               {filter.tool}
             </Button>
           )}
-          <Choice label="API" all="All APIs" value={filter.face} list={choices?.faces} name={(f) => f.face} onChange={(face) => set({ face })} />
-          <Choice label="Caller" all="All callers" value={filter.caller} list={choices?.callers} name={(f) => f.caller} title={(f) => f.callerName || f.caller} onChange={(caller) => set({ caller })} />
-          <select aria-label="Outcome" value={filter.status} onChange={(e) => set({ status: e.target.value })}>
+          <FilterSelect label="API" all="All APIs" value={filter.face} list={filterOptions?.faces} name={(f) => f.face} onChange={(face) => setFilter({ face })} />
+          <FilterSelect label="Caller" all="All callers" value={filter.caller} list={filterOptions?.callers} name={(f) => f.caller} title={(f) => f.callerName || f.caller} onChange={(caller) => setFilter({ caller })} />
+          <select aria-label="Outcome" value={filter.status} onChange={(e) => setFilter({ status: e.target.value })}>
             <option value="">Any outcome</option>
             <option value="ok">ok</option>
             <option value="bad">any failure</option>
@@ -193,17 +193,17 @@ function Calls({ id, filter, set, tabs }: { id?: string; filter: Filter; set: (c
       {stats.error && !stats.data ? (
         <Failure error={stats.error} retry={() => void stats.reload()} />
       ) : (
-        stats.data && <Charts stats={stats.data.stats} range={stats.data.range} onZoom={(from, to) => set({ from: String(Math.round(from)), to: String(Math.round(to)) })} onPick={(server, tool) => set({ server, tool })} />
+        stats.data && <Charts stats={stats.data.stats} range={stats.data.range} onZoom={(from, to) => setFilter({ from: String(Math.round(from)), to: String(Math.round(to)) })} onPick={(server, tool) => setFilter({ server, tool })} />
       )}
       {!log.loaded && log.follow.error ? (
         !stats.error && <Failure error={log.follow.error} />
       ) : !log.loaded ? (
         <Skeleton rows={8} height={38} />
       ) : shown.length === 0 ? (
-        filtered(filter) || zoomed ? (
+        isFiltered(filter) || zoomed ? (
           <Empty icon="search" title="No matches" actions={<a className="button" href="#/activity">Clear filters</a>} />
         ) : (
-          <Empty icon="activity" title={`No calls in the ${(spans[filter.range] ?? spans['1h']!).label}`} actions={<a className="button primary" href="#/tools">Run a tool</a>}>
+          <Empty icon="activity" title={`No calls in the ${(timeRanges[filter.range] ?? timeRanges['1h']!).label}`} actions={<a className="button primary" href="#/tools">Run a tool</a>}>
             All calls are listed here as they happen: from this page, agents, programs and the chat.
           </Empty>
         )
@@ -223,8 +223,8 @@ function Calls({ id, filter, set, tabs }: { id?: string; filter: Filter; set: (c
               {total !== undefined && total > shown.length && ` of ${formatCount(total)}`} listed
             </span>
             <span className="grow" />
-            {!end && log.calls.length >= pageSize && (
-              <Button small kind="quiet" busy={busy === 'older'} onClick={() => void act('older', async () => setEnd((await log.older()) === 0))}>
+            {!allLoaded && log.calls.length >= pageSize && (
+              <Button small kind="quiet" busy={busy === 'older'} onClick={() => void act('older', async () => setAllLoaded((await log.loadOlder()) === 0))}>
                 Load older
               </Button>
             )}
@@ -248,7 +248,7 @@ function Row({ call: c, current, to }: { call: Call; current: boolean; to: strin
       </span>
       <span className="muted ellipsis">{c.face}</span>
       <span className={`${statusTone[c.status]}-text ellipsis`} title={c.error}>
-        {c.status === 'ok' ? 'ok' : c.code || statusWord[c.status]}
+        {c.status === 'ok' ? 'ok' : c.code || statusLabel[c.status]}
         {c.error && <span className="call-error"> {c.error}</span>}
       </span>
       <span className="num">{formatDuration(c.durationMs)}</span>
@@ -256,7 +256,7 @@ function Row({ call: c, current, to }: { call: Call; current: boolean; to: strin
   );
 }
 
-function Choice({ label, all, value, list, name, title = name, onChange }: { label: string; all: string; value: string; list?: CallSummary[]; name: (f: CallSummary) => string | undefined; title?: (f: CallSummary) => string | undefined; onChange: (v: string) => void }) {
+function FilterSelect({ label, all, value, list, name, title = name, onChange }: { label: string; all: string; value: string; list?: CallSummary[]; name: (f: CallSummary) => string | undefined; title?: (f: CallSummary) => string | undefined; onChange: (v: string) => void }) {
   const known = (list ?? []).filter((f) => name(f));
   return (
     <select aria-label={label} value={value} onChange={(e) => onChange(e.target.value)}>

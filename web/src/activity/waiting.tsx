@@ -2,7 +2,7 @@ import { useEffect, useState } from 'react';
 import { get, send, type GetResponse, type WaitingCall } from '../lib/api';
 import { formatDateTime, timeAgo } from '../lib/format';
 import { href, useQuery } from '../lib/use';
-import { asked, RunQuestions, type Asked } from '../tools/ask';
+import { RunQuestions, updateQuestions, type RunQuestion } from '../tools/ask';
 import { Confirm, QueryContent, Table } from '../ui/grid';
 import { Icon } from '../ui/icons';
 import { JsonView } from '../ui/json';
@@ -11,12 +11,12 @@ import { Badge, Button, Empty, useAction, type Tone } from '../ui/ui';
 
 const tones: Record<WaitingCall['status'], Tone> = { working: 'accent', input_required: 'warn', completed: 'ok', failed: 'bad', cancelled: 'neutral' };
 
-/** isWaiting reports whether an id is of a call that waits or was left, and not of the call log. */
-export const isWaiting = (id: string) => id.startsWith('call_');
+/** isWaitingCallId reports whether an id is that of a waiting or detached call, and not of the call log. */
+export const isWaitingCallId = (id: string) => id.startsWith('call_');
 
 const path = (id: string) => `/api/calls/${encodeURIComponent(id)}`;
-const running = (c: WaitingCall) => c.status === 'working' || c.status === 'input_required';
-const link = (id?: string) => href(id ? ['activity', id] : ['activity'], { tab: 'waiting' });
+const isRunning = (c: WaitingCall) => c.status === 'working' || c.status === 'input_required';
+const waitingHref = (id?: string) => href(id ? ['activity', id] : ['activity'], { tab: 'waiting' });
 
 /** WaitingCalls lists the caller's calls that wait for a result, an approval or an answer, and those that have ended since. */
 export function WaitingCalls({ id }: { id?: string }) {
@@ -35,14 +35,14 @@ export function WaitingCalls({ id }: { id?: string }) {
                 <tr key={c.id}>
                   <td title={formatDateTime(c.created)}>{timeAgo(c.created)}</td>
                   <td className="mono wrap">
-                    <a href={link(c.id)} aria-current={c.id === id ? 'true' : undefined}>
+                    <a href={waitingHref(c.id)} aria-current={c.id === id ? 'true' : undefined}>
                       {c.tool}
                     </a>
                   </td>
                   <td className="wrap">
                     <Status call={c} />
                   </td>
-                  <td>{running(c) && <Stop call={c} done={list.reload} />}</td>
+                  <td>{isRunning(c) && <StopButton call={c} done={list.reload} />}</td>
                 </tr>
               ))}
             </Table>
@@ -62,8 +62,8 @@ function Status({ call: c }: { call: WaitingCall }) {
   );
 }
 
-/** Stop cancels a call, after a question. */
-function Stop({ call: c, done }: { call: WaitingCall; done: () => Promise<void> }) {
+/** StopButton cancels a call after a confirmation. */
+function StopButton({ call: c, done }: { call: WaitingCall; done: () => Promise<void> }) {
   const [confirming, setConfirming] = useState(false);
   const [busy, act] = useAction();
   const stop = async () => {
@@ -85,13 +85,13 @@ function Stop({ call: c, done }: { call: WaitingCall; done: () => Promise<void> 
   );
 }
 
-/** OneWaiting shows a call that waits, its questions, and its result when there is one. */
-export function OneWaiting({ id }: { id: string }) {
+/** WaitingCallDetails shows a waiting call, its questions, and its result when it has one. */
+export function WaitingCallDetails({ id }: { id: string }) {
   const [ended, setEnded] = useState(false);
   const call = useQuery<WaitingCall>(path(id), (s) => get(path(id), s), ended ? 0 : 2000);
   const c = call.data;
-  useEffect(() => setEnded(c !== undefined && !running(c)), [c]);
-  const [questions, setQuestions] = useState<Asked[]>([]);
+  useEffect(() => setEnded(c !== undefined && !isRunning(c)), [c]);
+  const [questions, setQuestions] = useState<RunQuestion[]>([]);
   useEffect(() => {
     if (!c) return;
     const open = c.inputs ?? [];
@@ -99,16 +99,16 @@ export function OneWaiting({ id }: { id: string }) {
       const gone = list.filter((q) => !open.some((i) => i.id === q.id));
       const added = open.filter((i) => !list.some((q) => q.id === i.id));
       const server = c.tool.split(':')[0]!;
-      const after = gone.reduce((l, q) => asked(l, { type: 'answered', call: id, input: { id: q.id, kind: '', asked: '' } }, server), list);
-      return added.reduce((l, input) => asked(l, { type: 'question', call: id, input }, server), after);
+      const after = gone.reduce((l, q) => updateQuestions(l, { type: 'answered', call: id, input: { id: q.id, kind: '', asked: '' } }, server), list);
+      return added.reduce((l, input) => updateQuestions(l, { type: 'question', call: id, input }, server), after);
     });
   }, [c, id]);
   return (
     <div className="detail">
       <header className="view-head">
         <h1 className="grow min0 ellipsis">{c?.tool ?? 'Call'}</h1>
-        {c && running(c) && <Stop call={c} done={call.reload} />}
-        <a className="button quiet square" href={link()} aria-label="Close">
+        {c && isRunning(c) && <StopButton call={c} done={call.reload} />}
+        <a className="button quiet square" href={waitingHref()} aria-label="Close">
           <Icon name="close" />
         </a>
       </header>
@@ -124,7 +124,7 @@ export function OneWaiting({ id }: { id: string }) {
                 </span>
               </div>
               {c.error && <p className="bad-text wrap">{c.error.message}</p>}
-              <RunQuestions of={questions} set={setQuestions} />
+              <RunQuestions questions={questions} setQuestions={setQuestions} />
               {c.inputs?.some((i) => i.kind === 'approval') && <p className="muted">It waits for the approval of an administrator.</p>}
               {c.arguments !== undefined && (
                 <section>

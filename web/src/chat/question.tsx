@@ -87,7 +87,7 @@ function FormQuestion({ question: q, answer }: QuestionProps) {
           value={value}
           onChange={setValue}
           onSubmit={(content) => answer(q.id, 'accept', { content: content ?? {} })}
-          words={{ none: '', broken: 'This request cannot be shown as a form. You can decline it.' }}
+          messages={{ noFields: '', unsupported: 'This request cannot be shown as a form. You can decline it.' }}
         />
       </div>
       <p className="muted small">Your answers are sent to {q.server}. Do not enter passwords.</p>

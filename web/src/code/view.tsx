@@ -20,11 +20,11 @@ export function CodeView() {
   const [run, setRun] = useState<{ busy?: boolean; calls?: RunResult['calls']; outcome?: RunResult; error?: ApiError }>({});
   const abort = useRef<AbortController | null>(null);
   useEffect(() => () => abort.current?.abort(), []);
-  const write = (text: string) => {
+  const changeCode = (text: string) => {
     setCode(text);
     setDraftText('code', text);
   };
-  const start = async () => {
+  const runCode = async () => {
     if (run.busy || !code.trim()) return;
     const controller = new AbortController();
     abort.current = controller;
@@ -60,11 +60,11 @@ export function CodeView() {
             spellCheck={false}
             autoCapitalize="off"
             value={code}
-            onChange={(e) => write(e.target.value)}
+            onChange={(e) => changeCode(e.target.value)}
             onKeyDown={(e) => {
               if (e.key !== 'Enter' || !(e.ctrlKey || e.metaKey)) return;
               e.preventDefault();
-              void start();
+              void runCode();
             }}
           />
           <div className="hint">
@@ -72,7 +72,7 @@ export function CodeView() {
           </div>
         </div>
         <div className="row run-bar">
-          <Button kind="primary" icon="play" busy={run.busy} disabled={!code.trim()} title="Ctrl+Enter" onClick={() => void start()}>
+          <Button kind="primary" icon="play" busy={run.busy} disabled={!code.trim()} title="Ctrl+Enter" onClick={() => void runCode()}>
             Run
           </Button>
           {run.busy && (
@@ -97,9 +97,9 @@ export function CodeView() {
   );
 }
 
-/** CallsView shows the calls of a script over time; one that runs is as long as the last that was seen. */
+/** CallsView shows the calls of a script over time; a running call extends to the latest event. */
 export function CallsView({ calls }: { calls: RunResult['calls'] }) {
-  const first = Math.min(...calls.map((c) => c.startMs)); // what came before is the script's own time
+  const first = Math.min(...calls.map((c) => c.startMs)); // the time before is spent by the script itself
   const last = Math.max(...calls.map((c) => c.startMs + c.tookMs));
   return (
     <section aria-label="Calls">
@@ -120,7 +120,7 @@ export function CallsView({ calls }: { calls: RunResult['calls'] }) {
   );
 }
 
-/** OutcomeView shows the calls of a script over time, what it wrote and what it returned. */
+/** OutcomeView shows the calls of a script over time, its console output and its value. */
 export function OutcomeView({ outcome: o }: { outcome: RunResult }) {
   return (
     <section className={`answer stack ${o.error ? 'failed' : ''}`} aria-label="Result">

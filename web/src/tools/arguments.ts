@@ -1,33 +1,33 @@
-// Arguments on their way to the form of a tool.
+// Links to the form of a tool with arguments.
 import { href } from '../lib/use';
 
-/** Arguments up to this length are part of an address; longer ones are kept in the tab's storage. */
-const inAddress = 2000;
-const prefix = 'junctor.args.';
-/** How many arguments are kept. */
-const kept = 20;
+/** maxUrlLength is the length of arguments above which they are kept in sessionStorage and not in the URL. */
+const maxUrlLength = 2000;
+const storagePrefix = 'junctor.args.';
+/** maxStored is the number of arguments kept in sessionStorage. */
+const maxStored = 20;
 
-/** openTool returns the address of a tool's form with arguments, which it keeps whole whatever their length. */
-export function openTool(server: string, tool: string, args: unknown): string {
+/** toolHref returns the URL of a tool's form with arguments of any length. */
+export function toolHref(server: string, tool: string, args: unknown): string {
   const text = JSON.stringify(args ?? {});
-  return href(['tools', server, tool], text.length <= inAddress ? { args: text } : { kept: keep(text) });
+  return href(['tools', server, tool], text.length <= maxUrlLength ? { args: text } : { kept: storeArguments(text) });
 }
 
-/** keep stores a text in the tab under a key made from it, and forgets the oldest. */
-export function keep(text: string): string {
+/** storeArguments stores a text in sessionStorage under its digest, removes the oldest, and returns the key. */
+export function storeArguments(text: string): string {
   const key = digest(text);
   try {
-    const keys = Object.keys(sessionStorage).filter((k) => k.startsWith(prefix) && k !== prefix + key);
-    const oldest = keys.sort((a, b) => age(a) - age(b));
-    for (const k of oldest.slice(0, Math.max(0, keys.length - kept + 1))) sessionStorage.removeItem(k);
-    sessionStorage.setItem(prefix + key, JSON.stringify({ at: Date.now(), text }));
+    const keys = Object.keys(sessionStorage).filter((k) => k.startsWith(storagePrefix) && k !== storagePrefix + key);
+    const oldest = keys.sort((a, b) => storedAt(a) - storedAt(b));
+    for (const k of oldest.slice(0, Math.max(0, keys.length - maxStored + 1))) sessionStorage.removeItem(k);
+    sessionStorage.setItem(storagePrefix + key, JSON.stringify({ at: Date.now(), text }));
   } catch {
-    // Without room the form begins empty.
+    // If storage is full, the form starts empty.
   }
   return key;
 }
 
-function age(key: string): number {
+function storedAt(key: string): number {
   try {
     return Number((JSON.parse(sessionStorage.getItem(key) ?? '{}') as { at?: number }).at ?? 0);
   } catch {
@@ -35,7 +35,7 @@ function age(key: string): number {
   }
 }
 
-/** digest is FNV-1a over two halves: enough to tell a tab's arguments apart. */
+/** digest is FNV-1a over two halves: enough to distinguish the arguments of one tab. */
 function digest(text: string): string {
   let a = 0x811c9dc5;
   let b = 0x01000193;
@@ -46,21 +46,21 @@ function digest(text: string): string {
   return (a >>> 0).toString(36) + (b >>> 0).toString(36) + text.length.toString(36);
 }
 
-/** argumentsOf returns the arguments that an address carries or names; undefined if there are none. */
-export function argumentsOf(query: URLSearchParams): Record<string, unknown> | undefined {
+/** argumentsFromQuery returns the arguments in a URL, or stored under the key in it; undefined if there are none. */
+export function argumentsFromQuery(query: URLSearchParams): Record<string, unknown> | undefined {
   let text = query.get('args') ?? '';
   const key = query.get('kept');
   if (!text && key) {
     try {
-      text = (JSON.parse(sessionStorage.getItem(prefix + key) ?? '{}') as { text?: string }).text ?? '';
+      text = (JSON.parse(sessionStorage.getItem(storagePrefix + key) ?? '{}') as { text?: string }).text ?? '';
     } catch {
-      // Gone with the tab that kept it.
+      // Stored in another tab.
     }
   }
   return text ? parseArguments(text).value : undefined;
 }
 
-/** parseArguments reads arguments written as JSON. */
+/** parseArguments parses arguments from JSON. */
 export function parseArguments(text: string): { value?: Record<string, unknown>; error?: string } {
   try {
     const value: unknown = JSON.parse(text.trim() || '{}');

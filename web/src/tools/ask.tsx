@@ -2,10 +2,10 @@ import { type Question } from '../chat/conversation';
 import { Questions } from '../chat/question';
 import { ApiError, send, type CallAnswer } from '../lib/api';
 
-/** Asked is a question of a server during a run, and the record at which it is answered. */
-export type Asked = Question & { call: string; /** The action that was sent. */ answer?: string };
+/** RunQuestion is a question of a server during a run, and the id of the call to answer it at. */
+export type RunQuestion = Question & { call: string; /** The action that was sent. */ answer?: string };
 
-interface Params {
+interface InputParams {
   mode?: string;
   message?: string;
   requestedSchema?: Record<string, unknown>;
@@ -15,19 +15,19 @@ interface Params {
   _meta?: Record<string, unknown>;
 }
 
-/** asked returns the questions of a run after a piece of its answer. */
-export function asked(list: Asked[], n: CallAnswer, server: string): Asked[] {
-  const input = n.input;
-  if (!input || !n.call) return list;
-  if (n.type === 'answered') return list.map((q) => (q.id === input.id && !q.action ? { ...q, sent: false, action: q.answer ?? 'withdrawn' } : q));
-  const p = (input.params ?? {}) as Params;
+/** updateQuestions applies a notification of a run to its questions. */
+export function updateQuestions(list: RunQuestion[], notification: CallAnswer, server: string): RunQuestion[] {
+  const input = notification.input;
+  if (!input || !notification.call) return list;
+  if (notification.type === 'answered') return list.map((q) => (q.id === input.id && !q.action ? { ...q, sent: false, action: q.answer ?? 'withdrawn' } : q));
+  const p = (input.params ?? {}) as InputParams;
   const kind = input.kind === 'sampling/createMessage' ? 'model' : p.mode === 'url' ? 'url' : 'form';
-  if (kind !== 'model' && input.kind !== 'elicitation/create') return list; // an approval, which the inbox shows
+  if (kind !== 'model' && input.kind !== 'elicitation/create') return list; // an approval, which the Approvals view shows
   return [
     ...list,
     {
       id: input.id,
-      call: n.call,
+      call: notification.call,
       server,
       kind,
       message: p.message ?? '',
@@ -35,24 +35,24 @@ export function asked(list: Asked[], n: CallAnswer, server: string): Asked[] {
       schema: p.requestedSchema,
       url: p.url,
       retry: p._meta?.['junctor/retry'] === true,
-      prompt: kind === 'model' ? promptOf(p) : undefined,
+      prompt: kind === 'model' ? promptLines(p) : undefined,
       model: 'the model of the gateway',
       onceOnly: true,
     },
   ];
 }
 
-function promptOf(p: Params): { role: string; text: string }[] {
+function promptLines(p: InputParams): { role: string; text: string }[] {
   const text = (content: unknown) => (content as { text?: string } | undefined)?.text ?? JSON.stringify(content);
   const lines = (p.messages ?? []).map((m) => ({ role: m.role, text: text(m.content) }));
   return p.systemPrompt ? [{ role: 'system', text: p.systemPrompt }, ...lines] : lines;
 }
 
-/** RunQuestions shows what the server asks during a run, as the chat does. */
-export function RunQuestions({ of, set }: { of: Asked[]; set: (f: (list: Asked[]) => Asked[]) => void }) {
-  const change = (id: string, c: Partial<Asked>) => set((list) => list.map((q) => (q.id === id ? { ...q, ...c } : q)));
+/** RunQuestions shows the questions of the server during a run, like the chat. */
+export function RunQuestions({ questions, setQuestions }: { questions: RunQuestion[]; setQuestions: (f: (list: RunQuestion[]) => RunQuestion[]) => void }) {
+  const change = (id: string, c: Partial<RunQuestion>) => setQuestions((list) => list.map((q) => (q.id === id ? { ...q, ...c } : q)));
   const answer = (id: string, action: string, more?: { content?: unknown }) => {
-    const q = of.find((x) => x.id === id);
+    const q = questions.find((x) => x.id === id);
     if (!q) return false;
     change(id, { sent: true, answer: action, problem: undefined });
     send('POST', `/api/calls/${encodeURIComponent(q.call)}`, { input: id, answer: { action, ...(more?.content !== undefined ? { content: more.content } : {}) } }).catch((e: unknown) =>
@@ -60,5 +60,5 @@ export function RunQuestions({ of, set }: { of: Asked[]; set: (f: (list: Asked[]
     );
     return true;
   };
-  return <Questions questions={of} actions={{ answer, decide: () => {} }} />;
+  return <Questions questions={questions} actions={{ answer, decide: () => {} }} />;
 }

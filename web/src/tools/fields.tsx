@@ -1,11 +1,11 @@
-// How the parts of a form made from a schema look.
+// The fields, widgets and templates of the form library.
 import { ariaDescribedByIds, deepEquals, enumOptionSelectedValue, enumOptionValueDecoder, enumOptionValueEncoder, getTemplate, getUiOptions, type FieldProps, type FieldTemplateProps, type RegistryFieldsType, type RegistryWidgetsType, type TemplatesType, type WidgetProps } from '@rjsf/utils';
 import { useState } from 'react';
 import { oneLine, toJson } from '../lib/format';
 import { jsonType } from './prepare';
 
-/** asValue reads what is typed into a JSON field: text that is not JSON is a string. */
-export function asValue(text: string): unknown {
+/** parseJsonOrText parses the text of a JSON field; text that is not JSON is a string. */
+export function parseJsonOrText(text: string): unknown {
   if (text.trim() === '') return undefined;
   try {
     return JSON.parse(text);
@@ -14,17 +14,17 @@ export function asValue(text: string): unknown {
   }
 }
 
-/** asText is the text of a JSON field for a value. */
-export function asText(value: unknown): string {
+/** jsonOrText returns the text of a JSON field for a value, the inverse of parseJsonOrText. */
+export function jsonOrText(value: unknown): string {
   if (value === undefined) return '';
-  return typeof value === 'string' && asValue(value) === value ? value : toJson(value);
+  return typeof value === 'string' && parseJsonOrText(value) === value ? value : toJson(value);
 }
 
-/** JsonField takes any value, for schemas that say too little for a field of their own. */
+/** JsonField edits any value, for schemas without a specific type. */
 function JsonField({ fieldPathId, formData, schema, name, onChange, disabled, readonly, required }: FieldProps) {
-  const [text, setText] = useState(() => asText(formData));
-  // What was typed stays as it is until the value is changed elsewhere.
-  const shown = deepEquals(asValue(text), formData) ? text : asText(formData);
+  const [text, setText] = useState(() => jsonOrText(formData));
+  // Keep the typed text until the value is changed elsewhere.
+  const shown = deepEquals(parseJsonOrText(text), formData) ? text : jsonOrText(formData);
   const type = (schema as Record<string, unknown>)[jsonType];
   return (
     <>
@@ -41,7 +41,7 @@ function JsonField({ fieldPathId, formData, schema, name, onChange, disabled, re
         placeholder={type === 'object' ? '{ … }' : type === 'array' ? '[ … ]' : ''}
         onChange={(e) => {
           setText(e.target.value);
-          onChange(asValue(e.target.value), fieldPathId.path);
+          onChange(parseJsonOrText(e.target.value), fieldPathId.path);
         }}
       />
       <div className="help-block">{type === 'object' ? 'A JSON object' : type === 'array' ? 'A JSON list' : 'JSON; any other text is sent as a string'}</div>
@@ -49,10 +49,10 @@ function JsonField({ fieldPathId, formData, schema, name, onChange, disabled, re
   );
 }
 
-/** SelectWidget always has a choice that stands for no value, so that it never shows one that is not sent. */
+/** SelectWidget always has an option for no value, so that it never shows a value that is not sent. */
 function SelectWidget({ id, options, value, required, disabled, readonly, multiple = false, onChange, onBlur, onFocus, label, hideLabel, htmlName, schema }: WidgetProps) {
   const { enumOptions = [], emptyValue } = options;
-  const chooser = /__(any|one)of_select$/.test(id);
+  const isVariantSelect = /__(any|one)of_select$/.test(id);
   const selected = enumOptionSelectedValue(value, enumOptions, multiple, 'indexed', multiple ? [] : '');
   const decode = (v: string | string[]): unknown => enumOptionValueDecoder(v, enumOptions, 'indexed', emptyValue);
   return (
@@ -60,7 +60,7 @@ function SelectWidget({ id, options, value, required, disabled, readonly, multip
       id={id}
       name={htmlName || id}
       className="form-control"
-      aria-label={chooser ? `${label || 'Value'}: kind` : hideLabel ? label || 'Choice' : undefined}
+      aria-label={isVariantSelect ? `${label || 'Value'}: kind` : hideLabel ? label || 'Choice' : undefined}
       multiple={multiple}
       value={selected}
       required={required}
@@ -68,9 +68,9 @@ function SelectWidget({ id, options, value, required, disabled, readonly, multip
       onBlur={() => onBlur(id, value)}
       onFocus={() => onFocus(id, value)}
       onChange={(e) => onChange(decode(multiple ? Array.from(e.target.selectedOptions, (o) => o.value) : e.target.value))}
-      aria-describedby={chooser ? undefined : ariaDescribedByIds(id)}
+      aria-describedby={isVariantSelect ? undefined : ariaDescribedByIds(id)}
     >
-      {!multiple && !chooser && (!required || value === undefined || value === null || schema.default === undefined) && <option value="">{required ? '' : 'Not set'}</option>}
+      {!multiple && !isVariantSelect && (!required || value === undefined || value === null || schema.default === undefined) && <option value="">{required ? '' : 'Not set'}</option>}
       {enumOptions.map((o, i) => (
         <option key={i} value={enumOptionValueEncoder(o.value, i, 'indexed')}>
           {o.label}
@@ -80,7 +80,7 @@ function SelectWidget({ id, options, value, required, disabled, readonly, multip
   );
 }
 
-/** FieldTemplate is a field with its name, its description and what is known of its default. */
+/** FieldTemplate is a field with its label, its description and its default. */
 function FieldTemplate(props: FieldTemplateProps) {
   const { id, label, children, errors, help, description, hidden, required, displayLabel, registry, uiSchema, schema, formData } = props;
   const options = getUiOptions(uiSchema);
@@ -95,10 +95,10 @@ function FieldTemplate(props: FieldTemplateProps) {
     );
   }
   const initial = schema.default;
-  const named = displayLabel && options.widget !== 'checkbox';
+  const showLabel = displayLabel && options.widget !== 'checkbox';
   return (
     <Wrap {...props}>
-      {named && (
+      {showLabel && (
         <label className="control-label" htmlFor={id}>
           {label}
           {required && <span className="required">*</span>}
@@ -123,7 +123,7 @@ export const widgets: RegistryWidgetsType = { SelectWidget };
 
 export const templates: Partial<TemplatesType> = {
   FieldTemplate,
-  // The root's title and description stand above the form already.
+  // The page shows the title and description of the tool above the form.
   TitleFieldTemplate: ({ id, title }) => (id === 'root__title' ? null : <h4 id={id}>{title}</h4>),
   DescriptionFieldTemplate: ({ id, description }) => (id === 'root__description' || !description ? null : <p id={id} className="hint field-description">{description}</p>),
   ButtonTemplates: {

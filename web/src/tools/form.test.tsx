@@ -1,10 +1,10 @@
 import { renderToStaticMarkup } from 'react-dom/server';
 import { describe, expect, it } from 'vitest';
-import { asText, asValue } from './fields';
+import { jsonOrText, parseJsonOrText } from './fields';
 import { SchemaForm } from './form';
 import { prepare } from './prepare';
-import { check } from './validator';
-import { complete, initialValue, withNewItems } from './values';
+import { validate } from './validator';
+import { initialValue, valueToSend, withNewItems } from './values';
 
 type Schema = Record<string, unknown>;
 
@@ -66,14 +66,14 @@ describe('the schemas of Python servers', () => {
     expect(page).toMatch(/<input id="root_age"[^>]*type="number"/);
     expect(page).not.toMatch(/<select|ption 1/);
     expect(untouched(schema)).toEqual({});
-    expect(complete(prepare(schema), { name: undefined, age: 3 })).toEqual({ age: 3 });
-    expect(complete(prepare(schema), { name: null })).toEqual({ name: null });
+    expect(valueToSend(prepare(schema), { name: undefined, age: 3 })).toEqual({ age: 3 });
+    expect(valueToSend(prepare(schema), { name: null })).toEqual({ name: null });
   });
   it('send null for an empty value that is required', () => {
     const schema = object({ name: optional, kind: { type: ['string', 'null'] } }, ['name', 'kind']);
     expect(untouched(schema)).toEqual({ name: null, kind: null });
-    expect(complete(prepare(schema), { kind: 'a' })).toEqual({ name: null, kind: 'a' });
-    expect(check(schema, untouched(schema))).toEqual([]);
+    expect(valueToSend(prepare(schema), { kind: 'a' })).toEqual({ name: null, kind: 'a' });
+    expect(validate(schema, untouched(schema))).toEqual([]);
   });
   it('have three states for an optional yes or no', () => {
     const page = html(object({ on: { anyOf: [{ type: 'boolean' }, { type: 'null' }], default: null } }));
@@ -95,7 +95,7 @@ describe('the schemas of Python servers', () => {
   });
   it('report what is wrong with the chosen schema of a union alone', () => {
     const schema = { ...object({ shapes: { type: 'array', items: shape } }), $defs };
-    expect(check(schema, { shapes: [{ kind: 'circle', r: 'x' }, { kind: 'square' }] }).map((e) => e.stack)).toEqual(['shapes.0.r type "string" is invalid. Expected "number".', 'shapes.1.side is required']);
+    expect(validate(schema, { shapes: [{ kind: 'circle', r: 'x' }, { kind: 'square' }] }).map((e) => e.stack)).toEqual(['shapes.0.r type "string" is invalid. Expected "number".', 'shapes.1.side is required']);
   });
   it('choose nothing in a union that may be left out', () => {
     const schema = { ...object({ shape: { anyOf: [...shape.oneOf, { type: 'null' }], default: null }, other: shape }), $defs };
@@ -114,8 +114,8 @@ describe('the schemas of Python servers', () => {
     for (const id of 'abcdefg') expect(page).toContain(`<textarea id="root_${id}"`);
     expect(page).toMatch(/<input id="root_h"/);
     expect(page).not.toContain('nsupported');
-    expect([asValue('{"a":1}'), asValue('7'), asValue('deadbeef'), asValue(' ')]).toEqual([{ a: 1 }, 7, 'deadbeef', undefined]);
-    for (const v of ['deadbeef', '7', 7, { a: [1] }, null, true]) expect(asValue(asText(v))).toEqual(v);
+    expect([parseJsonOrText('{"a":1}'), parseJsonOrText('7'), parseJsonOrText('deadbeef'), parseJsonOrText(' ')]).toEqual([{ a: 1 }, 7, 'deadbeef', undefined]);
+    for (const v of ['deadbeef', '7', 7, { a: [1] }, null, true]) expect(parseJsonOrText(jsonOrText(v))).toEqual(v);
   });
   it('keep the line breaks of descriptions', () => {
     expect(html(object({ a: { type: 'string', description: 'First.\n\nArgs:\n  x' } }))).toContain('class="hint field-description">First.\n\nArgs:\n  x</p>');

@@ -4,36 +4,36 @@ import { Component, useEffect, useMemo, type ReactNode } from 'react';
 import { Note } from '../ui/ui';
 import { fields, templates, widgets } from './fields';
 import { prepare } from './prepare';
-import { tooCostly, uiFor } from './schema';
+import { isTooComplex, uiSchemaFor } from './schema';
 import { validatorFor } from './validator';
-import { complete, initialValue, withNewItems } from './values';
+import { initialValue, valueToSend, withNewItems } from './values';
 
-/** Problem is what is wrong in one place of a form. */
-export interface Problem {
-  /** The id of the place's field, if it has one. */
+/** FormProblem is a validation error of one field of a form. */
+export interface FormProblem {
+  /** The id of the field, if there is one. */
   id: string;
   text: string;
 }
 
-export function problemsOf(errors: RJSFValidationError[]): Problem[] {
+export function formProblems(errors: RJSFValidationError[]): FormProblem[] {
   return errors.map((e) => {
     const path = (e.params?.path as string[] | undefined) ?? [];
     return { id: ['root', ...path].join('_'), text: `${path.join(' › ') || 'The arguments'}: ${e.message ?? 'is invalid'}` };
   });
 }
 
-/** firstOf returns the first control, of those of a form in the order of the page, that belongs to a problem. */
-export function firstOf<T extends { id: string }>(controls: T[], problems: Problem[]): T | undefined {
+/** firstProblemControl returns the first of a form's controls, in document order, that belongs to a problem. */
+export function firstProblemControl<T extends { id: string }>(controls: T[], problems: FormProblem[]): T | undefined {
   return controls.find((c) => problems.some((p) => c.id === p.id || (p.id !== 'root' && c.id.startsWith(p.id + '_')))) ?? controls.find((c) => c.id !== '');
 }
 
-export function focusFirst(formId: string, problems: Problem[]) {
+export function focusFirstProblem(formId: string, problems: FormProblem[]) {
   const form = document.getElementById(formId);
-  firstOf([...(form?.querySelectorAll<HTMLElement>('input, select, textarea') ?? [])], problems)?.focus();
+  firstProblemControl([...(form?.querySelectorAll<HTMLElement>('input, select, textarea') ?? [])], problems)?.focus();
 }
 
-/** Boundary shows fallback when rendering a form throws. */
-class Boundary extends Component<{ children: ReactNode; fallback: ReactNode }, { failed: boolean }> {
+/** ErrorBoundary shows fallback when rendering a form throws. */
+class ErrorBoundary extends Component<{ children: ReactNode; fallback: ReactNode }, { failed: boolean }> {
   override state = { failed: false };
   static getDerivedStateFromError() {
     return { failed: true };
@@ -50,35 +50,35 @@ export function SchemaForm({
   onSubmit,
   onInvalid,
   formId,
-  words = { none: 'This tool takes no arguments.', broken: 'This schema cannot be shown as a form. Enter the arguments as JSON instead.' },
+  messages = { noFields: 'This tool takes no arguments.', unsupported: 'This schema cannot be shown as a form. Enter the arguments as JSON instead.' },
 }: {
   schema: Record<string, unknown>;
-  /** undefined: nothing was filled in yet, and the form begins with the schema's defaults. */
+  /** undefined: nothing was filled in yet, and the form starts with the schema's defaults. */
   value: unknown;
   onChange: (v: unknown) => void;
   onSubmit: (v: unknown) => void;
-  /** Called when a form that is sent has errors. The first field with one has the focus then. */
-  onInvalid?: (problems: Problem[]) => void;
+  /** Called when a submitted form has errors. The first invalid field then has the focus. */
+  onInvalid?: (problems: FormProblem[]) => void;
   formId: string;
-  words?: { none: string; broken: string };
+  messages?: { noFields: string; unsupported: string };
 }) {
-  const costly = useMemo(() => tooCostly(schema), [schema]);
-  const prepared = useMemo(() => (costly ? {} : prepare(schema)), [costly, schema]);
-  const uiSchema = useMemo(() => uiFor(prepared), [prepared]);
+  const tooComplex = useMemo(() => isTooComplex(schema), [schema]);
+  const prepared = useMemo(() => (tooComplex ? {} : prepare(schema)), [tooComplex, schema]);
+  const uiSchema = useMemo(() => uiSchemaFor(prepared), [prepared]);
   const validator = useMemo(() => validatorFor(schema), [schema]);
   const initial = useMemo(() => initialValue(prepared), [prepared]);
-  const untouched = value === undefined && !costly;
+  const untouched = value === undefined && !tooComplex;
   useEffect(() => {
     if (untouched) onChange(initial);
   }, [untouched, initial]);
-  if (costly) return <Note tone="warn">{words.broken}</Note>;
-  const none = Object.keys(prepared.properties ?? {}).length === 0 && !prepared.anyOf && !prepared.oneOf && !prepared.allOf && !prepared.$ref && !prepared.additionalProperties;
+  if (tooComplex) return <Note tone="warn">{messages.unsupported}</Note>;
+  const noFields = Object.keys(prepared.properties ?? {}).length === 0 && !prepared.anyOf && !prepared.oneOf && !prepared.allOf && !prepared.$ref && !prepared.additionalProperties;
   return (
-    <Boundary fallback={<Note tone="warn">{words.broken}</Note>}>
-      {none && words.none && <p className="muted">{words.none}</p>}
+    <ErrorBoundary fallback={<Note tone="warn">{messages.unsupported}</Note>}>
+      {noFields && messages.noFields && <p className="muted">{messages.noFields}</p>}
       <Form
         id={formId}
-        className={`rjsf ${none ? 'none' : ''}`}
+        className={`rjsf ${noFields ? 'none' : ''}`}
         schema={prepared}
         uiSchema={uiSchema}
         validator={validator}
@@ -90,17 +90,17 @@ export function SchemaForm({
         noHtml5Validate
         experimental_defaultFormStateBehavior={noDefaults}
         templates={templates}
-        onChange={(e) => onChange(complete(prepared, withNewItems(prepared, value ?? initial, e.formData)))}
-        onSubmit={(e) => onSubmit(complete(prepared, e.formData))}
+        onChange={(e) => onChange(valueToSend(prepared, withNewItems(prepared, value ?? initial, e.formData)))}
+        onSubmit={(e) => onSubmit(valueToSend(prepared, e.formData))}
         onError={(errors) => {
-          const problems = problemsOf(errors);
+          const problems = formProblems(errors);
           onInvalid?.(problems);
-          focusFirst(formId, problems);
+          focusFirstProblem(formId, problems);
         }}
       >
         <></>
       </Form>
-    </Boundary>
+    </ErrorBoundary>
   );
 }
 

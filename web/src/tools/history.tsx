@@ -2,25 +2,25 @@ import { useState } from 'react';
 import { get, type Call, type GetResponse } from '../lib/api';
 import { formatDateTime, formatDuration, timeAgo } from '../lib/format';
 import { href, useQuery } from '../lib/use';
-import { statusTone, statusWord } from '../activity/call';
+import { statusLabel, statusTone } from '../activity/call';
 import { Badge, Button, useAction, useToast } from '../ui/ui';
 import { presetsOf, setPreset } from './presets';
 
-/** Earlier lists presets and the latest runs of a tool, whose arguments can be used again. */
-export function Earlier({ server, tool, value, runs, onUse }: { server: string; tool: string; value: unknown; runs: number; onUse: (args: unknown) => void }) {
+/** RunHistory lists the presets and the latest calls of a tool, whose arguments can be reused. */
+export function RunHistory({ server, tool, value, runs, onUse }: { server: string; tool: string; value: unknown; runs: number; onUse: (args: unknown) => void }) {
   const name = `${server}:${tool}`;
   const toast = useToast();
   const [busy, act] = useAction();
   const [presets, setPresets] = useState(() => presetsOf(name));
-  const [title, setTitle] = useState('');
-  const list = useQuery<GetResponse<'/api/calls'>>(`runs ${name} ${runs}`, (s) => get(`/api/calls?${new URLSearchParams({ server, tool, limit: '20' })}`, s));
-  const calls = [...(list.data?.calls ?? [])].sort((a, b) => b.seq - a.seq);
+  const [presetName, setPresetName] = useState('');
+  const latestCalls = useQuery<GetResponse<'/api/calls'>>(`runs ${name} ${runs}`, (s) => get(`/api/calls?${new URLSearchParams({ server, tool, limit: '20' })}`, s));
+  const calls = [...(latestCalls.data?.calls ?? [])].sort((a, b) => b.seq - a.seq);
   const save = () => {
-    if (!setPreset(name, title.trim(), value ?? {})) toast('This browser keeps no presets: its storage is disabled or full.');
+    if (!setPreset(name, presetName.trim(), value ?? {})) toast('This browser keeps no presets: its storage is disabled or full.');
     setPresets(presetsOf(name));
-    setTitle('');
+    setPresetName('');
   };
-  const use = (c: Call) =>
+  const loadArguments = (c: Call) =>
     act(c.id, async () => {
       const { arguments: args } = await get<Call>(`/api/calls/${encodeURIComponent(c.id)}`);
       if (typeof args === 'string') toast('The call log keeps only a part of these arguments.');
@@ -51,11 +51,11 @@ export function Earlier({ server, tool, value, runs, onUse }: { server: string; 
           className="row tight"
           onSubmit={(e) => {
             e.preventDefault();
-            if (title.trim()) save();
+            if (presetName.trim()) save();
           }}
         >
-          <input className="preset-name" aria-label="Name of the preset" placeholder="Save these arguments as…" value={title} maxLength={60} onChange={(e) => setTitle(e.target.value)} />
-          <Button small type="submit" disabled={!title.trim()}>
+          <input className="preset-name" aria-label="Name of the preset" placeholder="Save these arguments as…" value={presetName} maxLength={60} onChange={(e) => setPresetName(e.target.value)} />
+          <Button small type="submit" disabled={!presetName.trim()}>
             Save
           </Button>
         </form>
@@ -69,11 +69,11 @@ export function Earlier({ server, tool, value, runs, onUse }: { server: string; 
                 <a className="small" href={href(['activity', c.id])} title={formatDateTime(c.time)}>
                   {timeAgo(c.time)}
                 </a>
-                <Badge tone={statusTone[c.status]}>{c.status === 'ok' ? 'ok' : c.code || statusWord[c.status]}</Badge>
+                <Badge tone={statusTone[c.status]}>{c.status === 'ok' ? 'ok' : c.code || statusLabel[c.status]}</Badge>
                 <span className="muted small grow">
                   {formatDuration(c.durationMs)} · {c.face}
                 </span>
-                <Button small kind="quiet" busy={busy === c.id} onClick={() => void use(c)}>
+                <Button small kind="quiet" busy={busy === c.id} onClick={() => void loadArguments(c)}>
                   Use arguments
                 </Button>
               </li>

@@ -1,9 +1,9 @@
 import { useMemo, type ReactNode } from 'react';
-import { openTool } from './arguments';
+import { toolHref } from './arguments';
 
 /** ToolLink opens the form of a tool with arguments. */
 export function ToolLink({ server, tool, args, children }: { server: string; tool: string; args: unknown; children: ReactNode }) {
-  const to = useMemo(() => openTool(server, tool, args), [server, tool, args]);
+  const to = useMemo(() => toolHref(server, tool, args), [server, tool, args]);
   return (
     <a className="small" href={to}>
       {children}

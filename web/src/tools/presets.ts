@@ -4,7 +4,7 @@ const key = 'junctor.presets';
 
 type Presets = Record<string, unknown>;
 
-function all(): Record<string, Presets> {
+function allPresets(): Record<string, Presets> {
   try {
     const value = JSON.parse(localStorage.getItem(key) ?? '{}') as unknown;
     return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Record<string, Presets>) : {};
@@ -15,13 +15,13 @@ function all(): Record<string, Presets> {
 
 /** presetsOf returns the presets of a tool, server:tool, by name. */
 export function presetsOf(tool: string): Presets {
-  const own = all()[tool];
+  const own = allPresets()[tool];
   return typeof own === 'object' && own !== null ? own : {};
 }
 
-/** setPreset saves arguments under a name, or deletes the preset when args is undefined. It reports whether the browser kept it. */
+/** setPreset saves arguments under a name, or deletes the preset when args is undefined. It reports whether it was stored. */
 export function setPreset(tool: string, name: string, args: unknown): boolean {
-  const presets = all();
+  const presets = allPresets();
   const own = { ...presetsOf(tool), [name]: args };
   if (args === undefined) delete own[name];
   presets[tool] = own;

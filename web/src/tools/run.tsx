@@ -7,50 +7,50 @@ import { useMe } from '../me';
 import { JsonView } from '../ui/json';
 import { ResultView } from '../ui/result';
 import { Badge, Button, Code, Failure, Note, Tabs } from '../ui/ui';
-import { argumentsOf, parseArguments } from './arguments';
-import { asked, RunQuestions, type Asked } from './ask';
-import { Earlier } from './history';
+import { argumentsFromQuery, parseArguments } from './arguments';
+import { RunQuestions, updateQuestions, type RunQuestion } from './ask';
+import { RunHistory } from './history';
 import { ServerContext } from '../ui/resource';
-import { focusFirst, SchemaForm, type Problem } from './form';
+import { focusFirstProblem, SchemaForm, type FormProblem } from './form';
 import { snippets } from './snippets';
 
 interface RunState {
   busy: boolean;
-  /** The arguments of the call, and which call of this form it is. */
+  /** The arguments of the call, and its number among the calls of this form. */
   args?: unknown;
-  n?: number;
+  runNumber?: number;
   log: { text: string; level?: string }[];
   progress?: { at: number; of?: number; text?: string };
   answer?: CallAnswer;
   error?: ApiError;
-  questions: Asked[];
+  questions: RunQuestion[];
 }
 
 /** Run calls a tool with the arguments in its form and shows progress, messages and the result. */
 export function Run({ tool: t, onDone }: { tool: ToolDetails; onDone: () => void }) {
   const route = useRoute();
   const me = useMe();
-  const [value, setValue] = useState<unknown>(() => argumentsOf(route.query));
+  const [value, setValue] = useState<unknown>(() => argumentsFromQuery(route.query));
   const [mode, setMode] = useState<'form' | 'json'>('form');
   const [text, setText] = useState('');
   const [textError, setTextError] = useState('');
-  const [problems, setProblems] = useState<Problem[]>([]);
+  const [problems, setProblems] = useState<FormProblem[]>([]);
   const [run, setRun] = useState<RunState>({ busy: false, log: [], questions: [] });
   const [snippet, setSnippet] = useLocalStorage('junctor.snippet', 'curl');
   const abort = useRef<AbortController | null>(null);
-  const [form, setForm] = useState(0);
-  const ask = t.approval === 'ask';
+  const [formVersion, setFormVersion] = useState(0);
+  const needsApproval = t.approval === 'ask';
 
-  const change = (v: unknown) => {
+  const changeValue = (v: unknown) => {
     setValue(v);
     setProblems([]);
   };
-  /** What is written as JSON is the value as soon as it can be read. */
-  const write = (t: string) => {
+  /** changeText updates the value as soon as the JSON text is valid. */
+  const changeText = (t: string) => {
     setText(t);
-    const read = parseArguments(t);
+    const parsed = parseArguments(t);
     setTextError('');
-    if (read.value) change(read.value);
+    if (parsed.value) changeValue(parsed.value);
   };
   const switchMode = (m: 'form' | 'json') => {
     if (m === mode) return;
@@ -58,24 +58,24 @@ export function Run({ tool: t, onDone }: { tool: ToolDetails; onDone: () => void
       setText(toJson(value ?? {}));
       setTextError('');
     } else {
-      const read = parseArguments(text);
-      setTextError(read.error ?? '');
-      if (!read.value) return; // what was written stays until it can be shown as a form
+      const parsed = parseArguments(text);
+      setTextError(parsed.error ?? '');
+      if (!parsed.value) return; // stay in JSON mode until the text is valid
     }
     setProblems([]);
     setMode(m);
   };
 
-  const start = async (args: unknown) => {
+  const runTool = async (args: unknown) => {
     abort.current?.abort();
     const controller = new AbortController();
     abort.current = controller;
     setProblems([]);
-    setRun((r) => ({ busy: true, log: [], questions: [], args: args ?? {}, n: (r.n ?? 0) + 1 }));
+    setRun((r) => ({ busy: true, log: [], questions: [], args: args ?? {}, runNumber: (r.runNumber ?? 0) + 1 }));
     try {
       const answer = await callTool(
-        { server: t.server, tool: t.tool, arguments: args ?? {}, approved: ask || undefined, ask: ['elicitation', 'sampling'] },
-        (n) => setRun((r) => note(r, n, t.server)),
+        { server: t.server, tool: t.tool, arguments: args ?? {}, approved: needsApproval || undefined, ask: ['elicitation', 'sampling'] },
+        (n) => setRun((r) => applyNotification(r, n, t.server)),
         controller.signal,
       );
       setRun((r) => ({ ...r, busy: false, answer }));
@@ -87,25 +87,25 @@ export function Run({ tool: t, onDone }: { tool: ToolDetails; onDone: () => void
   };
 
   const submitText = () => {
-    const read = parseArguments(text);
-    setTextError(read.error ?? '');
-    if (!read.value) return document.getElementById('run-json')?.focus();
-    setValue(read.value);
-    void start(read.value);
+    const parsed = parseArguments(text);
+    setTextError(parsed.error ?? '');
+    if (!parsed.value) return document.getElementById('run-json')?.focus();
+    setValue(parsed.value);
+    void runTool(parsed.value);
   };
 
-  /** use shows other arguments, which are edited and run as if they were typed. */
-  const use = (args: unknown) => {
-    change(args);
+  /** loadArguments replaces the arguments in the form. */
+  const loadArguments = (args: unknown) => {
+    changeValue(args);
     setText(toJson(args));
     setTextError('');
-    setForm((n) => n + 1);
+    setFormVersion((n) => n + 1);
   };
 
   const outcome = useMemo(() => (run.answer ? { result: run.answer.result } : run.error ? { cancelled: run.error.message } : undefined), [run.answer, run.error]);
-  const allowed = !ask || me.admin;
-  const keys = (e: KeyboardEvent) => {
-    if (e.key !== 'Enter' || !(e.ctrlKey || e.metaKey) || run.busy || !allowed) return;
+  const canRun = !needsApproval || me.admin;
+  const handleKeyDown = (e: KeyboardEvent) => {
+    if (e.key !== 'Enter' || !(e.ctrlKey || e.metaKey) || run.busy || !canRun) return;
     e.preventDefault();
     if (mode === 'json') submitText();
     else document.querySelector<HTMLFormElement>('form#run-form')?.requestSubmit();
@@ -117,7 +117,7 @@ export function Run({ tool: t, onDone }: { tool: ToolDetails; onDone: () => void
   }, [snippet, value, t.server, t.tool]);
 
   return (
-    <div className="run" onKeyDown={keys}>
+    <div className="run" onKeyDown={handleKeyDown}>
       {!t.enabled && !t.changed && <Note tone="warn">This tool is disabled{t.reason ? `: ${t.reason}` : ''}. The gateway refuses calls to it.</Note>}
       <div className="row">
         <h3 className="grow">Arguments</h3>
@@ -131,13 +131,13 @@ export function Run({ tool: t, onDone }: { tool: ToolDetails; onDone: () => void
         </div>
       </div>
       {mode === 'form' ? (
-        <SchemaForm key={form} formId="run-form" schema={t.inputSchema} value={value} onChange={change} onSubmit={(v) => void start(v)} onInvalid={setProblems} />
+        <SchemaForm key={formVersion} formId="run-form" schema={t.inputSchema} value={value} onChange={changeValue} onSubmit={(v) => void runTool(v)} onInvalid={setProblems} />
       ) : (
         <div className="field">
           <label htmlFor="run-json" className="sr-only">
             Arguments as JSON
           </label>
-          <textarea id="run-json" className="mono" rows={10} spellCheck={false} value={text} onChange={(e) => write(e.target.value)} aria-invalid={textError !== ''} />
+          <textarea id="run-json" className="mono" rows={10} spellCheck={false} value={text} onChange={(e) => changeText(e.target.value)} aria-invalid={textError !== ''} />
           {textError && (
             <div className="field-error" role="alert">
               {textError}
@@ -147,12 +147,12 @@ export function Run({ tool: t, onDone }: { tool: ToolDetails; onDone: () => void
       )}
       <div className="row run-bar">
         {mode === 'form' ? (
-          <Button kind="primary" icon="play" type="submit" form="run-form" busy={run.busy} disabled={!allowed} title="Ctrl+Enter">
-            {ask ? 'Allow and run' : 'Run'}
+          <Button kind="primary" icon="play" type="submit" form="run-form" busy={run.busy} disabled={!canRun} title="Ctrl+Enter">
+            {needsApproval ? 'Allow and run' : 'Run'}
           </Button>
         ) : (
-          <Button kind="primary" icon="play" busy={run.busy} disabled={!allowed} title="Ctrl+Enter" onClick={submitText}>
-            {ask ? 'Allow and run' : 'Run'}
+          <Button kind="primary" icon="play" busy={run.busy} disabled={!canRun} title="Ctrl+Enter" onClick={submitText}>
+            {needsApproval ? 'Allow and run' : 'Run'}
           </Button>
         )}
         {run.busy && (
@@ -161,9 +161,9 @@ export function Run({ tool: t, onDone }: { tool: ToolDetails; onDone: () => void
           </Button>
         )}
         {t.annotations.destructiveHint && <span className="muted small">May delete or overwrite data.</span>}
-        {ask && !me.admin && <span className="muted small">A rule requires approval by an administrator.</span>}
+        {needsApproval && !me.admin && <span className="muted small">A rule requires approval by an administrator.</span>}
       </div>
-      <Problems of={problems} />
+      <ProblemList problems={problems} />
       <div aria-live="polite">
         {run.progress && run.busy && (
           <div className="call-progress">
@@ -179,7 +179,7 @@ export function Run({ tool: t, onDone }: { tool: ToolDetails; onDone: () => void
             <pre tabIndex={0} aria-label="Messages from the server">{run.log.slice(-200).map((l) => `${l.level ? `[${l.level}] ` : ''}${l.text}`).join('\n')}</pre>
           </details>
         )}
-        <RunQuestions of={run.questions} set={(f) => setRun((r) => ({ ...r, questions: f(r.questions) }))} />
+        <RunQuestions questions={run.questions} setQuestions={(f) => setRun((r) => ({ ...r, questions: f(r.questions) }))} />
         {run.error && <RunFailure error={run.error} />}
         {run.answer && (
           <section className={`answer ${run.answer.isError ? 'failed' : ''}`} aria-label="Result">
@@ -199,8 +199,8 @@ export function Run({ tool: t, onDone }: { tool: ToolDetails; onDone: () => void
           </section>
         )}
       </div>
-      {t.app && run.args !== undefined && <AppSlot key={run.n} server={t.server} tool={t.tool} uri={t.app} args={run.args} outcome={outcome} open />}
-      <Earlier server={t.server} tool={t.tool} value={value} runs={t.stats.calls} onUse={use} />
+      {t.app && run.args !== undefined && <AppSlot key={run.runNumber} server={t.server} tool={t.tool} uri={t.app} args={run.args} outcome={outcome} open />}
+      <RunHistory server={t.server} tool={t.tool} value={value} runs={t.stats.calls} onUse={loadArguments} />
       <section className="stack">
         <div className="row">
           <h3 className="grow">The same call in code</h3>
@@ -212,22 +212,22 @@ export function Run({ tool: t, onDone }: { tool: ToolDetails; onDone: () => void
   );
 }
 
-/** Problems lists beside the button why a form was not sent; each leads to its field. */
-export function Problems({ of }: { of: Problem[] }) {
-  if (of.length === 0) return null;
+/** ProblemList lists why a form was not submitted; each problem links to its field. */
+export function ProblemList({ problems }: { problems: FormProblem[] }) {
+  if (problems.length === 0) return null;
   return (
     <div className="problems" role="alert">
-      <strong>Not run: {plural(of.length, 'problem')}</strong>
+      <strong>Not run: {plural(problems.length, 'problem')}</strong>
       <ul>
-        {of.slice(0, 8).map((p) => (
+        {problems.slice(0, 8).map((p) => (
           <li key={p.id}>
-            <button type="button" className="linkish" onClick={() => focusFirst('run-form', [p])}>
+            <button type="button" className="linkish" onClick={() => focusFirstProblem('run-form', [p])}>
               {p.text}
             </button>
           </li>
         ))}
       </ul>
-      {of.length > 8 && <span className="muted small">and {of.length - 8} more</span>}
+      {problems.length > 8 && <span className="muted small">and {problems.length - 8} more</span>}
     </div>
   );
 }
@@ -241,8 +241,8 @@ function RunFailure({ error }: { error: ApiError }) {
   );
 }
 
-function note(r: RunState, n: CallAnswer, server: string): RunState {
-  if (n.type === 'question' || n.type === 'answered') return { ...r, questions: asked(r.questions, n, server) };
+function applyNotification(r: RunState, n: CallAnswer, server: string): RunState {
+  if (n.type === 'question' || n.type === 'answered') return { ...r, questions: updateQuestions(r.questions, n, server) };
   const p = (n.params ?? {}) as { progress?: number; total?: number; message?: string; level?: string; data?: unknown };
   if (n.method === 'notifications/progress') return { ...r, progress: { at: p.progress ?? 0, of: p.total, text: p.message } };
   if (n.method === 'notifications/message') return { ...r, log: [...r.log.slice(-999), { level: p.level, text: typeof p.data === 'string' ? p.data : toJson(p.data, 0) }] };

@@ -1,4 +1,4 @@
-// Code for the same call: curl, Python, TypeScript and the command line.
+// Code snippets for a call: curl, Python, TypeScript and the command line.
 
 export interface SnippetCall {
   origin: string;

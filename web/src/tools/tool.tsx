@@ -37,8 +37,8 @@ export function ToolPage({ server, tool, back }: { server: string; tool: string;
         <Skeleton rows={8} />
       ) : (
         <div className="detail-scroll">
-          <Facts tool={t} />
-          <Changed tool={t} reload={details.reload} />
+          <ToolSummary tool={t} />
+          <ChangedDefinition tool={t} reload={details.reload} />
           {t.description ? (
             <Description text={t.description} />
           ) : (
@@ -55,8 +55,8 @@ export function ToolPage({ server, tool, back }: { server: string; tool: string;
             ]}
           />
           {tab === 'run' && <Run tool={t} onDone={() => void details.reload()} />}
-          {tab === 'about' && <About tool={t} />}
-          {tab === 'providers' && <Providers tool={t} />}
+          {tab === 'about' && <DefinitionTab tool={t} />}
+          {tab === 'providers' && <ProviderFormatsTab tool={t} />}
         </div>
       )}
     </div>
@@ -78,7 +78,7 @@ function Description({ text }: { text: string }) {
   );
 }
 
-function Facts({ tool: t }: { tool: ToolDetails }) {
+function ToolSummary({ tool: t }: { tool: ToolDetails }) {
   const a = t.annotations;
   const hints: [string, Tone, string][] = [];
   if (a.readOnlyHint) hints.push(['read-only', 'ok', 'According to the server, this tool changes nothing']);
@@ -133,7 +133,7 @@ function Facts({ tool: t }: { tool: ToolDetails }) {
   );
 }
 
-interface Change {
+interface DefinitionChange {
   tool: string;
   fingerprint: string;
   since: string;
@@ -141,14 +141,14 @@ interface Change {
   differences?: { where: string; before?: unknown; after?: unknown }[];
 }
 
-const shown = (v: unknown) => (v === undefined ? '(not set)' : typeof v === 'string' ? v : toJson(v));
+const valueText = (v: unknown) => (v === undefined ? '(not set)' : typeof v === 'string' ? v : toJson(v));
 
-/** Changed warns of a tool that is not the approved one, and shows the differences. */
-function Changed({ tool: t, reload }: { tool: ToolDetails; reload: () => Promise<void> }) {
+/** ChangedDefinition warns if a tool's definition differs from the approved one, and shows the differences. */
+function ChangedDefinition({ tool: t, reload }: { tool: ToolDetails; reload: () => Promise<void> }) {
   const me = useMe();
   const [busy, act] = useAction();
   const path = `/api/changes?server=${encodeURIComponent(t.server)}`;
-  const changes = useQuery<{ changes: Change[] }>(t.changed && me.admin ? path : null, (s) => get(path, s));
+  const changes = useQuery<{ changes: DefinitionChange[] }>(t.changed && me.admin ? path : null, (s) => get(path, s));
   if (!t.changed) return null;
   const change = changes.data?.changes.find((c) => c.tool === t.tool);
   return (
@@ -164,11 +164,11 @@ function Changed({ tool: t, reload }: { tool: ToolDetails; reload: () => Promise
             <div className="compare">
               <figure aria-label="Approved definition">
                 <figcaption className="muted small">Approved definition</figcaption>
-                <LongText text={shown(d.before)} />
+                <LongText text={valueText(d.before)} />
               </figure>
               <figure aria-label="Current definition">
                 <figcaption className="muted small">Current definition</figcaption>
-                <LongText text={shown(d.after)} />
+                <LongText text={valueText(d.after)} />
               </figure>
             </div>
           </div>
@@ -191,7 +191,7 @@ function Changed({ tool: t, reload }: { tool: ToolDetails; reload: () => Promise
   );
 }
 
-function About({ tool: t }: { tool: ToolDetails }) {
+function DefinitionTab({ tool: t }: { tool: ToolDetails }) {
   return (
     <div className="stack">
       <Code lang="signature" text={`${t.tool}(${t.signature})`} />
@@ -229,20 +229,20 @@ const providers = [
   ['ollama', 'Ollama'],
 ] as const;
 
-interface Declared {
+interface ProviderTools {
   warnings?: { code: string; tool?: string; message: string; paths?: string[] }[];
   [key: string]: unknown;
 }
 
-function Providers({ tool: t }: { tool: ToolDetails }) {
+function ProviderFormatsTab({ tool: t }: { tool: ToolDetails }) {
   const [provider, setProvider] = useLocalStorage('junctor.provider', 'openai');
   const [strict, setStrict] = useState(false);
-  const canStrict = provider.startsWith('openai');
+  const supportsStrict = provider.startsWith('openai');
   const q = new URLSearchParams({ server: t.server, tool: t.tool });
-  if (strict && canStrict) q.set('strict', 'true');
+  if (strict && supportsStrict) q.set('strict', 'true');
   const path = `/tools/${encodeURIComponent(provider)}?${q}`;
-  const declared = useQuery<Declared>(t.enabled ? path : null, (s) => get(path, s));
-  const { warnings, ...body } = declared.data ?? {};
+  const converted = useQuery<ProviderTools>(t.enabled ? path : null, (s) => get(path, s));
+  const { warnings, ...body } = converted.data ?? {};
   return (
     <div className="stack">
       <div className="row">
@@ -253,7 +253,7 @@ function Providers({ tool: t }: { tool: ToolDetails }) {
             </option>
           ))}
         </select>
-        {canStrict && (
+        {supportsStrict && (
           <label className="check">
             <input type="checkbox" checked={strict} onChange={(e) => setStrict(e.target.checked)} /> Strict mode
           </label>
@@ -261,9 +261,9 @@ function Providers({ tool: t }: { tool: ToolDetails }) {
       </div>
       {!t.enabled ? (
         <Note>Disabled tools are not shown to models.</Note>
-      ) : declared.error ? (
-        <Failure error={declared.error} retry={() => void declared.reload()} />
-      ) : !declared.data ? (
+      ) : converted.error ? (
+        <Failure error={converted.error} retry={() => void converted.reload()} />
+      ) : !converted.data ? (
         <Skeleton rows={4} />
       ) : (
         <>

@@ -8,11 +8,11 @@ import { toErrorList, toErrorSchema, validationDataMerge } from '@rjsf/utils';
  * arguments again with its own validator, so this one only has to help.
  */
 class WalkingValidator implements ValidatorType {
-  /** With a schema, values are checked against it instead of the one that the form was made of. */
-  constructor(private readonly own?: object) {}
+  /** toolSchema, if given, replaces the prepared schema of the form for validation. */
+  constructor(private readonly toolSchema?: object) {}
 
   validateFormData(data: unknown, schema: RJSFSchema, _custom?: CustomValidator, transform?: ErrorTransformer, ui?: UiSchema): ValidationData<unknown> {
-    let errors = check(this.own ?? schema, data);
+    let errors = validate(this.toolSchema ?? schema, data);
     if (transform) errors = transform(errors, ui);
     const errorSchema = toErrorSchema(errors) as ErrorSchema;
     return validationDataMerge({ errors, errorSchema }, undefined);
@@ -23,12 +23,12 @@ class WalkingValidator implements ValidatorType {
   }
 
   rawValidation<Result = unknown>(schema: RJSFSchema, data?: unknown): { errors?: Result[]; validationError?: Error } {
-    return { errors: check(schema, data) as Result[] };
+    return { errors: validate(schema, data) as Result[] };
   }
 
   isValid(schema: RJSFSchema, data: unknown, root: RJSFSchema): boolean {
     try {
-      // Parts of a schema refer to the definitions of the whole.
+      // Subschemas refer to the definitions of the root.
       const { $defs, definitions } = (root ?? {}) as { $defs?: object; definitions?: object };
       const whole = { ...($defs ? { $defs } : {}), ...(definitions ? { definitions } : {}), ...(schema as object) };
       return new Validator(whole, '2020-12', true).validate(data).valid;
@@ -40,21 +40,21 @@ class WalkingValidator implements ValidatorType {
   reset() {}
 }
 
-/** Keywords that only repeat that something inside them is wrong. */
+/** Keywords whose errors only repeat those of their subschemas. */
 const wrappers = new Set(['properties', 'items', 'prefixItems', 'allOf', 'anyOf', 'oneOf', '$ref', 'if', 'then', 'else', 'additionalProperties', 'dependentSchemas']);
 
-/** check lists what is wrong with a value, one message for each place in it. */
-export function check(schema: object, data: unknown): RJSFValidationError[] {
-  let found;
+/** validate returns the errors of a value, at most one for each property. */
+export function validate(schema: object, data: unknown): RJSFValidationError[] {
+  let errors;
   try {
-    // As it is sent: without what is undefined.
-    found = new Validator(schema, '2020-12', false).validate(JSON.parse(JSON.stringify(data ?? {}))).errors;
+    // Validate what is sent: JSON omits undefined.
+    errors = new Validator(schema, '2020-12', false).validate(JSON.parse(JSON.stringify(data ?? {}))).errors;
   } catch {
     return []; // a schema that cannot be walked; the gateway decides
   }
-  const places = new Map<string, RJSFValidationError>();
-  const inner = ofChosen(found).filter((e) => !wrappers.has(e.keyword));
-  for (const e of inner.length > 0 ? inner : found.slice(0, 1)) {
+  const byProperty = new Map<string, RJSFValidationError>();
+  const inner = withoutOtherVariants(errors).filter((e) => !wrappers.has(e.keyword));
+  for (const e of inner.length > 0 ? inner : errors.slice(0, 1)) {
     const path = e.instanceLocation.replace(/^#/, '').split('/').slice(1).map((p) => decode(p).replaceAll('~1', '/').replaceAll('~0', '~'));
     let message = e.error.replace(/^Instance /, '');
     if (e.keyword === 'required') {
@@ -63,24 +63,24 @@ export function check(schema: object, data: unknown): RJSFValidationError[] {
       message = 'is required';
     }
     const property = path.map((p) => (/^[\w-]+$/.test(p) ? '.' + p : `[${JSON.stringify(p)}]`)).join('');
-    if (!places.has(property)) places.set(property, { name: e.keyword, property, message, stack: `${path.join('.')} ${message}`.trim(), params: { path } });
+    if (!byProperty.has(property)) byProperty.set(property, { name: e.keyword, property, message, stack: `${path.join('.')} ${message}`.trim(), params: { path } });
   }
-  return [...places.values()];
+  return [...byProperty.values()];
 }
 
-/** ofChosen leaves out what is wrong by schemas of a union for which a value was not meant, if it can be meant for another. */
-function ofChosen(found: OutputUnit[]): OutputUnit[] {
-  for (const u of found.filter((e) => e.keyword === 'anyOf' || e.keyword === 'oneOf')) {
-    const branch = (e: OutputUnit) => (e.instanceLocation.startsWith(u.instanceLocation) && e.keywordLocation.startsWith(u.keywordLocation + '/') ? e.keywordLocation.slice(u.keywordLocation.length + 1).split('/')[0]! : '');
-    // A value of another type, or with another constant in one of its fields, is meant for another schema.
-    const tells = (e: OutputUnit) => (e.keyword === 'type' && e.instanceLocation === u.instanceLocation) || (e.keyword === 'const' && e.instanceLocation.slice(u.instanceLocation.length).split('/').length <= 2);
-    const all = new Set(found.map(branch));
-    const wrong = new Set(found.filter(tells).map(branch));
+/** withoutOtherVariants removes the errors of union variants that a value does not belong to, if it can belong to another. */
+function withoutOtherVariants(errors: OutputUnit[]): OutputUnit[] {
+  for (const u of errors.filter((e) => e.keyword === 'anyOf' || e.keyword === 'oneOf')) {
+    const variantOf = (e: OutputUnit) => (e.instanceLocation.startsWith(u.instanceLocation) && e.keywordLocation.startsWith(u.keywordLocation + '/') ? e.keywordLocation.slice(u.keywordLocation.length + 1).split('/')[0]! : '');
+    // A value of another type, or with another constant in one of its fields, belongs to another variant.
+    const excludesVariant = (e: OutputUnit) => (e.keyword === 'type' && e.instanceLocation === u.instanceLocation) || (e.keyword === 'const' && e.instanceLocation.slice(u.instanceLocation.length).split('/').length <= 2);
+    const all = new Set(errors.map(variantOf));
+    const wrong = new Set(errors.filter(excludesVariant).map(variantOf));
     all.delete('');
     wrong.delete('');
-    if (wrong.size > 0 && wrong.size < all.size) found = found.filter((e) => !wrong.has(branch(e)));
+    if (wrong.size > 0 && wrong.size < all.size) errors = errors.filter((e) => !wrong.has(variantOf(e)));
   }
-  return found;
+  return errors;
 }
 
 function decode(part: string): string {

@@ -1,6 +1,6 @@
-// The value of a form: what it begins with, and what is sent.
+// The initial value of a form, and the value that is sent.
 import { nullable, typeName } from './prepare';
-import { resolve } from './schema';
+import { resolvePointer } from './schema';
 
 type Node = Record<string, unknown>;
 
@@ -10,29 +10,29 @@ function isObject(v: unknown): v is Node {
 
 /** initialValue returns the arguments of an untouched form: its defaults, constants and fields that are always sent. */
 export function initialValue(prepared: Node): Node {
-  const v = initial(prepared, prepared, true, []);
+  const v = initialOf(prepared, prepared, true, []);
   return isObject(v) ? v : {};
 }
 
-function initial(raw: unknown, root: Node, required: boolean, open: string[]): unknown {
+function initialOf(raw: unknown, root: Node, required: boolean, open: string[]): unknown {
   if (!isObject(raw)) return undefined;
   let s = raw;
   if (typeof s.$ref === 'string') {
-    const target = resolve(root, s.$ref);
+    const target = resolvePointer(root, s.$ref);
     if (open.includes(s.$ref) || !isObject(target)) return undefined;
     open = [...open, s.$ref];
     const { $ref: _, ...rest } = s;
     s = { ...target, ...rest };
   }
   if ('const' in s) return s.const;
-  if (s.default !== undefined && fits(s, s.default)) return structuredClone(s.default);
+  if (s.default !== undefined && isValidDefault(s, s.default)) return structuredClone(s.default);
   if (!required) return optionalObject(s, root, open);
   if (s[nullable]) return null;
-  const variants = unionOf(s);
-  if (s.type === 'boolean' && !s.enum && !s.oneOf) return false; // a box that is not ticked is a no, not a gap
+  const variants = unionVariants(s);
+  if (s.type === 'boolean' && !s.enum && !s.oneOf) return false; // an unchecked checkbox means false, not unset
   const own = objectFields(s, root, open);
   if (!variants) return own;
-  const first = initial(variants[0], root, true, open);
+  const first = initialOf(variants[0], root, true, open);
   return isObject(first) ? { ...own, ...first } : (own ?? first);
 }
 
@@ -40,11 +40,11 @@ function objectFields(s: Node, root: Node, open: string[]): Node | undefined {
   const parts = [s, ...(Array.isArray(s.allOf) ? s.allOf : [])].filter(isObject);
   let out: Node | undefined = s.type === 'object' && !s['x-json'] ? {} : undefined;
   for (const part of parts) {
-    const target = part !== s && typeof part.$ref === 'string' ? resolve(root, part.$ref) : part;
+    const target = part !== s && typeof part.$ref === 'string' ? resolvePointer(root, part.$ref) : part;
     if (!isObject(target) || !isObject(target.properties)) continue;
     const required = Array.isArray(target.required) ? target.required : [];
     for (const [name, p] of Object.entries(target.properties)) {
-      const v = initial(p, root, required.includes(name), open);
+      const v = initialOf(p, root, required.includes(name), open);
       if (v !== undefined) out = { ...out, [name]: v };
     }
     out ??= {};
@@ -52,9 +52,9 @@ function objectFields(s: Node, root: Node, open: string[]): Node | undefined {
   return out;
 }
 
-/** optionalObject returns the defaults inside an object that may be left out, if they make it complete. */
+/** optionalObject returns the defaults inside an object that may be left out, if they are all that it requires. */
 function optionalObject(s: Node, root: Node, open: string[]): Node | undefined {
-  if (!isObject(s.properties) || s[nullable] || unionOf(s)) return undefined;
+  if (!isObject(s.properties) || s[nullable] || unionVariants(s)) return undefined;
   const own = objectFields(s, root, open);
   const required = Array.isArray(s.required) ? (s.required as string[]) : [];
   const props = s.properties;
@@ -62,15 +62,15 @@ function optionalObject(s: Node, root: Node, open: string[]): Node | undefined {
   return chosen && required.every((k) => own[k] !== undefined) ? own : undefined;
 }
 
-function unionOf(s: Node): unknown[] | undefined {
+function unionVariants(s: Node): unknown[] | undefined {
   const of = s.oneOf ?? s.anyOf;
   return Array.isArray(of) && !of.every((o) => isObject(o) && 'const' in o) ? of : undefined;
 }
 
-/** fits reports whether a default has the type that its schema asks for, and is one of its choices. */
-function fits(s: Node, v: unknown): boolean {
+/** isValidDefault reports whether a default has the type of its schema and is one of its choices. */
+function isValidDefault(s: Node, v: unknown): boolean {
   if (Array.isArray(s.enum) && !s.enum.includes(v)) return false;
-  if (Array.isArray(s.oneOf) && !unionOf(s)) return s.oneOf.some((o) => isObject(o) && o.const === v);
+  if (Array.isArray(s.oneOf) && !unionVariants(s)) return s.oneOf.some((o) => isObject(o) && o.const === v);
   const type = typeName(s['x-json'] ?? s.type);
   if (type === undefined || s.enum) return true;
   if (type === 'array') return Array.isArray(v);
@@ -79,46 +79,46 @@ function fits(s: Node, v: unknown): boolean {
   return typeof v === type;
 }
 
-/** withNewItems fills the defaults into items that were added to lists between two values of a form. */
+/** withNewItems adds the defaults to list items that are in after and not in before, two values of a form. */
 export function withNewItems(prepared: Node, before: unknown, after: unknown): unknown {
-  return grown(prepared, prepared, before, after, 0);
+  return fillNewItems(prepared, prepared, before, after, 0);
 }
 
-function grown(raw: unknown, root: Node, before: unknown, after: unknown, depth: number): unknown {
+function fillNewItems(raw: unknown, root: Node, before: unknown, after: unknown, depth: number): unknown {
   const s = deref(raw, root);
   if (before === after || depth > 200) return after;
   if (Array.isArray(after)) {
     const old = Array.isArray(before) ? before : [];
     return after.map((v, i) => {
-      if (i < old.length) return grown(s.items, root, old[i], v, depth + 1);
-      const fresh = Array.isArray(s.items) ? undefined : initial(s.items, root, true, []);
+      if (i < old.length) return fillNewItems(s.items, root, old[i], v, depth + 1);
+      const fresh = Array.isArray(s.items) ? undefined : initialOf(s.items, root, true, []);
       return v === undefined ? fresh : isObject(v) && isObject(fresh) ? { ...fresh, ...v } : v;
     });
   }
   if (!isObject(after) || !isObject(s.properties)) return after;
   const out: Node = { ...after };
-  for (const [k, p] of Object.entries(s.properties)) if (k in after) out[k] = grown(p, root, isObject(before) ? before[k] : undefined, after[k], depth + 1);
+  for (const [k, p] of Object.entries(s.properties)) if (k in after) out[k] = fillNewItems(p, root, isObject(before) ? before[k] : undefined, after[k], depth + 1);
   return out;
 }
 
-/** deref returns a schema with what its reference points to. */
+/** deref returns a schema merged with the target of its $ref. */
 function deref(raw: unknown, root: Node): Node {
   if (!isObject(raw)) return {};
   const { $ref: ref, ...rest } = raw;
-  const target = typeof ref === 'string' ? resolve(root, ref) : undefined;
+  const target = typeof ref === 'string' ? resolvePointer(root, ref) : undefined;
   return isObject(target) ? { ...target, ...rest } : raw;
 }
 
 /**
- * complete returns what is sent for the value of a form. Fields left empty are
- * left out, or null where the schema requires them and takes null; so are
- * optional objects in which nothing is filled in.
+ * valueToSend returns the arguments to send for the value of a form. Empty fields are
+ * omitted, or null if the schema requires them and allows null; so are
+ * optional objects without any value.
  */
-export function complete(prepared: Node, value: unknown): unknown {
-  return tidy(prepared, prepared, value, true, 0);
+export function valueToSend(prepared: Node, value: unknown): unknown {
+  return cleanValue(prepared, prepared, value, true, 0);
 }
 
-function tidy(raw: unknown, root: Node, value: unknown, required: boolean, depth: number): unknown {
+function cleanValue(raw: unknown, root: Node, value: unknown, required: boolean, depth: number): unknown {
   const s = deref(raw, root);
   if (value === undefined) return required && s[nullable] ? null : undefined;
   if (depth > 200) return value;
@@ -126,7 +126,7 @@ function tidy(raw: unknown, root: Node, value: unknown, required: boolean, depth
     const item = (i: number) => (Array.isArray(s.items) ? (s.items[i] ?? s.additionalItems) : s.items);
     return value.map((v, i) => {
       const it = item(i);
-      return v === undefined && isObject(it) && it.type === 'string' && !it.enum && !it.oneOf ? '' : tidy(it, root, v, true, depth + 1);
+      return v === undefined && isObject(it) && it.type === 'string' && !it.enum && !it.oneOf ? '' : cleanValue(it, root, v, true, depth + 1);
     });
   }
   if (!isObject(value)) return value;
@@ -134,7 +134,7 @@ function tidy(raw: unknown, root: Node, value: unknown, required: boolean, depth
   const names = Array.isArray(s.required) ? (s.required as unknown[]) : [];
   const out: Node = {};
   for (const k of new Set([...Object.keys(value), ...names.filter((n): n is string => typeof n === 'string' && n in props)])) {
-    const v = tidy(props[k], root, value[k], names.includes(k), depth + 1);
+    const v = cleanValue(props[k], root, value[k], names.includes(k), depth + 1);
     if (v !== undefined) out[k] = v;
   }
   if (!required && Object.keys(value).length > 0 && Object.keys(out).length === 0) return undefined;

@@ -24,12 +24,12 @@ export function ToolsView({ status }: { status?: Status }) {
   const filterServer = query.get('server') ?? '';
   const tag = query.get('tag') ?? '';
   const state = query.get('state') ?? '';
-  const asked = useDebounced(text.trim(), 120);
-  const box = useRef<HTMLInputElement>(null);
+  const debouncedText = useDebounced(text.trim(), 120);
+  const searchInput = useRef<HTMLInputElement>(null);
 
   const params = new URLSearchParams();
-  if (asked) {
-    params.set('query', asked);
+  if (debouncedText) {
+    params.set('query', debouncedText);
     params.set('limit', '100');
   }
   if (filterServer) params.set('server', filterServer);
@@ -40,55 +40,55 @@ export function ToolsView({ status }: { status?: Status }) {
   // The list may have thousands of entries, so it is reloaded when the status
   // changes and seldom otherwise. The first status counts as a change, because
   // the list may have been read before it.
-  const world = status && [status.catalog, ...status.servers.map((s) => `${s.name} ${s.status}`)].join('\n');
-  const seen = useRef(world);
+  const catalogVersion = status && [status.catalog, ...status.servers.map((s) => `${s.name} ${s.status}`)].join('\n');
+  const loadedVersion = useRef(catalogVersion);
   const { reload } = list;
   useEffect(() => {
-    if (seen.current !== world) void reload();
-    seen.current = world;
-  }, [world, reload]);
+    if (loadedVersion.current !== catalogVersion) void reload();
+    loadedVersion.current = catalogVersion;
+  }, [catalogVersion, reload]);
   const servers = useQuery<GetResponse<'/api/servers'>>('servers', (s) => get('/api/servers', s), 30_000);
   const tags = useMemo(() => [...new Set([...(servers.data?.servers ?? []).flatMap((s) => s.tags ?? []), ...(list.data?.tools ?? []).flatMap((t) => t.tags ?? [])])].sort(), [servers.data, list.data]);
 
-  const set = (change: Record<string, string>) => {
-    const now = { q: text, server: filterServer, tag, state, ...change };
-    navigate(href(server && tool ? ['tools', server, tool] : ['tools'], now), true);
+  const setFilters = (change: Record<string, string>) => {
+    const filters = { q: text, server: filterServer, tag, state, ...change };
+    navigate(href(server && tool ? ['tools', server, tool] : ['tools'], filters), true);
   };
   const link = (t: Tool) => href(['tools', t.server, t.tool], { q: text, server: filterServer, tag, state });
 
   useEffect(() => {
-    const focus = (e: KeyboardEvent) => {
+    const focusSearch = (e: KeyboardEvent) => {
       if (e.key === '/' && !(e.target instanceof HTMLElement && e.target.closest('input, textarea, select, [contenteditable]'))) {
         e.preventDefault();
-        box.current?.focus();
-        box.current?.select();
+        searchInput.current?.focus();
+        searchInput.current?.select();
       }
     };
-    window.addEventListener('keydown', focus);
-    return () => window.removeEventListener('keydown', focus);
+    window.addEventListener('keydown', focusSearch);
+    return () => window.removeEventListener('keydown', focusSearch);
   }, []);
 
   const tools = list.data?.tools ?? [];
-  const filtered = Boolean(asked || filterServer || tag || state);
+  const filtered = Boolean(debouncedText || filterServer || tag || state);
   return (
     <div className={`tools split ${tool ? 'has-detail' : ''}`}>
       <section className="split-list" aria-label="Tools">
         <header className="view-head">
           <h1 className="grow">Tools</h1>
           <span className="muted small" role="status">
-            {list.data && (asked ? plural(tools.length, 'match', 'matches') : formatCount(list.data.total))}
+            {list.data && (debouncedText ? plural(tools.length, 'match', 'matches') : formatCount(list.data.total))}
           </span>
         </header>
         <div className="filters">
           <div className="searchbox">
             <Icon name="search" size={16} />
             <input
-              ref={box}
+              ref={searchInput}
               type="search"
               aria-label="Search tools"
               placeholder="Search by name or task"
               value={text}
-              onChange={(e) => set({ q: e.target.value })}
+              onChange={(e) => setFilters({ q: e.target.value })}
               onKeyDown={(e) => {
                 if (e.key === 'ArrowDown') {
                   e.preventDefault();
@@ -100,7 +100,7 @@ export function ToolsView({ status }: { status?: Status }) {
             <kbd className="hide-narrow">/</kbd>
           </div>
           <div className="row tight">
-            <select aria-label="Server" value={filterServer} onChange={(e) => set({ server: e.target.value })}>
+            <select aria-label="Server" value={filterServer} onChange={(e) => setFilters({ server: e.target.value })}>
               <option value="">All servers</option>
               {(servers.data?.servers ?? []).map((s) => (
                 <option key={s.name} value={s.name}>
@@ -109,14 +109,14 @@ export function ToolsView({ status }: { status?: Status }) {
               ))}
             </select>
             {tags.length > 0 && (
-              <select aria-label="Tag" value={tag} onChange={(e) => set({ tag: e.target.value })}>
+              <select aria-label="Tag" value={tag} onChange={(e) => setFilters({ tag: e.target.value })}>
                 <option value="">All tags</option>
                 {tags.map((t) => (
                   <option key={t}>{t}</option>
                 ))}
               </select>
             )}
-            <select aria-label="State" value={state} onChange={(e) => set({ state: e.target.value })}>
+            <select aria-label="State" value={state} onChange={(e) => setFilters({ state: e.target.value })}>
               {states.map(([id, label]) => (
                 <option key={id} value={id}>
                   {label}
