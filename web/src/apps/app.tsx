@@ -2,45 +2,45 @@ import { useEffect, useMemo, useRef, useState } from 'react';
 import { callTool, get, type ToolDetails } from '../lib/api';
 import { useMediaQuery, useQuery } from '../lib/use';
 import { useMe } from '../me';
-import { ask } from '../resources/offers';
+import { mcpRequest } from '../resources/catalog';
 import { useTheme } from '../theme';
 import { Icon } from '../ui/icons';
 import { JsonView } from '../ui/json';
 import { Button, Dialog, Note, Skeleton } from '../ui/ui';
-import { Consents, type Question } from './consent';
-import { keepFocus } from './focus';
-import { AppHost, limits, Refusal, type Outcome } from './host';
+import { ConsentPrompts, type ConsentRequest } from './consent';
+import { guardFocus } from './focus';
+import { AppHost, appLimits, RpcError, type Outcome } from './host';
 import { frameUrl, readApp, type AppResource } from './resource';
-import { styles } from './styles';
+import { appStyleVariables } from './styles';
 import './apps.css';
 
 export interface AppProps {
   server: string;
   tool: string;
-  /** The address of the app, ui://… */
+  /** The URI of the app, ui://… */
   uri: string;
   args: unknown;
-  /** How the call ended; undefined while it runs. */
+  /** The outcome of the call; undefined while it runs. */
   outcome: Outcome;
-  /** Sends a message to the chat; not set where there is none. */
-  say?: (text: string) => void;
+  /** Sends a message to the chat; not set outside the chat. */
+  onSendMessage?: (text: string) => void;
   onClose: () => void;
 }
 
-interface Loaded {
+interface LoadedApp {
   app: AppResource;
   definition: unknown;
 }
 
-const pathOf = (server: string, tool: string) => `/api/tools/${encodeURIComponent(server)}/${encodeURIComponent(tool)}`;
+const toolPath = (server: string, tool: string) => `/api/tools/${encodeURIComponent(server)}/${encodeURIComponent(tool)}`;
 
-/** AppView shows the app of a tool, in a frame that reaches nothing but what the app declares. */
+/** AppView shows the app of a tool, in a frame that can only connect to the origins that the app declares. */
 export function AppView(p: AppProps) {
   const [attempt, setAttempt] = useState(0);
   const [stopReason, setStopReason] = useState('');
   const close = useRef<() => Promise<void>>(async () => {});
-  const loaded = useQuery<Loaded>(`${p.server} ${p.tool} ${p.uri} ${attempt}`, async (signal) => {
-    const [app, details] = await Promise.all([readApp(p.server, p.uri, signal), get<ToolDetails>(pathOf(p.server, p.tool), signal)]);
+  const loaded = useQuery<LoadedApp>(`${p.server} ${p.tool} ${p.uri} ${attempt}`, async (signal) => {
+    const [app, details] = await Promise.all([readApp(p.server, p.uri, signal), get<ToolDetails>(toolPath(p.server, p.tool), signal)]);
     return { app, definition: details.definition };
   });
   const origins = useMemo(() => {
@@ -73,111 +73,111 @@ export function AppView(p: AppProps) {
       ) : !loaded.data ? (
         <Skeleton rows={1} height={120} />
       ) : (
-        <Frame key={attempt} {...p} {...loaded.data} onStop={setStopReason} close={close} />
+        <AppFrame key={attempt} {...p} {...loaded.data} onStop={setStopReason} close={close} />
       )}
     </section>
   );
 }
 
-function Frame({ server, tool, args, outcome, say, app, definition, onStop, close }: AppProps & Loaded & { onStop: (reason: string) => void; close: React.RefObject<() => Promise<void>> }) {
+function AppFrame({ server, tool, args, outcome, onSendMessage, app, definition, onStop, close }: AppProps & LoadedApp & { onStop: (reason: string) => void; close: React.RefObject<() => Promise<void>> }) {
   const frame = useRef<HTMLIFrameElement>(null);
   const host = useRef<AppHost>(null);
   const me = useMe();
-  const [question, setQuestion] = useState<Question | null>(null);
+  const [consentRequest, setConsentRequest] = useState<ConsentRequest | null>(null);
   const theme = useTheme();
   const prefersDark = useMediaQuery('(prefers-color-scheme: dark)');
   const dark = theme === 'dark' || (theme === 'system' && prefersDark);
   const src = useMemo(() => frameUrl(app.csp), [app]);
-  const [consents] = useState(() => new Consents(setQuestion));
+  const [consentPrompts] = useState(() => new ConsentPrompts(setConsentRequest));
 
   const call = async (name: string, args: Record<string, unknown>, signal: AbortSignal) => {
-    const details = await get<ToolDetails>(pathOf(server, name), signal);
+    const details = await get<ToolDetails>(toolPath(server, name), signal);
     const approved = me.admin && details.approval === 'ask';
-    if (approved && !(await consents.ask({ title: 'Allow this call?', text: `The app of ${server} wants to run ${server}:${details.tool}, which needs your approval.`, args, yes: 'Allow once' }, signal))) throw new Refusal('the user did not allow the call');
+    if (approved && !(await consentPrompts.ask({ title: 'Allow this call?', text: `The app of ${server} wants to run ${server}:${details.tool}, which needs your approval.`, args, confirmLabel: 'Allow once' }, signal))) throw new RpcError('the user did not allow the call');
     return (await callTool({ server, tool: name, arguments: args, app: true, approved: approved || undefined }, () => {}, signal)).result;
   };
-  const links = useRef({ call, say, onStop });
-  links.current = { call, say, onStop };
+  const callbacks = useRef({ call, onSendMessage, onStop });
+  callbacks.current = { call, onSendMessage, onStop };
 
   useEffect(() => {
-    const f = frame.current!;
-    const h = new AppHost(
+    const iframe = frame.current!;
+    const appHost = new AppHost(
       {
-        post: (m) => f.contentWindow?.postMessage(m, '*'), // the frame's origin is opaque; the source of each message is checked
-        callTool: (name, args, signal) => links.current.call(name, args, signal),
-        readResource: (uri, signal) => ask(server, 'resources/read', { uri }, signal),
+        post: (m) => iframe.contentWindow?.postMessage(m, '*'), // the frame's origin is opaque; the source of each message is checked
+        callTool: (name, args, signal) => callbacks.current.call(name, args, signal),
+        readResource: (uri, signal) => mcpRequest(server, 'resources/read', { uri }, signal),
         openLink: async (url, signal) => {
-          const yes = await consents.ask({ title: 'Open this link?', text: `The app of ${server} wants to open:`, args: url, yes: 'Open link' }, signal);
-          if (yes) window.open(url, '_blank', 'noopener,noreferrer');
-          return yes;
+          const accepted = await consentPrompts.ask({ title: 'Open this link?', text: `The app of ${server} wants to open:`, args: url, confirmLabel: 'Open link' }, signal);
+          if (accepted) window.open(url, '_blank', 'noopener,noreferrer');
+          return accepted;
         },
-        ...(links.current.say && {
-          say: async (text, signal) => {
-            const yes = await consents.ask({ title: 'Send this message?', text: `The app of ${server} wants to send this message to the chat, as yours:`, args: text, yes: 'Send' }, signal);
-            if (yes) links.current.say?.(text);
-            return yes;
+        ...(callbacks.current.onSendMessage && {
+          sendMessage: async (text, signal) => {
+            const accepted = await consentPrompts.ask({ title: 'Send this message?', text: `The app of ${server} wants to send this message to the chat, as yours:`, args: text, confirmLabel: 'Send' }, signal);
+            if (accepted) callbacks.current.onSendMessage?.(text);
+            return accepted;
           },
         }),
-        resize: (height) => (f.style.height = `${Math.max(height, 40)}px`),
-        stop: (reason) => links.current.onStop(reason),
+        resize: (height) => (iframe.style.height = `${Math.max(height, 40)}px`),
+        stop: (reason) => callbacks.current.onStop(reason),
       },
-      { ...contextOf(dark), toolInfo: { tool: definition }, containerDimensions: { width: f.clientWidth, maxHeight: limits.height } },
-      { openLinks: {}, serverTools: {}, serverResources: {}, sandbox: { csp: app.csp }, ...(links.current.say && { message: { text: {} } }) },
+      { ...hostContext(dark), toolInfo: { tool: definition }, containerDimensions: { width: iframe.clientWidth, maxHeight: appLimits.height } },
+      { openLinks: {}, serverTools: {}, serverResources: {}, sandbox: { csp: app.csp }, ...(callbacks.current.onSendMessage && { message: { text: {} } }) },
     );
-    host.current = h;
-    close.current = () => h.tearDown('The user closed the app.');
+    host.current = appHost;
+    close.current = () => appHost.tearDown('The user closed the app.');
     let sent = false;
-    const receive = (e: MessageEvent<unknown>) => {
-      const own = f.contentWindow;
-      if (!own || e.source !== own) {
-        if (own && within(e.source, own)) h.count(); // past the document that limits messages: not read, but counted
+    const onMessage = (e: MessageEvent<unknown>) => {
+      const appWindow = iframe.contentWindow;
+      if (!appWindow || e.source !== appWindow) {
+        if (appWindow && isInsideFrame(e.source, appWindow)) appHost.countMessage(); // it bypassed the document that limits messages: ignored, but counted
         return;
       }
-      if (!h.count()) return;
-      if (typeof e.data === 'string') return h.receive(e.data);
+      if (!appHost.countMessage()) return;
+      if (typeof e.data === 'string') return appHost.receive(e.data);
       const { method, params } = e.data as { method?: string; params?: { reason?: string } };
       if (method === 'ui/notifications/sandbox-proxy-ready' && !sent) {
         sent = true;
-        own.postMessage({ method: 'ui/notifications/sandbox-resource-ready', params: { html: app.html } }, '*');
+        appWindow.postMessage({ method: 'ui/notifications/sandbox-resource-ready', params: { html: app.html } }, '*');
       } else if (method === 'ui/notifications/sandbox-refused') {
-        h.close();
-        links.current.onStop(params?.reason ?? '');
+        appHost.close();
+        callbacks.current.onStop(params?.reason ?? '');
       }
     };
-    window.addEventListener('message', receive);
-    let width = f.clientWidth;
-    const sized = new ResizeObserver(() => {
-      if (f.clientWidth === width) return;
-      width = f.clientWidth;
-      h.change({ containerDimensions: { width, maxHeight: limits.height } });
+    window.addEventListener('message', onMessage);
+    let width = iframe.clientWidth;
+    const observer = new ResizeObserver(() => {
+      if (iframe.clientWidth === width) return;
+      width = iframe.clientWidth;
+      appHost.updateContext({ containerDimensions: { width, maxHeight: appLimits.height } });
     });
-    sized.observe(f);
-    const release = keepFocus(f, () => {
-      h.close();
-      links.current.onStop('It took the keyboard focus again and again.');
+    observer.observe(iframe);
+    const stopGuard = guardFocus(iframe, () => {
+      appHost.close();
+      callbacks.current.onStop('It took the keyboard focus again and again.');
     });
     return () => {
-      release();
-      window.removeEventListener('message', receive);
-      sized.disconnect();
-      void h.tearDown('The page shows something else.', 0);
+      stopGuard();
+      window.removeEventListener('message', onMessage);
+      observer.disconnect();
+      void appHost.tearDown('The page shows something else.', 0);
     };
-    // The theme changes within a host; all else makes a new one.
+    // A change of the theme keeps the host; any other change creates a new one.
   }, [app, definition, server, tool]);
 
-  useEffect(() => host.current?.change(contextOf(dark)), [dark]);
-  useEffect(() => host.current?.tool((typeof args === 'object' && args !== null ? args : {}) as Record<string, unknown>, outcome), [args, outcome]);
+  useEffect(() => host.current?.updateContext(hostContext(dark)), [dark]);
+  useEffect(() => host.current?.setToolCall((typeof args === 'object' && args !== null ? args : {}) as Record<string, unknown>, outcome), [args, outcome]);
 
   return (
     <>
       <iframe ref={frame} src={src} title={`App of ${server}`} sandbox="allow-scripts allow-forms" allow="" referrerPolicy="no-referrer" />
-      {question && <Consent key={question.id} {...question} stop={() => onStop('You stopped it.')} />}
+      {consentRequest && <ConsentDialog key={consentRequest.id} {...consentRequest} stop={() => onStop('You stopped it.')} />}
     </>
   );
 }
 
-/** within reports whether a message comes from a frame in the frame of an app. */
-function within(source: MessageEventSource | null, frame: Window): boolean {
+/** isInsideFrame reports whether the source of a message is a descendant of an app's frame. */
+function isInsideFrame(source: MessageEventSource | null, frame: Window): boolean {
   let w = source as Window | null;
   for (let depth = 0; w && depth < 8; depth++) {
     if (w === frame) return true;
@@ -187,10 +187,10 @@ function within(source: MessageEventSource | null, frame: Window): boolean {
   return false;
 }
 
-function contextOf(dark: boolean): Record<string, unknown> {
+function hostContext(dark: boolean): Record<string, unknown> {
   return {
     theme: dark ? 'dark' : 'light',
-    styles: { variables: styles(getComputedStyle(document.documentElement)) },
+    styles: { variables: appStyleVariables(getComputedStyle(document.documentElement)) },
     displayMode: 'inline',
     availableDisplayModes: ['inline'],
     locale: navigator.language,
@@ -200,11 +200,11 @@ function contextOf(dark: boolean): Record<string, unknown> {
   };
 }
 
-/** Consent asks the user what an app asks for. The button that agrees waits, so that a click for the app does not hit it. */
-function Consent({ title, text, args, yes, answer, stop }: Question & { stop: () => void }) {
-  const [ready, setReady] = useState(false);
+/** ConsentDialog asks the user for consent. Its confirm button is disabled at first, so that a click meant for the app does not hit it. */
+function ConsentDialog({ title, text, args, confirmLabel: yes, answer, stop }: ConsentRequest & { stop: () => void }) {
+  const [confirmEnabled, setConfirmEnabled] = useState(false);
   useEffect(() => {
-    const t = setTimeout(() => setReady(true), 500);
+    const t = setTimeout(() => setConfirmEnabled(true), 500);
     return () => clearTimeout(t);
   }, []);
   return (
@@ -224,7 +224,7 @@ function Consent({ title, text, args, yes, answer, stop }: Question & { stop: ()
           </Button>
           <span className="grow" />
           <Button onClick={() => answer(false)}>Refuse</Button>
-          <Button kind="primary" disabled={!ready} onClick={() => answer(true)}>
+          <Button kind="primary" disabled={!confirmEnabled} onClick={() => answer(true)}>
             {yes}
           </Button>
         </div>

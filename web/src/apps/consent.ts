@@ -1,43 +1,43 @@
-import { Refusal } from './host';
+import { RpcError } from './host';
 
-/** Question is what an app asks the user. */
-export interface Question {
-  /** Another for each question: what shows one must not go on with the next. */
+/** ConsentRequest is a request of an app that needs the user's consent. */
+export interface ConsentRequest {
+  /** Unique, so that the dialog of one request is not reused for the next. */
   id: number;
   title: string;
   text: string;
   args?: unknown;
-  yes: string;
-  answer: (yes: boolean) => void;
+  confirmLabel: string;
+  answer: (accepted: boolean) => void;
 }
 
-/** maxRefusals is how often the user refuses before an app may ask no more. */
+/** maxRefusals is the number of consecutive refusals after which an app's requests are rejected. */
 const maxRefusals = 3;
 
-/** Consents are the questions of one app, one at a time. */
-export class Consents {
+/** ConsentPrompts shows the consent requests of one app, one at a time. */
+export class ConsentPrompts {
   private open = false;
   private refusals = 0;
   private id = 0;
 
-  constructor(private show: (q: Question | null) => void) {}
+  constructor(private show: (q: ConsentRequest | null) => void) {}
 
-  /** ask returns what the user answers. A question that the app cancels counts as refused. */
-  ask(q: Omit<Question, 'id' | 'answer'>, signal: AbortSignal): Promise<boolean> {
-    if (signal.aborted) throw new Refusal('the request was cancelled');
-    if (this.open) throw new Refusal('the user has another question to answer');
-    if (this.refusals >= maxRefusals) throw new Refusal('the user has refused too often');
+  /** ask resolves to the user's answer. A request that the app cancels counts as refused. */
+  ask(q: Omit<ConsentRequest, 'id' | 'answer'>, signal: AbortSignal): Promise<boolean> {
+    if (signal.aborted) throw new RpcError('the request was cancelled');
+    if (this.open) throw new RpcError('the user has another question to answer');
+    if (this.refusals >= maxRefusals) throw new RpcError('the user has refused too often');
     this.open = true;
-    return new Promise((done) => {
-      const answer = (yes: boolean) => {
-        signal.removeEventListener('abort', cancelled); // or it would close the next question
+    return new Promise((resolve) => {
+      const answer = (accepted: boolean) => {
+        signal.removeEventListener('abort', onAbort); // or it would close the next request
         this.open = false;
-        this.refusals = yes ? 0 : this.refusals + 1;
+        this.refusals = accepted ? 0 : this.refusals + 1;
         this.show(null);
-        done(yes);
+        resolve(accepted);
       };
-      const cancelled = () => answer(false);
-      signal.addEventListener('abort', cancelled, { once: true });
+      const onAbort = () => answer(false);
+      signal.addEventListener('abort', onAbort, { once: true });
       this.show({ ...q, id: ++this.id, answer });
     });
   }

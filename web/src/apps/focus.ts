@@ -1,46 +1,46 @@
-/** An app that takes the focus more often than this in a time, in milliseconds, is stopped. */
-const maxTaken = 3;
-const within = 10_000;
+/** An app that takes the focus more than maxSteals times within stealWindowMs is stopped. */
+const maxSteals = 3;
+const stealWindowMs = 10_000;
 
-/** A field is in use for this long after a key or after it got the focus, in milliseconds. */
-const inUse = 1000;
+/** A field counts as in use for this long after a key press or after it got the focus. */
+const activeMs = 1000;
 
 /**
- * keepFocus returns the focus to a field in use when an app takes it, so that what
- * is typed there does not go to the app. Otherwise the focus may go to the frame:
- * a click in a frame of another origin cannot be seen here. taken is called when
- * the app does not stop trying.
+ * guardFocus returns the focus to a field in use when an app takes it, so that input
+ * for the field does not go to the app. Otherwise the focus may go to the frame:
+ * a click in a frame of another origin cannot be detected here. onFocusStolen is called
+ * when the app takes the focus too often.
  */
-export function keepFocus(frame: HTMLIFrameElement, taken: () => void): () => void {
-  let last = document.activeElement;
-  let used = -Infinity;
-  let tabbed = -Infinity;
-  let times: number[] = [];
-  const focused = (e: FocusEvent) => {
+export function guardFocus(frame: HTMLIFrameElement, onFocusStolen: () => void): () => void {
+  let lastFocused = document.activeElement;
+  let lastUsed = -Infinity;
+  let lastTab = -Infinity;
+  let stealTimes: number[] = [];
+  const onFocusIn = (e: FocusEvent) => {
     if (e.target === frame) return;
-    last = e.target as Element;
-    used = performance.now();
+    lastFocused = e.target as Element;
+    lastUsed = performance.now();
   };
-  const key = (e: KeyboardEvent) => {
-    used = performance.now();
-    if (e.key === 'Tab') tabbed = used;
+  const onKeyDown = (e: KeyboardEvent) => {
+    lastUsed = performance.now();
+    if (e.key === 'Tab') lastTab = lastUsed;
   };
-  const blurred = () => {
-    if (document.activeElement !== frame || !(last instanceof HTMLElement) || !last.isConnected || !last.matches('input, textarea, select')) return;
+  const onBlur = () => {
+    if (document.activeElement !== frame || !(lastFocused instanceof HTMLElement) || !lastFocused.isConnected || !lastFocused.matches('input, textarea, select')) return;
     const now = performance.now();
-    const touch = matchMedia('(hover: none)').matches; // a tap in the frame is not seen here
-    if (touch || now - tabbed < inUse || now - used > inUse) return;
-    const field = last;
-    setTimeout(() => field.focus({ preventScroll: true })); // when the focus has arrived at the frame
-    times = [...times.filter((t) => now - t < within), now];
-    if (times.length > maxTaken) taken();
+    const touch = matchMedia('(hover: none)').matches; // a tap in the frame cannot be detected
+    if (touch || now - lastTab < activeMs || now - lastUsed > activeMs) return;
+    const field = lastFocused;
+    setTimeout(() => field.focus({ preventScroll: true })); // after the frame has got the focus
+    stealTimes = [...stealTimes.filter((t) => now - t < stealWindowMs), now];
+    if (stealTimes.length > maxSteals) onFocusStolen();
   };
-  document.addEventListener('focusin', focused);
-  document.addEventListener('keydown', key, true);
-  window.addEventListener('blur', blurred);
+  document.addEventListener('focusin', onFocusIn);
+  document.addEventListener('keydown', onKeyDown, true);
+  window.addEventListener('blur', onBlur);
   return () => {
-    document.removeEventListener('focusin', focused);
-    document.removeEventListener('keydown', key, true);
-    window.removeEventListener('blur', blurred);
+    document.removeEventListener('focusin', onFocusIn);
+    document.removeEventListener('keydown', onKeyDown, true);
+    window.removeEventListener('blur', onBlur);
   };
 }

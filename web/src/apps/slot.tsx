@@ -3,12 +3,12 @@ import { get, type ToolList } from '../lib/api';
 import { Button, Skeleton } from '../ui/ui';
 import type { AppProps } from './app';
 
-// What shows an app is loaded with the first one.
+// The code for apps is loaded with the first app.
 const AppView = lazy(() => import('./app').then((m) => ({ default: m.AppView })));
 
-/** AppSlot is the place of an app: a button, or the app. */
-export function AppSlot({ open: first, ...app }: Omit<AppProps, 'onClose'> & { open: boolean }) {
-  const [open, setOpen] = useState(first);
+/** AppSlot shows an app, or a button that opens it. */
+export function AppSlot({ open: initiallyOpen, ...app }: Omit<AppProps, 'onClose'> & { open: boolean }) {
+  const [open, setOpen] = useState(initiallyOpen);
   if (!open) {
     return (
       <div className="row">
@@ -25,30 +25,30 @@ export function AppSlot({ open: first, ...app }: Omit<AppProps, 'onClose'> & { o
   );
 }
 
-let apps = new Map<string, string>();
-let read = -Infinity;
+let appUris = new Map<string, string>();
+let loadedAt = -Infinity;
 const listeners = new Set<() => void>();
 
-/** refresh reads which tools have an app, unless that was done a moment ago. */
-function refresh() {
-  if (performance.now() - read < 10_000) return;
-  read = performance.now();
+/** loadApps loads which tools have an app, at most every 10 seconds. */
+function loadApps() {
+  if (performance.now() - loadedAt < 10_000) return;
+  loadedAt = performance.now();
   get<ToolList>('/api/tools?state=app').then(
     (list) => {
-      apps = new Map(list.tools.map((t) => [t.name, t.app ?? '']));
+      appUris = new Map(list.tools.map((t) => [t.name, t.app ?? '']));
       for (const f of listeners) f();
     },
-    () => (read = -Infinity), // a later call of a tool tries again
+    () => (loadedAt = -Infinity), // the next tool call retries
   );
 }
 
 const subscribe = (f: () => void) => (listeners.add(f), () => void listeners.delete(f));
 
-/** useApp returns the address of the app that shows a tool's results, or ''. */
+/** useApp returns the URI of the app for a tool's results, or ''. */
 export function useApp(tool: string): string {
-  const uri = useSyncExternalStore(subscribe, () => apps.get(tool) ?? '');
+  const uri = useSyncExternalStore(subscribe, () => appUris.get(tool) ?? '');
   useEffect(() => {
-    if (!apps.has(tool)) refresh();
+    if (!appUris.has(tool)) loadApps();
   }, [tool]);
   return uri;
 }

@@ -1,5 +1,5 @@
-/** The names of the specification, and which colour of the page each is. */
-const names: Record<string, string> = {
+/** pageVariables maps the CSS variables of MCP Apps to those of the page. */
+const pageVariables: Record<string, string> = {
   '--color-background-primary': '--surface',
   '--color-background-secondary': '--bg',
   '--color-background-tertiary': '--sunken',
@@ -37,7 +37,7 @@ const names: Record<string, string> = {
   '--border-radius-md': '--r',
 };
 
-/** styles returns the variables of MCP Apps with the values that the page has now. */
-export function styles(page: CSSStyleDeclaration): Record<string, string> {
-  return Object.fromEntries(Object.entries(names).map(([name, own]) => [name, page.getPropertyValue(own).trim()]));
+/** appStyleVariables returns the CSS variables of MCP Apps with the current values of the page. */
+export function appStyleVariables(page: CSSStyleDeclaration): Record<string, string> {
+  return Object.fromEntries(Object.entries(pageVariables).map(([name, pageVariable]) => [name, page.getPropertyValue(pageVariable).trim()]));
 }

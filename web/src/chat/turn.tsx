@@ -198,7 +198,7 @@ function CallCard({ call, latest, actions }: { call: CallBlock; latest: boolean;
           )}
         </div>
       )}
-      {app && (call.state !== 'asking' || call.decision === 'approved') && <AppSlot server={server} tool={tool} uri={app} args={call.args} outcome={outcome} say={actions.sendMessage} open={latest} />}
+      {app && (call.state !== 'asking' || call.decision === 'approved') && <AppSlot server={server} tool={tool} uri={app} args={call.args} outcome={outcome} onSendMessage={actions.sendMessage} open={latest} />}
     </section>
   );
 }

@@ -7,7 +7,7 @@ import { Icon } from '../ui/icons';
 import { ResultView } from '../ui/result';
 import { readResource, ServerContext, type ResourceContents } from '../ui/resource';
 import { Badge, Button, Empty, Failure, Skeleton } from '../ui/ui';
-import { ask, asDraft, complete, expand, offersOf, type Argument, type Offer, type PromptMessage } from './offers';
+import { completeArgument, expandTemplate, listEntries, mcpRequest, promptText, type CatalogEntry, type EntryArgument, type PromptMessage } from './catalog';
 
 const kinds = [
   ['', 'Everything'],
@@ -16,21 +16,21 @@ const kinds = [
   ['template', 'Templates'],
 ] as const;
 
-const keyOf = (o: Offer) => [o.server, o.kind, o.uri ?? o.name];
+const keyOf = (o: CatalogEntry) => [o.server, o.kind, o.uri ?? o.name];
 
 /** ResourcesView lists the resources and prompts of all servers. */
 export function ResourcesView({ status }: { status?: Status }) {
   const { parts, query } = useRoute();
   const [, server, kind, name] = parts;
   const text = (query.get('q') ?? '').toLowerCase();
-  const only = query.get('kind') ?? '';
+  const kindFilter = query.get('kind') ?? '';
   const connected = useMemo(() => (status?.servers ?? []).filter((s) => s.status === 'connected').map((s) => s.name), [status]);
-  const list = useQuery<Offer[]>(status ? `offers ${connected.join(' ')}` : null, async (signal) => (await Promise.all(connected.map((s) => offersOf(s, signal)))).flat());
-  const shown = (list.data ?? []).filter((o) => (!only || o.kind === only) && (!text || `${o.server} ${o.name} ${o.title ?? ''} ${o.uri ?? ''} ${o.description ?? ''}`.toLowerCase().includes(text)));
-  const picked = list.data?.find((o) => keyOf(o).join('\n') === [server, kind, name].join('\n'));
-  const set = (change: Record<string, string>) => navigate(href(parts, { q: query.get('q') ?? '', kind: only, ...change }), true);
+  const list = useQuery<CatalogEntry[]>(status ? `catalog ${connected.join(' ')}` : null, async (signal) => (await Promise.all(connected.map((s) => listEntries(s, signal)))).flat());
+  const shown = (list.data ?? []).filter((o) => (!kindFilter || o.kind === kindFilter) && (!text || `${o.server} ${o.name} ${o.title ?? ''} ${o.uri ?? ''} ${o.description ?? ''}`.toLowerCase().includes(text)));
+  const selected = list.data?.find((o) => keyOf(o).join('\n') === [server, kind, name].join('\n'));
+  const setFilters = (change: Record<string, string>) => navigate(href(parts, { q: query.get('q') ?? '', kind: kindFilter, ...change }), true);
   return (
-    <div className={`tools split ${picked ? 'has-detail' : ''}`}>
+    <div className={`tools split ${selected ? 'has-detail' : ''}`}>
       <section className="split-list" aria-label="Resources and prompts">
         <header className="view-head">
           <h1 className="grow">Resources</h1>
@@ -41,9 +41,9 @@ export function ResourcesView({ status }: { status?: Status }) {
         <div className="filters">
           <div className="searchbox">
             <Icon name="search" size={16} />
-            <input type="search" aria-label="Search resources and prompts" placeholder="Search" value={query.get('q') ?? ''} onChange={(e) => set({ q: e.target.value })} />
+            <input type="search" aria-label="Search resources and prompts" placeholder="Search" value={query.get('q') ?? ''} onChange={(e) => setFilters({ q: e.target.value })} />
           </div>
-          <select aria-label="Kind" value={only} onChange={(e) => set({ kind: e.target.value })}>
+          <select aria-label="Kind" value={kindFilter} onChange={(e) => setFilters({ kind: e.target.value })}>
             {kinds.map(([id, label]) => (
               <option key={id} value={id}>
                 {label}
@@ -63,7 +63,7 @@ export function ResourcesView({ status }: { status?: Status }) {
           <ul className="offer-list">
             {shown.slice(0, 1000).map((o) => (
               <li key={keyOf(o).join('\n')}>
-                <a className="offer-row" href={href(['resources', ...keyOf(o)], { q: query.get('q') ?? '', kind: only })} aria-current={o === picked ? 'page' : undefined}>
+                <a className="offer-row" href={href(['resources', ...keyOf(o)], { q: query.get('q') ?? '', kind: kindFilter })} aria-current={o === selected ? 'page' : undefined}>
                   <span className="row">
                     <strong className="grow ellipsis">{o.title || o.name}</strong> <Badge>{o.kind}</Badge>
                   </span>
@@ -77,33 +77,33 @@ export function ResourcesView({ status }: { status?: Status }) {
         )}
       </section>
       <section className="split-detail" aria-label="Details">
-        {picked ? <Detail key={keyOf(picked).join('\n')} offer={picked} /> : <Empty icon="file" title="Nothing selected">Choose a resource to read it, or a prompt to use it in a chat.</Empty>}
+        {selected ? <EntryDetails key={keyOf(selected).join('\n')} entry={selected} /> : <Empty icon="file" title="Nothing selected">Choose a resource to read it, or a prompt to use it in a chat.</Empty>}
       </section>
     </div>
   );
 }
 
-interface Outcome {
+interface ReadState {
   busy?: boolean;
   error?: ApiError;
   contents?: ResourceContents[];
   messages?: PromptMessage[];
 }
 
-function Detail({ offer: o }: { offer: Offer }) {
+function EntryDetails({ entry: o }: { entry: CatalogEntry }) {
   const [values, setValues] = useState<Record<string, string>>({});
-  const [out, setOut] = useState<Outcome>({});
+  const [readState, setReadState] = useState<ReadState>({});
   const missing = (o.arguments ?? []).filter((a) => a.required && !values[a.name]);
   const filled = Object.fromEntries(Object.entries(values).filter(([, v]) => v !== ''));
-  const run = async () => {
-    setOut({ busy: true });
+  const load = async () => {
+    setReadState({ busy: true });
     try {
       if (o.kind === 'prompt') {
-        const { messages } = await ask<{ messages?: PromptMessage[] }>(o.server, 'prompts/get', { name: o.name, arguments: filled });
-        setOut({ messages: messages ?? [] });
-      } else setOut({ contents: await readResource(o.server, o.kind === 'template' ? expand(o.uri ?? '', filled) : (o.uri ?? '')) });
+        const { messages } = await mcpRequest<{ messages?: PromptMessage[] }>(o.server, 'prompts/get', { name: o.name, arguments: filled });
+        setReadState({ messages: messages ?? [] });
+      } else setReadState({ contents: await readResource(o.server, o.kind === 'template' ? expandTemplate(o.uri ?? '', filled) : (o.uri ?? '')) });
     } catch (e) {
-      setOut({ error: e instanceof ApiError ? e : new ApiError(0, '', String(e)) });
+      setReadState({ error: e instanceof ApiError ? e : new ApiError(0, '', String(e)) });
     }
   };
   return (
@@ -123,42 +123,42 @@ function Detail({ offer: o }: { offer: Offer }) {
           className="stack"
           onSubmit={(e) => {
             e.preventDefault();
-            if (missing.length === 0) void run();
+            if (missing.length === 0) void load();
           }}
         >
           {(o.arguments ?? []).map((a) => (
-            <ArgumentField key={a.name} offer={o} argument={a} values={values} onChange={(v) => setValues((all) => ({ ...all, [a.name]: v }))} />
+            <ArgumentField key={a.name} entry={o} argument={a} values={values} onChange={(v) => setValues((all) => ({ ...all, [a.name]: v }))} />
           ))}
           <div className="row">
-            <Button kind="primary" icon="right" type="submit" busy={out.busy} disabled={missing.length > 0}>
+            <Button kind="primary" icon="right" type="submit" busy={readState.busy} disabled={missing.length > 0}>
               {o.kind === 'prompt' ? 'Show' : 'Read'}
             </Button>
             {missing.length > 0 && <span className="muted small">Fill in {missing.map((a) => a.name).join(', ')}.</span>}
           </div>
         </form>
-        {out.error && <Failure error={out.error} />}
-        {out.contents && (
+        {readState.error && <Failure error={readState.error} />}
+        {readState.contents && (
           <ServerContext value={o.server}>
-            {out.contents.length === 0 ? <p className="muted">The resource is empty.</p> : <ResultView result={{ content: out.contents.map((resource) => ({ type: 'resource', resource })) }} />}
+            {readState.contents.length === 0 ? <p className="muted">The resource is empty.</p> : <ResultView result={{ content: readState.contents.map((resource) => ({ type: 'resource', resource })) }} />}
           </ServerContext>
         )}
-        {out.messages && (
+        {readState.messages && (
           <section className="stack">
             <div className="row">
-              <h3 className="grow">{plural(out.messages.length, 'message')}</h3>
+              <h3 className="grow">{plural(readState.messages.length, 'message')}</h3>
               <Button
                 kind="primary"
                 icon="chat"
-                disabled={asDraft(out.messages) === ''}
+                disabled={promptText(readState.messages) === ''}
                 onClick={() => {
-                  setDraftText('', asDraft(out.messages ?? []));
+                  setDraftText('', promptText(readState.messages ?? []));
                   navigate('#/chat');
                 }}
               >
                 Start a chat
               </Button>
             </div>
-            {out.messages.map((m, i) => (
+            {readState.messages.map((m, i) => (
               <div key={i} className="card">
                 <h4>{m.role}</h4>
                 <ResultView result={{ content: m.content ? [m.content] : [] }} />
@@ -171,21 +171,21 @@ function Detail({ offer: o }: { offer: Offer }) {
   );
 }
 
-/** ArgumentField proposes the values that the server knows for an argument. */
-function ArgumentField({ offer, argument, values, onChange }: { offer: Offer; argument: Argument; values: Record<string, string>; onChange: (v: string) => void }) {
+/** ArgumentField is an input with the server's suggestions for an argument. */
+function ArgumentField({ entry, argument, values, onChange }: { entry: CatalogEntry; argument: EntryArgument; values: Record<string, string>; onChange: (v: string) => void }) {
   const id = useId();
   const value = values[argument.name] ?? '';
-  const asked = useDebounced(value, 150);
-  const [proposed, setProposed] = useState<string[]>([]);
+  const debouncedValue = useDebounced(value, 150);
+  const [suggestions, setSuggestions] = useState<string[]>([]);
   const others = JSON.stringify(values);
   useEffect(() => {
     const abort = new AbortController();
-    complete(offer, argument.name, asked, JSON.parse(others) as Record<string, string>, abort.signal).then(
-      (list) => !abort.signal.aborted && setProposed(list),
-      () => {}, // most servers propose nothing
+    completeArgument(entry, argument.name, debouncedValue, JSON.parse(others) as Record<string, string>, abort.signal).then(
+      (list) => !abort.signal.aborted && setSuggestions(list),
+      () => {}, // most servers do not support completion
     );
     return () => abort.abort();
-  }, [offer, argument.name, asked, others]);
+  }, [entry, argument.name, debouncedValue, others]);
   return (
     <div className="field">
       <label htmlFor={id}>
@@ -193,7 +193,7 @@ function ArgumentField({ offer, argument, values, onChange }: { offer: Offer; ar
       </label>
       <input id={id} list={`${id}-values`} value={value} autoComplete="off" onChange={(e) => onChange(e.target.value)} />
       <datalist id={`${id}-values`}>
-        {proposed.map((v) => (
+        {suggestions.map((v) => (
           <option key={v} value={v} />
         ))}
       </datalist>

@@ -131,7 +131,7 @@ interface ListedItem {
 
 /** ResourcesAndPrompts lists the resources and prompts of a server. */
 export function ResourcesAndPrompts({ server }: { server: string }) {
-  const listed = useQuery(`offers ${server}`, async (signal) => {
+  const listed = useQuery(`catalog ${server}`, async (signal) => {
     const listMethod = async (method: string, key: string) => {
       const res = await send<{ result: Record<string, ListedItem[]> }>('POST', `/api/servers/${encodeURIComponent(server)}/request`, { method }, signal).catch(() => null);
       return res?.result[key] ?? []; // most servers lack one of these methods

@@ -270,7 +270,7 @@ function ServerPage({ server: s, reload }: { server: Server; reload: () => Promi
         )}
         <RecentCalls key={`traffic ${s.name}`} server={s.name} />
         {s.tools > 0 && <ServerTools key={`tools ${s.name}`} server={s.name} />}
-        {s.status === 'connected' && <ResourcesAndPrompts key={`offers ${s.name}`} server={s.name} />}
+        {s.status === 'connected' && <ResourcesAndPrompts key={`catalog ${s.name}`} server={s.name} />}
         {s.stderr && s.stderr.length > 0 && <StderrLog lines={s.stderr} />}
       </div>
       {editing && (
