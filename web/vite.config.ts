@@ -5,10 +5,10 @@ import { defineConfig } from 'vitest/config';
 // copied there, so that the folder is never empty.
 export default defineConfig({
   plugins: [react()],
-  // A helper for tests inside @rjsf/core names a validator that compiles code;
-  // it is shaken off, and must not be resolved to one.
+  // A test helper inside @rjsf/core imports a validator that compiles code;
+  // it is removed by tree shaking, and must not be resolved to that one.
   resolve: { alias: { '@rjsf/validator-ajv8': new URL('src/tools/validator.ts', import.meta.url).pathname } },
-  // In tests too.
+  // The alias applies to tests, too.
   test: { css: true, testTimeout: 60_000, server: { deps: { inline: ['@rjsf/core'] } } },
   build: {
     outDir: '../internal/webui/dist',

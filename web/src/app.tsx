@@ -10,8 +10,8 @@ import { MeContext, type Me } from './me';
 import { Palette } from './palette';
 import { SignIn } from './signin';
 import { setTheme, useTheme } from './theme';
-import { Icon, Mark, type IconName } from './ui/icons';
-import { Button, Dot, Empty, Failure, Note, Skeleton, Toasts } from './ui/ui';
+import { Icon, Logo, type IconName } from './ui/icons';
+import { Button, EmptyState, ErrorNote, Note, Skeleton, StatusDot, Toasts } from './ui/ui';
 
 type ViewProps = { status?: Status };
 /** lazyView loads a view when it is opened. */
@@ -87,11 +87,11 @@ export function App({ tokenError = '' }: { tokenError?: string }) {
 
   const route = useRoute();
   const view = [...views, inboxView].find((v) => v.id === route.parts[0]) ?? views[0]!;
-  const chats = useWaitingChats(view.id === 'chat' ? (route.parts[1] ?? '') : '');
-  const waiting = Math.max(useInbox().length, chats); // an approval in a chat is in both
+  const waitingChats = useWaitingChats(view.id === 'chat' ? (route.parts[1] ?? '') : '');
+  const waitingCount = Math.max(useInbox().length, waitingChats); // an approval in a chat is in both
   useEffect(() => {
-    document.title = `${waiting > 0 ? `(${waiting}) ` : ''}${view.label} · Junctor`;
-  }, [view, waiting]);
+    document.title = `${waitingCount > 0 ? `(${waitingCount}) ` : ''}${view.label} · Junctor`;
+  }, [view, waitingCount]);
 
   if (needsSignIn || signInOpen) {
     return (
@@ -115,7 +115,7 @@ export function App({ tokenError = '' }: { tokenError?: string }) {
           <a className="skip" href="#main" onClick={(e) => (e.preventDefault(), document.getElementById('main')?.focus())}>
             Skip to main content
           </a>
-          <Nav current={view.id} status={status.data} online={online} chats={chats} />
+          <Nav current={view.id} status={status.data} online={online} waitingChats={waitingChats} />
           <main id="main" tabIndex={-1}>
             {!online && (
               <div className="offline" role="alert">
@@ -129,9 +129,9 @@ export function App({ tokenError = '' }: { tokenError?: string }) {
             )}
             <ErrorBoundary key={`${callerKey} ${view.id}`}>
               {session.error && !session.data ? (
-                <Empty title="Waiting for the gateway" icon="power">
-                  <Failure error={session.error} retry={() => void reload()} />
-                </Empty>
+                <EmptyState title="Waiting for the gateway" icon="power">
+                  <ErrorNote error={session.error} retry={() => void reload()} />
+                </EmptyState>
               ) : !session.data ? (
                 <Skeleton rows={4} />
               ) : (
@@ -148,15 +148,15 @@ export function App({ tokenError = '' }: { tokenError?: string }) {
   );
 }
 
-export function Nav({ current, status, online, chats = 0 }: { current: string; status?: Status; online: boolean; /** How many conversations wait for an answer. */ chats?: number }) {
+export function Nav({ current, status, online, waitingChats = 0 }: { current: string; status?: Status; online: boolean; /** How many conversations wait for an answer. */ waitingChats?: number }) {
   const theme = useTheme();
   const dark = theme === 'dark' || (theme === 'system' && matchMedia('(prefers-color-scheme: dark)').matches);
-  const waiting = useInbox().length;
+  const waitingCount = useInbox().length;
   const disconnected = status?.servers.filter((s) => s.status === 'disconnected' || s.status === 'auth_required').length ?? 0;
   return (
     <nav className="nav" aria-label="Views">
       <a className="brand" href="#/chat" aria-label="Junctor">
-        <Mark />
+        <Logo />
         <span>Junctor</span>
       </a>
       <ul>
@@ -165,9 +165,9 @@ export function Nav({ current, status, online, chats = 0 }: { current: string; s
             <a href={`#/${v.id}`} title={v.label} aria-current={v.id === current ? 'page' : undefined}>
               <Icon name={v.icon} size={20} />
               <span>{v.label}</span>
-              {v.id === 'chat' && chats > 0 && (
-                <span className="nav-badge" title={`${chats} waiting for your answer`}>
-                  {chats}
+              {v.id === 'chat' && waitingChats > 0 && (
+                <span className="nav-badge" title={`${waitingChats} waiting for your answer`}>
+                  {waitingChats}
                   <span className="sr-only"> waiting for your answer</span>
                 </span>
               )}
@@ -180,14 +180,14 @@ export function Nav({ current, status, online, chats = 0 }: { current: string; s
             </a>
           </li>
         ))}
-        {(waiting > 0 || current === inboxView.id) && (
+        {(waitingCount > 0 || current === inboxView.id) && (
           <li>
             <a href={`#/${inboxView.id}`} title={inboxView.label} aria-current={current === inboxView.id ? 'page' : undefined}>
               <Icon name={inboxView.icon} size={20} />
               <span>{inboxView.label}</span>
-              {waiting > 0 && (
-                <span className="nav-badge" title={`${waiting} waiting`}>
-                  {waiting}
+              {waitingCount > 0 && (
+                <span className="nav-badge" title={`${waitingCount} waiting`}>
+                  {waitingCount}
                   <span className="sr-only"> waiting</span>
                 </span>
               )}
@@ -203,7 +203,7 @@ export function Nav({ current, status, online, chats = 0 }: { current: string; s
         </button>
         <div className="row">
           <span className="nav-status small" title={status ? `Version ${status.version}` : undefined}>
-            <Dot tone={online ? 'ok' : 'bad'} /> <span>{online ? (status ? `${status.version}` : '…') : 'offline'}</span>
+            <StatusDot tone={online ? 'ok' : 'bad'} /> <span>{online ? (status ? `${status.version}` : '…') : 'offline'}</span>
           </span>
           <Button kind="quiet" small icon={dark ? 'sun' : 'moon'} aria-label={dark ? 'Switch to the light theme' : 'Switch to the dark theme'} onClick={() => setTheme(dark ? 'light' : 'dark')} />
         </div>
@@ -224,9 +224,9 @@ class ErrorBoundary extends Component<{ children: ReactNode }, { error: Error | 
   override render() {
     if (!this.state.error) return this.props.children;
     return (
-      <Empty icon="alert" title="This view failed to load" actions={<Button kind="primary" onClick={() => this.setState({ error: null })}>Try again</Button>}>
+      <EmptyState icon="alert" title="This view failed to load" actions={<Button kind="primary" onClick={() => this.setState({ error: null })}>Try again</Button>}>
         <p className="wrap mono small">{this.state.error.message}</p>
-      </Empty>
+      </EmptyState>
     );
   }
 }

@@ -3,9 +3,9 @@ import { send, type ApprovalRequest, type WaitingCall } from './lib/api';
 import { formatDateTime, plural, timeAgo } from './lib/format';
 import { useInbox } from './lib/inbox';
 import { DataView } from './ui/data';
-import { Badge, Button, Empty, Field, Note, useAction } from './ui/ui';
+import { Badge, Button, EmptyState, Field, Note, useAction } from './ui/ui';
 
-const labels = { once: 'Allow once', session: 'Allow for this session', always: 'Always allow' };
+const scopeLabels = { once: 'Allow once', session: 'Allow for this session', always: 'Always allow' };
 
 /** ApprovalsView is the inbox: the calls that wait for an administrator. */
 export function ApprovalsView() {
@@ -19,9 +19,9 @@ export function ApprovalsView() {
       <div className="page-scroll">
         <div className="page-column">
           {calls.length === 0 ? (
-            <Empty icon="check" title="No call waits for approval">
+            <EmptyState icon="check" title="No call waits for approval">
               <p>Calls of tools that require approval appear here when their client cannot ask its user, and those of chats.</p>
-            </Empty>
+            </EmptyState>
           ) : (
             <div className="stack" aria-live="polite" aria-label={`${plural(calls.length, 'call')} waiting`}>
               {calls.map((c) => (
@@ -68,7 +68,7 @@ function PendingApproval({ call }: { call: WaitingCall }) {
       <div className="row wrap">
         {request.scopes.map((scope) => (
           <Button key={scope} kind={scope === 'once' ? 'primary' : 'plain'} busy={busy === scope} onClick={() => decide(scope, { action: 'allow', scope }, `${call.tool} allowed`)}>
-            {labels[scope]}
+            {scopeLabels[scope]}
           </Button>
         ))}
         <Button kind="danger" busy={busy === 'deny'} onClick={() => decide('deny', { action: 'deny', reason }, `${call.tool} denied`)}>

@@ -1,6 +1,6 @@
 import { createContext, useContext } from 'react';
 
-/** Me is the caller that the page acts as, as reported by the gateway. */
+/** Me is the current caller, as reported by the gateway. */
 export interface Me {
   caller: string;
   admin: boolean;

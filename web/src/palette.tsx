@@ -14,7 +14,7 @@ interface SearchHit {
 /** Palette opens the quick search for views, servers, chats and tools: Ctrl K or ⌘K. */
 export function Palette() {
   const [open, setOpen] = useState(false);
-  // The shortcut works as soon as the page can be seen.
+  // A layout effect, so that the shortcut works as soon as the page is painted.
   useLayoutEffect(() => {
     const handleShortcut = (e: globalThis.KeyboardEvent) => {
       if ((e.ctrlKey || e.metaKey) && e.key.toLowerCase() === 'k') {

@@ -1,7 +1,7 @@
 import { useState } from 'react';
 import { ApiError, signIn } from './lib/api';
-import { Mark } from './ui/icons';
-import { Button, Failure, Field } from './ui/ui';
+import { Logo } from './ui/icons';
+import { Button, ErrorNote, Field } from './ui/ui';
 
 /** SignIn exchanges an API key for a session, or sends the person to the provider. */
 export function SignIn({ onDone, onCancel, provider }: { onDone: () => void; onCancel?: () => void; provider?: string }) {
@@ -30,7 +30,7 @@ export function SignIn({ onDone, onCancel, provider }: { onDone: () => void; onC
         }}
       >
         <div className="row">
-          <Mark size={36} />
+          <Logo size={36} />
           <h1>Junctor</h1>
         </div>
         {provider && (
@@ -42,7 +42,7 @@ export function SignIn({ onDone, onCancel, provider }: { onDone: () => void; onC
         <Field label="API key" hint={<>An administrator can create one with <code>junctor keys add NAME</code></>}>
           {(id) => <input id={id} type="password" className="mono" autoComplete="current-password" autoFocus={!provider} required value={key} onChange={(e) => setKey(e.target.value)} />}
         </Field>
-        {error && <Failure error={error} />}
+        {error && <ErrorNote error={error} />}
         <Button kind={provider ? 'plain' : 'primary'} type="submit" busy={busy} disabled={!key.trim()}>
           Sign in
         </Button>

@@ -6,7 +6,7 @@ import { Icon } from '../ui/icons';
 import { JsonView } from '../ui/json';
 import { ResultView } from '../ui/result';
 import { Timeline, type TimelineSpan } from '../ui/timeline';
-import { Badge, CopyButton, Failure, Skeleton, type Tone } from '../ui/ui';
+import { Badge, CopyButton, ErrorNote, Skeleton, type Tone } from '../ui/ui';
 
 export const statusTone: Record<Call['status'], Tone> = { ok: 'ok', error: 'warn', failed: 'bad' };
 export const statusLabel: Record<Call['status'], string> = { ok: 'ok', error: 'tool error', failed: 'failed' };
@@ -28,7 +28,7 @@ export function CallDetails({ id, back }: { id: string; back: string }) {
         </a>
       </header>
       {call.error ? (
-        <Failure error={call.error} retry={() => void call.reload()} />
+        <ErrorNote error={call.error} retry={() => void call.reload()} />
       ) : !c ? (
         <Skeleton rows={6} />
       ) : (
@@ -96,7 +96,7 @@ export function CallDetails({ id, back }: { id: string; back: string }) {
   );
 }
 
-/** Stages shows how long each stage of a call took. */
+/** Stages shows the duration of each stage of a call. */
 function Stages({ call: c }: { call: Call }) {
   const stages = c.stages ?? [];
   if (stages.length === 0) return null;

@@ -12,8 +12,8 @@ interface Props {
   onPick: (server: string, tool: string) => void;
 }
 
-/** Charts shows how many calls there were and how long they took, as the gateway counts them. */
-export function Charts({ stats, range, onZoom, onPick }: Props) {
+/** CallCharts charts the number and the duration of calls, from the gateway's statistics. */
+export function CallCharts({ stats, range, onZoom, onPick }: Props) {
   const intervals = stats.intervals ?? [];
   const failures = stats.total.errors + stats.total.failed;
   const seriesOf = (pick: (f: CallSummary) => number) => intervals.map((p) => (p.calls > 0 ? pick(p) : NaN));

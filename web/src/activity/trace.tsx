@@ -2,7 +2,7 @@ import { useEffect, useMemo, useRef, useState } from 'react';
 import { request } from '../lib/api';
 import { download, formatCount, formatTimeOfDay, oneLine } from '../lib/format';
 import { JsonView } from '../ui/json';
-import { Button, Empty, Note, Skeleton } from '../ui/ui';
+import { Button, EmptyState, Note, Skeleton } from '../ui/ui';
 import { followTrace, type TraceEntry, type TraceState } from './stream';
 
 /** useTraceAvailable reports whether this gateway provides a trace of MCP messages. */
@@ -68,9 +68,9 @@ export function TraceView() {
       {trace.entries === null ? (
         trace.connection === 'broken' ? <Note tone="warn">The trace is unavailable. Reconnecting…</Note> : <Skeleton rows={8} height={32} />
       ) : shown.length === 0 ? (
-        <Empty icon="activity" title={all.length === 0 ? 'No messages yet' : 'No matches'}>
+        <EmptyState icon="activity" title={all.length === 0 ? 'No messages yet' : 'No matches'}>
           {all.length === 0 ? 'Messages between the gateway and its servers are listed here as they are sent. Run a tool to see some.' : 'No message matches the filter.'}
-        </Empty>
+        </EmptyState>
       ) : (
         <ul className="trace">
           {shown.map((e) => (

@@ -7,7 +7,7 @@ export const pageSize = 1000;
 
 export type FollowState = { state: 'connecting' | 'live' | 'fixed' | 'broken'; error?: ApiError };
 
-interface Log {
+interface LogState {
   calls: Call[];
   loaded: boolean;
   follow: FollowState;
@@ -15,10 +15,10 @@ interface Log {
 }
 
 /**
- * useLog holds the newest records that match query, parameters of /api/calls, and
- * follows the log if live; it resumes where it stopped when the connection is lost.
+ * useLog loads the newest records that match query, parameters of /api/calls, and
+ * follows the log if live. After a lost connection it resumes at the last record.
  */
-export function useLog(query: string, live: boolean): Log {
+export function useLog(query: string, live: boolean): LogState {
   const [state, setState] = useState<{ query: string; calls: Call[]; loaded: boolean }>({ query, calls: [], loaded: false });
   const [follow, setFollow] = useState<FollowState>({ state: 'connecting' });
   const loadedCalls = useRef<Call[]>([]);

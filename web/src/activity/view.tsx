@@ -5,9 +5,9 @@ import { href, navigate, useDebounced, useQuery, useRoute } from '../lib/use';
 import { Icon } from '../ui/icons';
 import { VirtualList } from '../ui/list';
 import { timeLabel } from '../ui/ticks';
-import { Button, Empty, Failure, Skeleton, Tabs, useAction } from '../ui/ui';
+import { Button, EmptyState, ErrorNote, Skeleton, Tabs, useAction } from '../ui/ui';
 import { CallDetails, statusLabel, statusTone } from './call';
-import { Charts } from './charts';
+import { CallCharts } from './charts';
 import { apiQuery, filterFromQuery, isFiltered, rangeOf, timeRanges, type Filter } from './log';
 import { TraceView, useTraceAvailable } from './trace';
 import { pageSize, useLog } from './useLog';
@@ -191,21 +191,21 @@ function CallLog({ id, filter, setFilter, tabs }: { id?: string; filter: Filter;
         </div>
       </div>
       {stats.error && !stats.data ? (
-        <Failure error={stats.error} retry={() => void stats.reload()} />
+        <ErrorNote error={stats.error} retry={() => void stats.reload()} />
       ) : (
-        stats.data && <Charts stats={stats.data.stats} range={stats.data.range} onZoom={(from, to) => setFilter({ from: String(Math.round(from)), to: String(Math.round(to)) })} onPick={(server, tool) => setFilter({ server, tool })} />
+        stats.data && <CallCharts stats={stats.data.stats} range={stats.data.range} onZoom={(from, to) => setFilter({ from: String(Math.round(from)), to: String(Math.round(to)) })} onPick={(server, tool) => setFilter({ server, tool })} />
       )}
       {!log.loaded && log.follow.error ? (
-        !stats.error && <Failure error={log.follow.error} />
+        !stats.error && <ErrorNote error={log.follow.error} />
       ) : !log.loaded ? (
         <Skeleton rows={8} height={38} />
       ) : shown.length === 0 ? (
         isFiltered(filter) || zoomed ? (
-          <Empty icon="search" title="No matches" actions={<a className="button" href="#/activity">Clear filters</a>} />
+          <EmptyState icon="search" title="No matches" actions={<a className="button" href="#/activity">Clear filters</a>} />
         ) : (
-          <Empty icon="activity" title={`No calls in the ${(timeRanges[filter.range] ?? timeRanges['1h']!).label}`} actions={<a className="button primary" href="#/tools">Run a tool</a>}>
+          <EmptyState icon="activity" title={`No calls in the ${(timeRanges[filter.range] ?? timeRanges['1h']!).label}`} actions={<a className="button primary" href="#/tools">Run a tool</a>}>
             All calls are listed here as they happen: from this page, agents, programs and the chat.
-          </Empty>
+          </EmptyState>
         )
       ) : (
         <div className="calls">

@@ -3,13 +3,13 @@ import { get, send, type GetResponse, type WaitingCall } from '../lib/api';
 import { formatDateTime, timeAgo } from '../lib/format';
 import { href, useQuery } from '../lib/use';
 import { RunQuestions, updateQuestions, type RunQuestion } from '../tools/ask';
-import { Confirm, QueryContent, Table } from '../ui/grid';
+import { ConfirmDialog, QueryContent, Table } from '../ui/grid';
 import { Icon } from '../ui/icons';
 import { JsonView } from '../ui/json';
 import { ResultView } from '../ui/result';
-import { Badge, Button, Empty, useAction, type Tone } from '../ui/ui';
+import { Badge, Button, EmptyState, useAction, type Tone } from '../ui/ui';
 
-const tones: Record<WaitingCall['status'], Tone> = { working: 'accent', input_required: 'warn', completed: 'ok', failed: 'bad', cancelled: 'neutral' };
+const statusTones: Record<WaitingCall['status'], Tone> = { working: 'accent', input_required: 'warn', completed: 'ok', failed: 'bad', cancelled: 'neutral' };
 
 /** isWaitingCallId reports whether an id is that of a waiting or detached call, and not of the call log. */
 export const isWaitingCallId = (id: string) => id.startsWith('call_');
@@ -26,9 +26,9 @@ export function WaitingCalls({ id }: { id?: string }) {
       <QueryContent query={list}>
         {({ calls }) =>
           calls.length === 0 ? (
-            <Empty icon="activity" title="No waiting calls">
+            <EmptyState icon="activity" title="No waiting calls">
               Your calls that were left running, and those that wait for an approval or an answer, are listed here with their results.
-            </Empty>
+            </EmptyState>
           ) : (
             <Table label="Waiting calls, newest first" columns={['Started', 'Tool', 'Status', '']}>
               {calls.map((c) => (
@@ -54,7 +54,7 @@ export function WaitingCalls({ id }: { id?: string }) {
 }
 
 function Status({ call: c }: { call: WaitingCall }) {
-  const tone = c.isError ? 'warn' : tones[c.status];
+  const tone = c.isError ? 'warn' : statusTones[c.status];
   return (
     <>
       <Badge tone={tone}>{c.isError ? 'tool error' : c.status.replace('_', ' ')}</Badge> {c.status !== 'cancelled' && c.statusMessage && <span className="muted small">{c.statusMessage}</span>}
@@ -77,9 +77,9 @@ function StopButton({ call: c, done }: { call: WaitingCall; done: () => Promise<
         Stop
       </Button>
       {confirming && (
-        <Confirm title={`Stop ${c.tool}?`} action="Stop the call" busy={busy !== null} onClose={() => setConfirming(false)} onConfirm={() => void stop()}>
+        <ConfirmDialog title={`Stop ${c.tool}?`} action="Stop the call" busy={busy !== null} onClose={() => setConfirming(false)} onConfirm={() => void stop()}>
           Its result is lost. The server is told to stop; what it has done already remains.
-        </Confirm>
+        </ConfirmDialog>
       )}
     </>
   );

@@ -201,7 +201,7 @@ function hostContext(dark: boolean): Record<string, unknown> {
 }
 
 /** ConsentDialog asks the user for consent. Its confirm button is disabled at first, so that a click meant for the app does not hit it. */
-function ConsentDialog({ title, text, args, confirmLabel: yes, answer, stop }: ConsentRequest & { stop: () => void }) {
+function ConsentDialog({ title, text, args, confirmLabel, answer, stop }: ConsentRequest & { stop: () => void }) {
   const [confirmEnabled, setConfirmEnabled] = useState(false);
   useEffect(() => {
     const t = setTimeout(() => setConfirmEnabled(true), 500);
@@ -225,7 +225,7 @@ function ConsentDialog({ title, text, args, confirmLabel: yes, answer, stop }: C
           <span className="grow" />
           <Button onClick={() => answer(false)}>Refuse</Button>
           <Button kind="primary" disabled={!confirmEnabled} onClick={() => answer(true)}>
-            {yes}
+            {confirmLabel}
           </Button>
         </div>
       </div>

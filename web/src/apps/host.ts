@@ -1,5 +1,5 @@
 // The host's side of MCP Apps (io.modelcontextprotocol/ui, 2026-01-26): JSON-RPC
-// with the app in a frame. It knows neither the DOM nor the gateway.
+// with the app in a frame. It depends on neither the DOM nor the gateway.
 
 /** Limits of one app. An app that exceeds the rate is stopped. */
 export const appLimits = { messagesPerSecond: 200, pending: 16, height: 800 };
@@ -34,8 +34,8 @@ export class RpcError extends Error {
   }
 }
 
-type Json = Record<string, unknown>;
-const asObject = (v: unknown): Json => (typeof v === 'object' && v !== null && !Array.isArray(v) ? (v as Json) : {});
+type JsonObject = Record<string, unknown>;
+const asObject = (v: unknown): JsonObject => (typeof v === 'object' && v !== null && !Array.isArray(v) ? (v as JsonObject) : {});
 
 /** Outcome is the outcome of the tool call, undefined while it runs. */
 export type Outcome = { result: unknown } | { cancelled: string } | undefined;
@@ -45,7 +45,7 @@ export class AppHost {
   private pending = new Map<string | number, AbortController>();
   private currentSecond = 0;
   private receivedInSecond = 0;
-  private input: Json = {};
+  private input: JsonObject = {};
   private outcome: Outcome;
   private inputSent = false;
   private outcomeSent = false;
@@ -53,8 +53,8 @@ export class AppHost {
 
   constructor(
     private callbacks: HostCallbacks,
-    private context: Json,
-    private capabilities: Json,
+    private context: JsonObject,
+    private capabilities: JsonObject,
     private now: () => number = () => performance.now(),
   ) {}
 
@@ -76,7 +76,7 @@ export class AppHost {
   /** receive handles a message of the app, as text. */
   receive(text: string): void {
     if (this.state === 'closed') return;
-    let m: Json;
+    let m: JsonObject;
     try {
       m = asObject(JSON.parse(text));
     } catch {
@@ -96,14 +96,14 @@ export class AppHost {
   }
 
   /** setToolCall sends the app the arguments of the call and, when it has ended, its outcome. */
-  setToolCall(input: Json, outcome: Outcome): void {
+  setToolCall(input: JsonObject, outcome: Outcome): void {
     this.input = input;
     this.outcome = outcome;
     if (this.state === 'ready') this.sendToolCall();
   }
 
   /** updateContext sends changes of the host context to the app. */
-  updateContext(context: Json): void {
+  updateContext(context: JsonObject): void {
     this.context = { ...this.context, ...context };
     if (this.state === 'ready') this.notify('ui/notifications/host-context-changed', context);
   }
@@ -127,7 +127,7 @@ export class AppHost {
     this.pending.clear();
   }
 
-  private send(message: Json): void {
+  private send(message: JsonObject): void {
     if (this.state !== 'closed') this.callbacks.post({ jsonrpc: '2.0', ...message });
   }
 
@@ -145,7 +145,7 @@ export class AppHost {
     else this.notify('ui/notifications/tool-result', o.result);
   }
 
-  private handleNotification(method: string, params: Json): void {
+  private handleNotification(method: string, params: JsonObject): void {
     switch (method) {
       case 'ui/notifications/initialized':
         if (this.state !== 'initializing') return;
@@ -161,12 +161,12 @@ export class AppHost {
     }
   }
 
-  private async handleRequest(id: string | number, method: string, params: Json): Promise<unknown> {
+  private async handleRequest(id: string | number, method: string, params: JsonObject): Promise<unknown> {
     if (method === 'ping') return {};
     if (method === 'ui/initialize') {
       if (this.state === 'new') this.state = 'initializing';
-      const wanted = String(params.protocolVersion);
-      return { protocolVersion: protocolVersions.includes(wanted) ? wanted : protocolVersions[0], hostInfo: { name: 'Junctor', version: '1' }, hostCapabilities: this.capabilities, hostContext: this.context };
+      const requestedVersion = String(params.protocolVersion);
+      return { protocolVersion: protocolVersions.includes(requestedVersion) ? requestedVersion : protocolVersions[0], hostInfo: { name: 'Junctor', version: '1' }, hostCapabilities: this.capabilities, hostContext: this.context };
     }
     if (this.state === 'new') throw new RpcError('ui/initialize must come first', -32600);
     if (method === 'ui/request-display-mode') return { mode: 'inline' };
@@ -183,21 +183,21 @@ export class AppHost {
     }
   }
 
-  private requestHandlers = new Map<string, (params: Json, signal: AbortSignal) => Promise<unknown>>(Object.entries({
-    'tools/call': async (p: Json, signal: AbortSignal) => {
+  private requestHandlers = new Map<string, (params: JsonObject, signal: AbortSignal) => Promise<unknown>>(Object.entries({
+    'tools/call': async (p: JsonObject, signal: AbortSignal) => {
       if (typeof p.name !== 'string' || p.name === '') throw new RpcError('name must be the name of a tool', -32602);
       return this.callbacks.callTool(p.name, asObject(p.arguments), signal);
     },
-    'resources/read': async (p: Json, signal: AbortSignal) => {
+    'resources/read': async (p: JsonObject, signal: AbortSignal) => {
       if (typeof p.uri !== 'string' || p.uri === '') throw new RpcError('uri must be the address of a resource', -32602);
       return this.callbacks.readResource(p.uri, signal);
     },
-    'ui/open-link': async (p: Json, signal: AbortSignal) => {
+    'ui/open-link': async (p: JsonObject, signal: AbortSignal) => {
       const url = safeWebUrl(p.url);
       if (!url) throw new RpcError('url must be an http or https address', -32602);
       return (await this.callbacks.openLink(url, signal)) ? {} : { isError: true };
     },
-    'ui/message': async (p: Json, signal: AbortSignal) => {
+    'ui/message': async (p: JsonObject, signal: AbortSignal) => {
       if (!this.callbacks.sendMessage) throw new RpcError('there is no chat here');
       const text = contentText(p.content);
       if (p.role !== 'user' || !text) throw new RpcError('send a message of the role user with text', -32602);
@@ -206,7 +206,7 @@ export class AppHost {
   }));
 }
 
-/** maxMessage bounds the text that an app puts into the chat. */
+/** maxMessage bounds the text of a message that an app sends to the chat. */
 const maxMessage = 20_000;
 
 function contentText(content: unknown): string {

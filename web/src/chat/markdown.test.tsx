@@ -1,8 +1,8 @@
 import { renderToStaticMarkup } from 'react-dom/server';
 import { describe, expect, it } from 'vitest';
-import { definitions, Streaming } from './markdown';
+import { definitions, StreamingMarkdown } from './markdown';
 
-const html = (text: string, live = true) => renderToStaticMarkup(<Streaming text={text} live={live} />);
+const html = (text: string, live = true) => renderToStaticMarkup(<StreamingMarkdown text={text} live={live} />);
 
 describe('links and footnotes whose definition stands elsewhere', () => {
   const text = 'See [the guide][g] and a fact[^1].\n\nMore text.\n\n[g]: https://guide.example/x\n[^1]: Said so\n    twice.\n\nThe end, see [again][g].';

@@ -43,11 +43,11 @@ function nodeText(node: ReactNode): string {
 }
 
 /**
- * Prose renders Markdown. HTML stays text. Links open in a new tab without a
+ * MarkdownText renders Markdown. HTML is shown as text. Links open in a new tab without a
  * referrer. Images of other hosts become links: the page sends no request to
  * other hosts, because the URL of an image could leak what the model has read.
  */
-export const Prose = memo(function Prose({ text }: { text: string }) {
+export const MarkdownText = memo(function MarkdownText({ text }: { text: string }) {
   const maybeMath = mayHaveMath(text);
   const math = useModule(maybeMath, () => import('./math'));
   return (
@@ -97,19 +97,19 @@ export const Prose = memo(function Prose({ text }: { text: string }) {
 const maxMarkdown = 200_000;
 
 /**
- * Streaming renders a text that grows while it is live. The part before the last
+ * StreamingMarkdown renders a text that grows while it is live. The part before the last
  * blank line outside a code block no longer changes, so it is parsed once. Each
  * part gets the definitions of links and footnotes of the other.
  */
-export function Streaming({ text, live }: { text: string; live: boolean }) {
+export function StreamingMarkdown({ text, live }: { text: string; live: boolean }) {
   if (text.length > maxMarkdown) return <pre className="prose plain">{text}</pre>;
   const at = live ? stableEnd(text) : 0;
-  if (at === 0) return <Prose text={text} />;
+  if (at === 0) return <MarkdownText text={text} />;
   const [before, after] = [text.slice(0, at), text.slice(at)];
   return (
     <>
-      <Prose text={definitions(after) + before} />
-      <Prose text={definitions(before) + after} />
+      <MarkdownText text={definitions(after) + before} />
+      <MarkdownText text={definitions(before) + after} />
     </>
   );
 }
@@ -119,16 +119,16 @@ export function definitions(text: string): string {
   if (!text.includes(']:')) return '';
   const out: string[] = [];
   let fence = '';
-  let note = false; // in a footnote, which continues in indented lines
+  let inFootnote = false; // in a footnote, which continues in indented lines
   for (const line of text.split('\n')) {
-    const mark = /^ {0,3}(`{3,}|~{3,})/.exec(line)?.[1];
-    if (mark && (!fence || (mark[0] === fence[0] && mark.length >= fence.length))) fence = fence ? '' : mark;
-    if (fence || mark) continue;
+    const fenceMark = /^ {0,3}(`{3,}|~{3,})/.exec(line)?.[1];
+    if (fenceMark && (!fence || (fenceMark[0] === fence[0] && fenceMark.length >= fence.length))) fence = fence ? '' : fenceMark;
+    if (fence || fenceMark) continue;
     if (/^ {0,3}\[[^\]]+\]:[ \t]*\S/.test(line)) {
-      note = /^ {0,3}\[\^/.test(line);
+      inFootnote = /^ {0,3}\[\^/.test(line);
       out.push(line);
-    } else if (note && /^( {4}|\t)\S/.test(line)) out.push(line);
-    else note = false;
+    } else if (inFootnote && /^( {4}|\t)\S/.test(line)) out.push(line);
+    else inFootnote = false;
   }
   return out.length > 0 ? out.join('\n') + '\n\n' : '';
 }
@@ -139,10 +139,10 @@ export function stableEnd(text: string): number {
   let at = 0;
   let blank = false;
   for (const line of text.split('\n')) {
-    const mark = /^ {0,3}(`{3,}|~{3,})/.exec(line)?.[1];
-    if (mark) {
-      if (!fence) fence = mark;
-      else if (mark[0] === fence[0] && mark.length >= fence.length) fence = '';
+    const fenceMark = /^ {0,3}(`{3,}|~{3,})/.exec(line)?.[1];
+    if (fenceMark) {
+      if (!fence) fence = fenceMark;
+      else if (fenceMark[0] === fence[0] && fenceMark.length >= fence.length) fence = '';
     }
     // An unindented line after a blank one starts a new block, unless it
     // continues a list or a table.

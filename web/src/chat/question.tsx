@@ -7,7 +7,7 @@ import type { TurnActions } from './turn';
 // The form code is large and rarely needed, so it is loaded on demand.
 const SchemaForm = lazy(() => import('../tools/form').then((m) => ({ default: m.SchemaForm })));
 
-const outcomes: Record<string, string> = {
+const outcomeTexts: Record<string, string> = {
   accept: 'You answered.',
   decline: 'You declined.',
   cancel: 'You dismissed the question.',
@@ -33,7 +33,7 @@ function AnsweredQuestion({ question: q }: { question: Question }) {
   return (
     <div className="answered small">
       <p className="muted">
-        {q.kind === 'model' && q.action === 'accept' ? `The model answered ${q.server || 'the server'}` : `Request from ${q.server}. ${outcomes[q.action ?? ''] ?? ''}`}
+        {q.kind === 'model' && q.action === 'accept' ? `The model answered ${q.server || 'the server'}` : `Request from ${q.server}. ${outcomeTexts[q.action ?? ''] ?? ''}`}
       </p>
       {q.text && <div className="wrap quoted">{q.text}</div>}
     </div>

@@ -3,8 +3,8 @@ import { get, request, send, type ChatSession, type GetResponse } from '../lib/a
 import { download, timeAgo } from '../lib/format';
 import { href, navigate, parseRoute, useDebounced, useQuery, type QueryResult } from '../lib/use';
 import { Icon } from '../ui/icons';
-import { Confirm } from '../ui/grid';
-import { Badge, Button, Dialog, Dot, Failure, Field, Skeleton, useAction } from '../ui/ui';
+import { ConfirmDialog } from '../ui/grid';
+import { Badge, Button, Dialog, ErrorNote, Field, Skeleton, StatusDot, useAction } from '../ui/ui';
 
 /** sessionsPageSize is the number of conversations in one page of the list. */
 export const sessionsPageSize = 100;
@@ -47,9 +47,9 @@ export function Sessions({ list, current, onNew, onPick }: { list: QueryResult<G
         </Button>
         <input type="search" aria-label="Search conversations" placeholder="Search" value={text} onChange={(e) => setText(e.target.value)} />
       </div>
-      {query && matches.error && <Failure error={matches.error} />}
+      {query && matches.error && <ErrorNote error={matches.error} />}
       {list.error && !list.data ? (
-        <Failure error={list.error} retry={() => void list.reload()} />
+        <ErrorNote error={list.error} retry={() => void list.reload()} />
       ) : !list.data ? (
         <Skeleton rows={5} height={38} />
       ) : sessions.length === 0 ? (
@@ -68,7 +68,7 @@ export function Sessions({ list, current, onNew, onPick }: { list: QueryResult<G
                   <Badge tone="warn">needs your answer</Badge>
                 ) : (
                   <span className="muted small">
-                    {s.active && <Dot tone="accent" pulse />} {s.active ? 'replying' : timeAgo(s.updated)}
+                    {s.active && <StatusDot tone="accent" pulse />} {s.active ? 'replying' : timeAgo(s.updated)}
                   </span>
                 )}
               </a>
@@ -154,7 +154,7 @@ function RenameDialog({ session, onClose, reload }: { session: ChatSession; onCl
 function DeleteDialog({ session, onClose, onDone }: { session: ChatSession; onClose: () => void; onDone: () => void }) {
   const [busy, act] = useAction();
   return (
-    <Confirm
+    <ConfirmDialog
       title="Delete conversation?"
       action="Delete"
       busy={busy === 'delete'}
@@ -162,6 +162,6 @@ function DeleteDialog({ session, onClose, onDone }: { session: ChatSession; onCl
       onConfirm={() => void act('delete', () => send('DELETE', `/api/sessions/${encodeURIComponent(session.id)}`)).then((ok) => ok && onDone())}
     >
       “{session.title || 'Conversation'}” and all its messages are permanently deleted.
-    </Confirm>
+    </ConfirmDialog>
   );
 }

@@ -8,7 +8,7 @@ import { JsonView } from '../ui/json';
 import { ResultMedia, ResultView } from '../ui/result';
 import { Badge, Button, CopyButton } from '../ui/ui';
 import { hasOpenQuestion, turnText, type Block, type CallBlock, type Turn } from './conversation';
-import { Streaming } from './markdown';
+import { StreamingMarkdown } from './markdown';
 import { Questions, TimeLeft } from './question';
 import type { Chat } from './useChat';
 
@@ -100,7 +100,7 @@ export const TurnView = memo(function TurnView({ turn, live, actions, idle = fal
 function BlockView({ block, live, latest, actions }: { block: Block; live: boolean; latest: boolean; actions: TurnActions }) {
   switch (block.kind) {
     case 'text':
-      return <Streaming text={block.text} live={live} />;
+      return <StreamingMarkdown text={block.text} live={live} />;
     case 'reasoning':
       return (
         <details className="reasoning" open={live || undefined}>

@@ -3,7 +3,7 @@ import { get, send, type GetResponse, type ModelInfo, type Status } from '../lib
 import { formatTokens, oneLine } from '../lib/format';
 import { useReloadOnChange } from '../lib/live';
 import { href, navigate, useLocalStorage, useQuery, useRoute } from '../lib/use';
-import { Button, Empty, Note, Skeleton } from '../ui/ui';
+import { Button, EmptyState, Note, Skeleton } from '../ui/ui';
 import { Composer } from './composer';
 import { hasOpenQuestion, turnText, type Turn } from './conversation';
 import { moveDraft } from './drafts';
@@ -133,9 +133,9 @@ export function ChatView({ status }: { status?: Status }) {
         </header>
         {preferencesOpen && canEditPreferences && <PreferencesDialog value={c.preferences} status={status} onSave={chat.setPreferences} onClose={() => setPreferencesOpen(false)} />}
         {notFound ? (
-          <Empty icon="chat" title="Conversation not found" actions={<Button kind="primary" icon="plus" onClick={startNewChat}>New chat</Button>}>
+          <EmptyState icon="chat" title="Conversation not found" actions={<Button kind="primary" icon="plus" onClick={startNewChat}>New chat</Button>}>
             It was deleted, or it belongs to another user.
-          </Empty>
+          </EmptyState>
         ) : (
           <>
             <MessageLog busy={c.active} loading={!c.loaded} turnCount={c.turns.length} lastBlock={lastBlockOf(c.turns.at(-1))} holdScroll={isServerAsking(c.turns.at(-1))}>

@@ -6,7 +6,7 @@ import { href } from '../lib/use';
 import { DataView } from '../ui/data';
 import { JsonView } from '../ui/json';
 import { Timeline } from '../ui/timeline';
-import { Badge, Button, Empty, Failure, Note } from '../ui/ui';
+import { Badge, Button, EmptyState, ErrorNote, Note } from '../ui/ui';
 
 const example = `// JavaScript or TypeScript. Ctrl+Enter runs it.
 const found = await tools.search("read a file", 3)
@@ -82,14 +82,14 @@ export function CodeView() {
           )}
         </div>
         <div aria-live="polite">
-          {run.error && <Failure error={run.error} />}
+          {run.error && <ErrorNote error={run.error} />}
           {run.error?.details !== undefined && run.error.details !== null && <JsonView value={run.error.details} label="Error details" />}
           {run.calls && <CallsView calls={run.calls} />}
           {run.outcome && <OutcomeView outcome={run.outcome} />}
           {!run.busy && !run.error && !run.outcome && (
-            <Empty icon="code" title="Not run yet">
+            <EmptyState icon="code" title="Not run yet">
               The calls that the script makes, what it writes and what it returns are shown here.
-            </Empty>
+            </EmptyState>
           )}
         </div>
       </div>

@@ -1,5 +1,5 @@
 // The client of the gateway's API: errors, streams and types. Every failure is an
-// ApiError whose message says what to do.
+// ApiError whose message tells the user what to do.
 
 import type { components, paths } from '../../generated/openapi';
 import { connectWebSocket, sessionHeaders, storedSession, storeSession, takeUrlParameter } from './session';

@@ -7,12 +7,12 @@ import { Button, Dialog, Field, useAction } from '../ui/ui';
 import { configFromDraft, draftFromProfile, groupByServer, type ProfileDraft } from './profile';
 
 /** EditProfile edits or creates a profile, with a preview of its tools. */
-export function EditProfile({ profile, taken, onClose, onSaved }: { profile?: Profile; taken: string[]; onClose: () => void; onSaved: () => void }) {
+export function EditProfile({ profile, existingNames, onClose, onSaved }: { profile?: Profile; existingNames: string[]; onClose: () => void; onSaved: () => void }) {
   const [draft, setDraft] = useState<ProfileDraft>(() => draftFromProfile(profile));
   const [busy, act] = useAction();
   const update = (change: Partial<ProfileDraft>) => setDraft((before) => ({ ...before, ...change }));
   const config = configFromDraft(draft, profile?.config);
-  const exists = !profile && taken.includes(draft.name.trim());
+  const nameTaken = !profile && existingNames.includes(draft.name.trim());
   const textField = (key: 'servers' | 'tags' | 'tools' | 'description', label: string, hint: string, placeholder: string) => (
     <Field label={label} hint={hint}>
       {(id) => <input id={id} className={key === 'description' ? '' : 'mono'} value={draft[key]} autoComplete="off" spellCheck={key === 'description'} placeholder={placeholder} onChange={(e) => update({ [key]: e.target.value })} />}
@@ -27,7 +27,7 @@ export function EditProfile({ profile, taken, onClose, onSaved }: { profile?: Pr
         }}
       >
         {!profile && (
-          <Field label="Name" hint={exists ? 'A profile has this name already.' : 'Used in addresses, such as /profiles/coding/mcp'}>
+          <Field label="Name" hint={nameTaken ? 'A profile has this name already.' : 'Used in addresses, such as /profiles/coding/mcp'}>
             {(id) => <input id={id} value={draft.name} required autoFocus pattern="[A-Za-z0-9_\-]{1,64}" placeholder="coding" autoComplete="off" onChange={(e) => update({ name: e.target.value })} />}
           </Field>
         )}
@@ -62,7 +62,7 @@ export function EditProfile({ profile, taken, onClose, onSaved }: { profile?: Pr
         </div>
         <div className="row end">
           <Button onClick={onClose}>Cancel</Button>
-          <Button kind="primary" type="submit" busy={busy === 'save'} disabled={!draft.name.trim() || exists}>
+          <Button kind="primary" type="submit" busy={busy === 'save'} disabled={!draft.name.trim() || nameTaken}>
             Save
           </Button>
         </div>

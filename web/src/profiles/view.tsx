@@ -3,8 +3,8 @@ import { get, send, type GetResponse, type Key, type Profile, type ProfileConfig
 import { useQuery } from '../lib/use';
 import { useMe } from '../me';
 import { NotAdmin } from '../settings/keys';
-import { Confirm, QueryContent } from '../ui/grid';
-import { Badge, Button, Code, Empty, useAction } from '../ui/ui';
+import { ConfirmDialog, QueryContent } from '../ui/grid';
+import { Badge, Button, Code, EmptyState, useAction } from '../ui/ui';
 import { EditProfile, ProfileTools } from './edit';
 
 /** Profiles lists, shows, edits and removes profiles. */
@@ -15,7 +15,7 @@ export function Profiles() {
   const [editing, setEditing] = useState<{ profile?: Profile } | null>(null);
   const [removing, setRemoving] = useState<Profile | null>(null);
   const [busy, act] = useAction();
-  if (!me.admin) return <NotAdmin what="Profiles" />;
+  if (!me.admin) return <NotAdmin subject="Profiles" />;
   const all = list.data?.profiles ?? [];
   const keysOf = (name: string) => (keys.data?.keys ?? []).filter((k) => k.profile === name && !k.revoked);
   return (
@@ -29,9 +29,9 @@ export function Profiles() {
       <QueryContent query={list} rows={3}>
         {() =>
           all.length === 0 ? (
-            <Empty icon="shield" title="No profiles">
+            <EmptyState icon="shield" title="No profiles">
               Create one to give an agent a few servers, or a key to somebody who needs one tool.
-            </Empty>
+            </EmptyState>
           ) : (
             all.map((p) => <ProfileCard key={p.name} profile={p} keys={keysOf(p.name)} onEdit={() => setEditing({ profile: p })} onRemove={() => setRemoving(p)} />)
           )
@@ -40,7 +40,7 @@ export function Profiles() {
       {editing && (
         <EditProfile
           profile={editing.profile}
-          taken={all.map((p) => p.name)}
+          existingNames={all.map((p) => p.name)}
           onClose={() => setEditing(null)}
           onSaved={() => {
             setEditing(null);
@@ -49,7 +49,7 @@ export function Profiles() {
         />
       )}
       {removing && (
-        <Confirm
+        <ConfirmDialog
           title={`Remove ${removing.name}?`}
           action="Remove"
           busy={busy === 'remove'}
@@ -63,7 +63,7 @@ export function Profiles() {
         >
           Agents that use it get an error.
           {keysOf(removing.name).length > 0 && ` These keys can then do nothing: ${keysOf(removing.name).map((k) => k.name).join(', ')}.`}
-        </Confirm>
+        </ConfirmDialog>
       )}
     </div>
   );

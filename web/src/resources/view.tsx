@@ -6,10 +6,10 @@ import { href, navigate, useDebounced, useQuery, useRoute } from '../lib/use';
 import { Icon } from '../ui/icons';
 import { ResultView } from '../ui/result';
 import { readResource, ServerContext, type ResourceContents } from '../ui/resource';
-import { Badge, Button, Empty, Failure, Skeleton } from '../ui/ui';
+import { Badge, Button, EmptyState, ErrorNote, Skeleton } from '../ui/ui';
 import { completeArgument, expandTemplate, listEntries, mcpRequest, promptText, type CatalogEntry, type EntryArgument, type PromptMessage } from './catalog';
 
-const kinds = [
+const kindOptions = [
   ['', 'Everything'],
   ['prompt', 'Prompts'],
   ['resource', 'Resources'],
@@ -44,7 +44,7 @@ export function ResourcesView({ status }: { status?: Status }) {
             <input type="search" aria-label="Search resources and prompts" placeholder="Search" value={query.get('q') ?? ''} onChange={(e) => setFilters({ q: e.target.value })} />
           </div>
           <select aria-label="Kind" value={kindFilter} onChange={(e) => setFilters({ kind: e.target.value })}>
-            {kinds.map(([id, label]) => (
+            {kindOptions.map(([id, label]) => (
               <option key={id} value={id}>
                 {label}
               </option>
@@ -52,13 +52,13 @@ export function ResourcesView({ status }: { status?: Status }) {
           </select>
         </div>
         {list.error && !list.data ? (
-          <Failure error={list.error} retry={() => void list.reload()} />
+          <ErrorNote error={list.error} retry={() => void list.reload()} />
         ) : !list.data ? (
           <Skeleton rows={6} />
         ) : shown.length === 0 ? (
-          <Empty icon="file" title={list.data.length === 0 ? 'No resources and prompts' : 'No matches'}>
+          <EmptyState icon="file" title={list.data.length === 0 ? 'No resources and prompts' : 'No matches'}>
             {list.data.length === 0 && 'None of the connected servers has any.'}
-          </Empty>
+          </EmptyState>
         ) : (
           <ul className="offer-list">
             {shown.slice(0, 1000).map((o) => (
@@ -77,7 +77,7 @@ export function ResourcesView({ status }: { status?: Status }) {
         )}
       </section>
       <section className="split-detail" aria-label="Details">
-        {selected ? <EntryDetails key={keyOf(selected).join('\n')} entry={selected} /> : <Empty icon="file" title="Nothing selected">Choose a resource to read it, or a prompt to use it in a chat.</Empty>}
+        {selected ? <EntryDetails key={keyOf(selected).join('\n')} entry={selected} /> : <EmptyState icon="file" title="Nothing selected">Choose a resource to read it, or a prompt to use it in a chat.</EmptyState>}
       </section>
     </div>
   );
@@ -136,7 +136,7 @@ function EntryDetails({ entry: o }: { entry: CatalogEntry }) {
             {missing.length > 0 && <span className="muted small">Fill in {missing.map((a) => a.name).join(', ')}.</span>}
           </div>
         </form>
-        {readState.error && <Failure error={readState.error} />}
+        {readState.error && <ErrorNote error={readState.error} />}
         {readState.contents && (
           <ServerContext value={o.server}>
             {readState.contents.length === 0 ? <p className="muted">The resource is empty.</p> : <ResultView result={{ content: readState.contents.map((resource) => ({ type: 'resource', resource })) }} />}

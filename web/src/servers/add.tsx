@@ -1,7 +1,7 @@
 import { useState } from 'react';
 import { get, send, type GetResponse } from '../lib/api';
 import { useQuery } from '../lib/use';
-import { Badge, Button, Dialog, Empty, Failure, Field, Note, Skeleton, Tabs, useToast } from '../ui/ui';
+import { Badge, Button, Dialog, EmptyState, ErrorNote, Field, Note, Skeleton, Tabs, useToast } from '../ui/ui';
 import { ApiError } from '../lib/api';
 import { parseClaudeCommands } from './claude';
 import { entryFromForm, formFromEntry, splitArgs, type ServerForm } from './entry';
@@ -10,8 +10,8 @@ const emptyForm: ServerForm = { name: '', kind: 'program', command: '', args: ''
 
 type Tab = 'form' | 'paste' | 'import';
 
-export function AddServer({ tab: first, taken, onClose, onDone }: { tab: string; taken: string[]; onClose: () => void; onDone: (names: string[]) => void }) {
-  const [tab, setTab] = useState<Tab>(first === 'import' || first === 'paste' ? first : 'form');
+export function AddServer({ tab: initialTab, existingNames, onClose, onDone }: { tab: string; existingNames: string[]; onClose: () => void; onDone: (names: string[]) => void }) {
+  const [tab, setTab] = useState<Tab>(initialTab === 'import' || initialTab === 'paste' ? initialTab : 'form');
   return (
     <Dialog title="Add servers" open wide onClose={onClose}>
       <Tabs
@@ -24,7 +24,7 @@ export function AddServer({ tab: first, taken, onClose, onDone }: { tab: string;
           { id: 'import', label: 'Import' },
         ]}
       />
-      {tab === 'form' && <ServerEditor taken={taken} onClose={onClose} onDone={onDone} />}
+      {tab === 'form' && <ServerEditor existingNames={existingNames} onClose={onClose} onDone={onDone} />}
       {tab === 'paste' && <PasteServers onClose={onClose} onDone={onDone} />}
       {tab === 'import' && <ImportServers onClose={onClose} onDone={onDone} />}
     </Dialog>
@@ -37,7 +37,7 @@ export function EditServer({ name, onClose, onDone }: { name: string; onClose: (
   const entry = useQuery<{ server: Record<string, unknown> }>(path + '/config', (s) => get(path + '/config', s));
   return (
     <Dialog title={`Edit ${name}`} open wide onClose={onClose}>
-      {entry.error ? <Failure error={entry.error} retry={() => void entry.reload()} /> : !entry.data ? <Skeleton rows={5} /> : <ServerEditor taken={[]} edit={{ name, entry: entry.data.server }} onClose={onClose} onDone={onDone} />}
+      {entry.error ? <ErrorNote error={entry.error} retry={() => void entry.reload()} /> : !entry.data ? <Skeleton rows={5} /> : <ServerEditor existingNames={[]} edit={{ name, entry: entry.data.server }} onClose={onClose} onDone={onDone} />}
     </Dialog>
   );
 }
@@ -63,7 +63,7 @@ function useAddServers(onDone: (names: string[]) => void) {
   return { busy, error, setError, add };
 }
 
-function ServerEditor({ taken, edit, onClose, onDone }: { taken: string[]; edit?: { name: string; entry: Record<string, unknown> }; onClose: () => void; onDone: (names: string[]) => void }) {
+function ServerEditor({ existingNames, edit, onClose, onDone }: { existingNames: string[]; edit?: { name: string; entry: Record<string, unknown> }; onClose: () => void; onDone: (names: string[]) => void }) {
   const parsedEntry = useState(() => edit && formFromEntry(edit.name, edit.entry))[0];
   const [form, setForm] = useState(parsedEntry?.form ?? emptyForm);
   const [rest, setRest] = useState(() => (parsedEntry && Object.keys(parsedEntry.rest).length > 0 ? JSON.stringify(parsedEntry.rest, null, 2) : ''));
@@ -78,7 +78,7 @@ function ServerEditor({ taken, edit, onClose, onDone }: { taken: string[]; edit?
       setError(new ApiError(400, '', e instanceof Error ? e.message : String(e)));
     }
   };
-  const nameTaken = taken.includes(form.name.trim());
+  const nameTaken = existingNames.includes(form.name.trim());
   return (
     <form
       onSubmit={(e) => {
@@ -139,7 +139,7 @@ function ServerEditor({ taken, edit, onClose, onDone }: { taken: string[]; edit?
         </Field>
       </details>
       {form.kind === 'program' && !edit && <Note tone="warn">The program runs on the gateway's machine with your user's permissions. Add only programs that you trust.</Note>}
-      {error && <Failure error={error} />}
+      {error && <ErrorNote error={error} />}
       <div className="row end">
         <Button onClick={onClose}>Cancel</Button>
         <Button kind="primary" type="submit" busy={busy} disabled={nameTaken}>
@@ -199,7 +199,7 @@ function PasteServers({ onClose, onDone }: { onClose: () => void; onDone: (names
       <label className="check">
         <input type="checkbox" checked={replace} onChange={(e) => setReplace(e.target.checked)} /> Replace servers with the same name
       </label>
-      {error && <Failure error={error} />}
+      {error && <ErrorNote error={error} />}
       <div className="row end">
         <Button onClick={onClose}>Cancel</Button>
         <Button kind="primary" type="submit" busy={busy} disabled={!text.trim()}>
@@ -221,19 +221,19 @@ const candidateTone = { new: 'ok', same: 'neutral', differs: 'warn', self: 'neut
 const candidateLabel = { new: 'new', same: 'already added', differs: 'differs from the added server', self: 'Junctor itself' } as const;
 
 function ImportServers({ onClose, onDone }: { onClose: () => void; onDone: (names: string[]) => void }) {
-  const found = useQuery<GetResponse<'/api/import'>>('import', (s) => get('/api/import', s));
+  const importable = useQuery<GetResponse<'/api/import'>>('import', (s) => get('/api/import', s));
   const [chosenNames, setChosenNames] = useState<Set<string> | null>(null);
   const { busy, error, add } = useAddServers(onDone);
-  const list = found.data?.candidates ?? [];
+  const list = importable.data?.candidates ?? [];
   const selectable = list.filter((c) => c.state === 'new' || c.state === 'differs');
   const chosen = chosenNames ?? new Set(list.filter((c) => c.state === 'new').map((c) => c.as));
-  if (found.error) return <Failure error={found.error} retry={() => void found.reload()} />;
-  if (!found.data) return <Skeleton rows={4} />;
+  if (importable.error) return <ErrorNote error={importable.error} retry={() => void importable.reload()} />;
+  if (!importable.data) return <Skeleton rows={4} />;
   if (list.length === 0) {
     return (
-      <Empty icon="search" title="No servers found on this machine">
+      <EmptyState icon="search" title="No servers found on this machine">
         Searched the configuration files of Claude Desktop, Claude Code, Cursor, VS Code, Windsurf, Gemini CLI, Codex, Zed, Cline, Continue, Roo Code, LM Studio and Kiro.
-      </Empty>
+      </EmptyState>
     );
   }
   return (
@@ -272,12 +272,12 @@ function ImportServers({ onClose, onDone }: { onClose: () => void; onDone: (name
           </li>
         ))}
       </ul>
-      {found.data.problems?.map((p) => (
+      {importable.data.problems?.map((p) => (
         <Note key={p} tone="warn">
           {p}
         </Note>
       ))}
-      {error && <Failure error={error} />}
+      {error && <ErrorNote error={error} />}
       <div className="row end">
         <Button onClick={onClose}>Cancel</Button>
         <Button kind="primary" busy={busy} disabled={chosen.size === 0} onClick={() => void add('/api/import', { names: [...chosen] })}>

@@ -7,7 +7,7 @@ import { href, useQuery } from '../lib/use';
 import { useMe } from '../me';
 import { TimeChart } from '../ui/chart';
 import { QueryContent, Table } from '../ui/grid';
-import { CopyButton, Failure, Skeleton, Switch, useAction } from '../ui/ui';
+import { CopyButton, ErrorNote, Skeleton, Switch, useAction } from '../ui/ui';
 
 /** ConnectionSettings shows how a server is configured: the command or the URL, and the names of its environment variables or headers. */
 export function ConnectionSettings({ name, version }: { name: string; version: string }) {
@@ -41,7 +41,7 @@ export function RecentCalls({ server }: { server: string }) {
     const p = new URLSearchParams({ server, from: new Date(from).toISOString(), to: new Date(to).toISOString(), intervals: '60' });
     return { from, to, stats: await get<CallStats>(`/api/stats?${p}`, signal) };
   }, 15_000);
-  if (!stats.data) return stats.error ? <Failure error={stats.error} retry={() => void stats.reload()} /> : <Skeleton rows={1} height={132} />;
+  if (!stats.data) return stats.error ? <ErrorNote error={stats.error} retry={() => void stats.reload()} /> : <Skeleton rows={1} height={132} />;
   const { from, to, stats: s } = stats.data;
   const intervals = s.intervals ?? [];
   const failures = s.total.errors + s.total.failed;

@@ -5,8 +5,8 @@ import { usePollInterval, useReloadOnChange } from '../lib/live';
 import { href, navigate, parseRoute, useQuery, useRoute } from '../lib/use';
 import { useMe } from '../me';
 import { Icon } from '../ui/icons';
-import { Confirm } from '../ui/grid';
-import { Badge, Button, Dot, Empty, Failure, Note, Skeleton, Switch, useAction, useToast, type Tone } from '../ui/ui';
+import { ConfirmDialog } from '../ui/grid';
+import { Badge, Button, EmptyState, ErrorNote, Note, Skeleton, StatusDot, Switch, useAction, useToast, type Tone } from '../ui/ui';
 import { AddServer, EditServer } from './add';
 import { Logins } from './logins';
 import { ConnectionSettings, RecentCalls, ResourcesAndPrompts, ServerTools, StderrLog } from './parts';
@@ -40,7 +40,7 @@ export function ServersView() {
             Only administrators can change servers. Run <code>junctor open</code>, or sign in with an administrator key in <a href="#/settings">Settings</a>.
           </p>
         )}
-        {list.error && <Failure error={list.error} retry={() => void list.reload()} />}
+        {list.error && <ErrorNote error={list.error} retry={() => void list.reload()} />}
         {!list.data && !list.error ? (
           <Skeleton rows={5} height={64} />
         ) : (
@@ -49,7 +49,7 @@ export function ServersView() {
               {servers.map((s) => (
                 <li key={s.name}>
                   <a className={`server-row ${s.name === name ? 'current' : ''}`} href={href(['servers', s.name])} aria-current={s.name === name ? 'true' : undefined}>
-                    <Dot tone={stateTone[s.status]} pulse={s.status === 'connecting'} />
+                    <StatusDot tone={stateTone[s.status]} pulse={s.status === 'connecting'} />
                     <span className="grow min0">
                       <span className="row tight">
                         <strong className="ellipsis">{s.name}</strong>
@@ -65,7 +65,7 @@ export function ServersView() {
               ))}
             </ul>
             {configuredServers.length === 0 && list.data && (
-              <Empty
+              <EmptyState
                 icon="servers"
                 title="No servers yet"
                 actions={
@@ -82,7 +82,7 @@ export function ServersView() {
                 }
               >
                 MCP servers provide the tools. Import the servers of Claude, Cursor, VS Code and other programs on this machine, or add one.
-              </Empty>
+              </EmptyState>
             )}
           </div>
         )}
@@ -91,18 +91,18 @@ export function ServersView() {
         {current ? (
           <ServerPage server={current} reload={list.reload} />
         ) : name && list.data ? (
-          <Empty icon="servers" title={`No such server: “${name}”`} actions={<a className="button" href="#/servers">All servers</a>} />
+          <EmptyState icon="servers" title={`No such server: “${name}”`} actions={<a className="button" href="#/servers">All servers</a>} />
         ) : (
-          <Empty icon="servers" title="Select a server">
+          <EmptyState icon="servers" title="Select a server">
             See its status, its tools and its latest output.
-          </Empty>
+          </EmptyState>
         )}
       </section>
       {add && me.admin && (
         <AddServer
           key={add}
           tab={add}
-          taken={servers.map((s) => s.name)}
+          existingNames={servers.map((s) => s.name)}
           onClose={() => navigate(href(['servers', ...(name ? [name] : [])]), true)}
           onDone={(names) => {
             navigate(href(['servers', ...(names[0] ? [names[0]] : [])]), true);
@@ -158,7 +158,7 @@ function ServerPage({ server: s, reload }: { server: Server; reload: () => Promi
         <div className="grow min0">
           <h1 className="ellipsis">{s.name}</h1>
           <div className="small row tight">
-            <Dot tone={stateTone[s.status]} pulse={s.status === 'connecting'} />
+            <StatusDot tone={stateTone[s.status]} pulse={s.status === 'connecting'} />
             <span>{stateLabel[s.status]}</span>
             {s.since && <span className="muted">{timeAgo(s.since)}</span>}
           </div>
@@ -284,7 +284,7 @@ function ServerPage({ server: s, reload }: { server: Server; reload: () => Promi
         />
       )}
       {removing && (
-        <Confirm
+        <ConfirmDialog
           title={`Remove ${s.name}?`}
           action="Remove"
           busy={busy === 'remove'}
@@ -301,7 +301,7 @@ function ServerPage({ server: s, reload }: { server: Server; reload: () => Promi
           }
         >
           The server is removed from the configuration file; the rest of the file is not changed. Calls in progress are cancelled.
-        </Confirm>
+        </ConfirmDialog>
       )}
     </div>
   );

@@ -4,20 +4,20 @@ import { useQuery } from '../lib/use';
 import { useMe } from '../me';
 import { NotAdmin } from './keys';
 import { QueryContent, Table } from '../ui/grid';
-import { Empty } from '../ui/ui';
+import { EmptyState } from '../ui/ui';
 
-/** Audit lists the entries of the audit log. */
-export function Audit() {
+/** AuditLog lists the entries of the audit log. */
+export function AuditLog() {
   const me = useMe();
   const list = useQuery<GetResponse<'/api/audit'>>(me.admin ? 'audit' : null, (s) => get('/api/audit?limit=200', s), 20_000);
-  if (!me.admin) return <NotAdmin what="The audit log" />;
+  if (!me.admin) return <NotAdmin subject="The audit log" />;
   return (
     <div className="stack">
       <p className="muted">Who made, changed, used or revoked what. The newest 200 are shown; junctor audit --limit 1000 has more.</p>
       <QueryContent query={list}>
         {({ entries }) =>
           entries.length === 0 ? (
-            <Empty icon="shield" title="Nothing was changed yet" />
+            <EmptyState icon="shield" title="Nothing was changed yet" />
           ) : (
             <Table label="Audit log" className="audit" columns={['When', 'Who', 'Action', 'Target', 'Details']}>
               {entries.map((e) => (

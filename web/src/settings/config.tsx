@@ -4,7 +4,7 @@ import { toJson } from '../lib/format';
 import { useQuery } from '../lib/use';
 import { useMe } from '../me';
 import { Table } from '../ui/grid';
-import { Badge, Button, CopyButton, Empty, Failure, Note, Skeleton, useAction } from '../ui/ui';
+import { Badge, Button, CopyButton, EmptyState, ErrorNote, Note, Skeleton, useAction } from '../ui/ui';
 import { NotAdmin } from './keys';
 import { getPath, settingGroups, type SettingSpec } from './schema';
 import { defaultText, SettingControl } from './value';
@@ -53,8 +53,8 @@ export function Config() {
   const [text, setText] = useState('');
   const [onlyChanged, setOnlyChanged] = useState(false);
   const [busy, act] = useAction();
-  if (!admin) return <NotAdmin what="The configuration" />;
-  if (error) return <Failure error={error} retry={retry} />;
+  if (!admin) return <NotAdmin subject="The configuration" />;
+  if (error) return <ErrorNote error={error} retry={retry} />;
   if (!config.data || !groups) return <Skeleton rows={8} />;
   const { place, values, settings, restart } = config.data;
   const pending = Object.keys(changes).length;
@@ -205,7 +205,7 @@ function EffectiveSettings({ settings, text, onlyChanged }: { settings: Setting[
     }
     return [...out];
   }, [settings, text, onlyChanged]);
-  if (groups.length === 0) return <Empty icon="search" title="No matches" />;
+  if (groups.length === 0) return <EmptyState icon="search" title="No matches" />;
   return groups.map(([group, list]) => (
     <section key={group} className="config-group">
       <h2>{group}</h2>

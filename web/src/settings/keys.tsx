@@ -3,11 +3,11 @@ import { get, send, type GetResponse, type Key } from '../lib/api';
 import { formatDateTime, timeAgo } from '../lib/format';
 import { useQuery } from '../lib/use';
 import { useMe } from '../me';
-import { Confirm, QueryContent, Table } from '../ui/grid';
-import { Badge, Button, CopyButton, Dialog, Empty, Field, Note, useAction } from '../ui/ui';
+import { ConfirmDialog, QueryContent, Table } from '../ui/grid';
+import { Badge, Button, CopyButton, Dialog, EmptyState, Field, Note, useAction } from '../ui/ui';
 
-/** Keys lists, creates and revokes API keys. */
-export function Keys() {
+/** ApiKeys lists, creates and revokes API keys. */
+export function ApiKeys() {
   const me = useMe();
   const keys = useQuery<GetResponse<'/api/keys'>>(me.admin ? 'keys' : null, (s) => get('/api/keys', s));
   const [creating, setCreating] = useState(false);
@@ -15,7 +15,7 @@ export function Keys() {
   const [revoking, setRevoking] = useState<Key | null>(null);
   const [showInactive, setShowInactive] = useState(false);
   const [busy, act] = useAction();
-  if (!me.admin) return <NotAdmin what="Keys" />;
+  if (!me.admin) return <NotAdmin subject="Keys" />;
   const all = keys.data?.keys ?? [];
   const activeKeys = all.filter((k) => !k.revoked && (!k.expires || Date.parse(k.expires) > Date.now()));
   const shown = showInactive ? all : activeKeys;
@@ -39,9 +39,9 @@ export function Keys() {
       <QueryContent query={keys} rows={3}>
         {() =>
           shown.length === 0 ? (
-            <Empty icon="key" title="No keys">
+            <EmptyState icon="key" title="No keys">
               None is needed on this machine. Create one for programs on other machines, or to restrict what a program can use.
-            </Empty>
+            </EmptyState>
           ) : (
             <Table label="API keys" columns={['Name', 'Key', 'Access', 'Created', 'Last used', '']}>
               {shown.map((k) => {
@@ -85,7 +85,7 @@ export function Keys() {
         />
       )}
       {revoking && (
-        <Confirm
+        <ConfirmDialog
           title={`Revoke ${revoking.name}?`}
           action="Revoke"
           busy={busy === 'revoke'}
@@ -98,7 +98,7 @@ export function Keys() {
           }
         >
           Programs that use this key lose access within seconds. This cannot be undone.
-        </Confirm>
+        </ConfirmDialog>
       )}
     </div>
   );
@@ -185,14 +185,14 @@ function NewKey({ onClose, onCreated }: { onClose: () => void; onCreated: (m: { 
 }
 
 /** NotAdmin is shown in place of content that requires administrator rights. */
-export function NotAdmin({ what }: { what: string }) {
+export function NotAdmin({ subject }: { subject: string }) {
   const me = useMe();
   return (
-    <Empty icon="shield" title="Administrators only" actions={!me.authenticated && <Button onClick={me.signIn}>Sign in with a key</Button>}>
-      <p>{what} can only be viewed and changed by administrators.</p>
+    <EmptyState icon="shield" title="Administrators only" actions={!me.authenticated && <Button onClick={me.signIn}>Sign in with a key</Button>}>
+      <p>{subject} can only be viewed and changed by administrators.</p>
       <p>
         On the gateway's machine, run <code>junctor open</code>: it opens this page with administrator rights. On other machines, sign in with a key created by <code>junctor keys add NAME --admin</code>.
       </p>
-    </Empty>
+    </EmptyState>
   );
 }

@@ -1,14 +1,14 @@
 import { useState } from 'react';
 import { get, send, type GetResponse } from '../lib/api';
 import { useQuery } from '../lib/use';
-import { Confirm, Table } from '../ui/grid';
-import { Badge, Button, Dialog, Empty, Failure, Note, Skeleton, useAction } from '../ui/ui';
+import { ConfirmDialog, Table } from '../ui/grid';
+import { Badge, Button, Dialog, EmptyState, ErrorNote, Note, Skeleton, useAction } from '../ui/ui';
 import { useConfiguration } from './config';
 import { NotAdmin } from './keys';
 import { getPath, type SettingSpec } from './schema';
 import { ObjectFields } from './value';
 
-/** The order in which the fields of a model are shown. */
+/** fieldOrder is the order of the first fields of a model. */
 const fieldOrder = ['provider', 'model', 'apiKey', 'baseUrl', 'name'];
 
 /** Models lists the models in use, and edits those of the configuration. Their keys are stored as secrets. */
@@ -18,10 +18,10 @@ export function Models() {
   const [editing, setEditing] = useState<{ index: number; value: unknown } | null>(null);
   const [removing, setRemoving] = useState<number | null>(null);
   const [busy, act] = useAction();
-  if (!admin) return <NotAdmin what="Models" />;
-  if (error) return <Failure error={error} retry={retry} />;
+  if (!admin) return <NotAdmin subject="Models" />;
+  if (error) return <ErrorNote error={error} retry={retry} />;
   const fields = groups?.find((g) => g.key === 'llm')?.specs[0]?.fields;
-  if (!config.data || !fields || !models.data) return models.error ? <Failure error={models.error} retry={() => void models.reload()} /> : <Skeleton rows={4} />;
+  if (!config.data || !fields || !models.data) return models.error ? <ErrorNote error={models.error} retry={() => void models.reload()} /> : <Skeleton rows={4} />;
   const configured = config.data.values.llm;
   const list: unknown[] = Array.isArray(configured) ? configured : configured === undefined ? [] : [configured];
   const saveModels = (next: unknown[], done: string) =>
@@ -47,9 +47,9 @@ export function Models() {
             In use, from the keys in the environment or a local Ollama: {models.data.models.map((m) => m.id).join(', ')}. Models that you add here replace them.
           </Note>
         ) : (
-          <Empty icon="spark" title="No model configured">
+          <EmptyState icon="spark" title="No model configured">
             Add one with its key. The key is stored in the file .env beside the configuration, readable by you alone.
-          </Empty>
+          </EmptyState>
         ))}
       {list.length > 0 && (
         <Table label="Models" columns={['Model', 'Provider', 'Key', '']}>
@@ -99,9 +99,9 @@ export function Models() {
         </Dialog>
       )}
       {removing !== null && (
-        <Confirm title="Remove the model?" action="Remove" busy={busy === 'write'} onClose={() => setRemoving(null)} onConfirm={() => void saveModels(list.filter((_, j) => j !== removing), 'Removed')}>
+        <ConfirmDialog title="Remove the model?" action="Remove" busy={busy === 'write'} onClose={() => setRemoving(null)} onConfirm={() => void saveModels(list.filter((_, j) => j !== removing), 'Removed')}>
           Conversations that use it continue with the default. Its key stays in .env.
-        </Confirm>
+        </ConfirmDialog>
       )}
     </div>
   );

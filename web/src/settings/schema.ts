@@ -1,6 +1,6 @@
 // Converts the JSON schema of the configuration to the settings of the form.
 
-type Node = Record<string, unknown>;
+type SchemaNode = Record<string, unknown>;
 
 export type ControlKind = 'boolean' | 'number' | 'text' | 'choice' | 'texts' | 'objects' | 'json';
 
@@ -25,10 +25,10 @@ export interface SettingGroup {
 }
 
 const applyKey = 'x-apply';
-const isNode = (v: unknown): v is Node => v !== null && typeof v === 'object' && !Array.isArray(v);
+const isNode = (v: unknown): v is SchemaNode => v !== null && typeof v === 'object' && !Array.isArray(v);
 
 /** settingGroups returns the settings of the schema, without servers and aliases of settings. */
-export function settingGroups(schema: Node): SettingGroup[] {
+export function settingGroups(schema: SchemaNode): SettingGroup[] {
   const topLevel: SettingGroup = { key: '', description: 'The gateway itself.', specs: [] };
   const groups: SettingGroup[] = [];
   for (const [key, raw] of Object.entries(isNode(schema.properties) ? schema.properties : {})) {
@@ -44,7 +44,7 @@ export function settingGroups(schema: Node): SettingGroup[] {
 }
 
 /** preferredVariant returns the most expressive anyOf variant of a setting: a list of objects, an object, a list, or a choice. */
-function preferredVariant(s: Node): Node {
+function preferredVariant(s: SchemaNode): SchemaNode {
   const variants = Array.isArray(s.anyOf) ? s.anyOf.filter(isNode) : [];
   if (variants.length === 0) return s;
   const best =
@@ -53,7 +53,7 @@ function preferredVariant(s: Node): Node {
   return { ...best, ...rest, ...(best.type !== undefined && { type: best.type }) };
 }
 
-function specsOf(properties: Node, prefix: string, restart: boolean): SettingSpec[] {
+function specsOf(properties: SchemaNode, prefix: string, restart: boolean): SettingSpec[] {
   const out: SettingSpec[] = [];
   for (const [name, raw] of Object.entries(properties)) {
     if (!isNode(raw) || raw.deprecated || raw.$ref) continue;
@@ -66,7 +66,7 @@ function specsOf(properties: Node, prefix: string, restart: boolean): SettingSpe
   return out;
 }
 
-function specOf(key: string, raw: Node, restart: boolean): SettingSpec {
+function specOf(key: string, raw: SchemaNode, restart: boolean): SettingSpec {
   const s = preferredVariant(raw);
   const types = Array.isArray(s.type) ? s.type : [s.type];
   const spec: SettingSpec = { key, kind: 'json', description: String(raw.description ?? ''), restart, default: s.default };
@@ -92,9 +92,9 @@ export function getPath(value: unknown, key: string): unknown {
 }
 
 /** setPath returns value with v at a dotted key; undefined removes it, and objects that become empty. */
-export function setPath(value: unknown, key: string, v: unknown): Node | undefined {
+export function setPath(value: unknown, key: string, v: unknown): SchemaNode | undefined {
   const [head = '', ...rest] = key.split('.');
-  const base: Node = isNode(value) ? { ...value } : {};
+  const base: SchemaNode = isNode(value) ? { ...value } : {};
   const next = rest.length > 0 ? setPath(base[head], rest.join('.'), v) : v;
   if (next === undefined) delete base[head];
   else base[head] = next;

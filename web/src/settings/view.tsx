@@ -7,10 +7,10 @@ import { Profiles } from '../profiles/view';
 import { Icon, type IconName } from '../ui/icons';
 import { Badge, Button, Code, Skeleton, Tabs } from '../ui/ui';
 import { Approvals } from './approvals';
-import { Audit } from './audit';
+import { AuditLog } from './audit';
 import { Clients } from './clients';
 import { Config } from './config';
-import { Keys } from './keys';
+import { ApiKeys } from './keys';
 import { Models } from './models';
 import { SignIns } from './signins';
 
@@ -41,10 +41,10 @@ export function SettingsView({ status }: { status?: Status }) {
           />
           {tab === 'general' && <General status={status} />}
           {tab === 'models' && <Models />}
-          {tab === 'keys' && <Keys />}
+          {tab === 'keys' && <ApiKeys />}
           {tab === 'profiles' && <Profiles />}
           {tab === 'config' && <Config />}
-          {tab === 'audit' && <Audit />}
+          {tab === 'audit' && <AuditLog />}
         </div>
       </div>
     </div>

@@ -50,13 +50,13 @@ function promptLines(p: InputParams): { role: string; text: string }[] {
 
 /** RunQuestions shows the questions of the server during a run, like the chat. */
 export function RunQuestions({ questions, setQuestions }: { questions: RunQuestion[]; setQuestions: (f: (list: RunQuestion[]) => RunQuestion[]) => void }) {
-  const change = (id: string, c: Partial<RunQuestion>) => setQuestions((list) => list.map((q) => (q.id === id ? { ...q, ...c } : q)));
+  const updateQuestion = (id: string, c: Partial<RunQuestion>) => setQuestions((list) => list.map((q) => (q.id === id ? { ...q, ...c } : q)));
   const answer = (id: string, action: string, more?: { content?: unknown }) => {
     const q = questions.find((x) => x.id === id);
     if (!q) return false;
-    change(id, { sent: true, answer: action, problem: undefined });
+    updateQuestion(id, { sent: true, answer: action, problem: undefined });
     send('POST', `/api/calls/${encodeURIComponent(q.call)}`, { input: id, answer: { action, ...(more?.content !== undefined ? { content: more.content } : {}) } }).catch((e: unknown) =>
-      change(id, { sent: false, problem: e instanceof ApiError ? e.message : String(e) }),
+      updateQuestion(id, { sent: false, problem: e instanceof ApiError ? e.message : String(e) }),
     );
     return true;
   };

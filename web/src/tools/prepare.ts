@@ -4,9 +4,9 @@
 import type { RJSFSchema } from '@rjsf/utils';
 import { isChoice, resolvePointer } from './schema';
 
-type Node = Record<string, unknown>;
+type SchemaNode = Record<string, unknown>;
 
-/** nullable marks a field that takes null: empty means null where the field is required. */
+/** nullable marks a field that allows null: an empty required field is sent as null. */
 export const nullable = 'x-nullable';
 /** jsonType has the type of a value that is entered as JSON. */
 export const jsonType = 'x-json';
@@ -14,13 +14,13 @@ export const jsonType = 'x-json';
 /** prepare returns the schema of the form for a tool's arguments, whose root is always an object. */
 export function prepare(schema: Record<string, unknown>): RJSFSchema {
   const { $schema: _, $id: __, ...rest } = schema;
-  const out: Node = { ...prepareSubschemas(schema, { type: 'object', ...rest }), type: 'object' };
+  const out: SchemaNode = { ...prepareSubschemas(schema, { type: 'object', ...rest }), type: 'object' };
   delete out.default;
   dropDanglingRefs(out, out);
   return out as RJSFSchema;
 }
 
-function isObject(v: unknown): v is Node {
+function isObject(v: unknown): v is SchemaNode {
   return v !== null && typeof v === 'object' && !Array.isArray(v);
 }
 
@@ -34,9 +34,9 @@ export function typeName(t: unknown): string | undefined {
 }
 
 /** prepareField prepares the schema of one value. */
-function prepareField(root: Node, raw: unknown, required: boolean): Node {
+function prepareField(root: SchemaNode, raw: unknown, required: boolean): SchemaNode {
   if (!isObject(raw)) return { description: '' }; // true, or no schema: any value
-  let p: Node = { ...raw };
+  let p: SchemaNode = { ...raw };
   delete p.$id;
   if ('const' in p) return p;
   if (typeof p.$ref === 'string' && resolveRef(root, p.$ref) === undefined) delete p.$ref;
@@ -58,7 +58,7 @@ function prepareField(root: Node, raw: unknown, required: boolean): Node {
     return prepareUnion(root, p, variants, required);
   }
   if (p.type === 'boolean' && p[nullable] && !p.enum) {
-    // Three states: yes, no and nothing.
+    // Three states: yes, no and not set.
     return { ...p, type: 'string', oneOf: [{ const: true, title: 'Yes' }, { const: false, title: 'No' }] };
   }
   if (isFreeForm(p)) {
@@ -69,7 +69,7 @@ function prepareField(root: Node, raw: unknown, required: boolean): Node {
 }
 
 /** isFreeForm reports whether a schema has no fields, so that its value is entered as JSON. */
-function isFreeForm(p: Node): boolean {
+function isFreeForm(p: SchemaNode): boolean {
   if (p.$ref || p.allOf || p.enum || p.if) return false;
   const has = (o: unknown) => isObject(o) && Object.keys(o).length > 0;
   if (p.type === 'object' || (p.type === undefined && (p.properties || p.additionalProperties))) return !has(p.properties) && !has(p.additionalProperties);
@@ -78,7 +78,7 @@ function isFreeForm(p: Node): boolean {
 }
 
 /** prepareSubschemas prepares the subschemas of a schema. */
-function prepareSubschemas(root: Node, p: Node): Node {
+function prepareSubschemas(root: SchemaNode, p: SchemaNode): SchemaNode {
   const variants = variantsOf(p);
   if (variants) return prepareUnion(root, p, variants, true);
   const out = { ...p };
@@ -111,18 +111,18 @@ function prepareSubschemas(root: Node, p: Node): Node {
   return out;
 }
 
-function variantsOf(p: Node): Node[] | undefined {
+function variantsOf(p: SchemaNode): SchemaNode[] | undefined {
   const of = p.oneOf ?? p.anyOf;
   return Array.isArray(of) ? of.filter(isObject) : undefined;
 }
 
-function isSelectUnion(p: Node): boolean {
+function isSelectUnion(p: SchemaNode): boolean {
   const of = variantsOf(p);
   return of !== undefined && of.length > 0 && of.every((o) => 'const' in o || (Array.isArray(o.enum) && o.enum.length === 1));
 }
 
 /** prepareUnion prepares oneOf or anyOf, and gives each variant a title for the select. */
-function prepareUnion(root: Node, p: Node, variants: Node[], required: boolean): Node {
+function prepareUnion(root: SchemaNode, p: SchemaNode, variants: SchemaNode[], required: boolean): SchemaNode {
   const { oneOf: _, anyOf: __, ...rest } = p;
   // Variants that only combine required fields are left to validation; there is nothing to choose.
   const choosable = variants.filter((v) => Object.keys(v).some((k) => !['required', 'not', 'title', 'description', '$comment'].includes(k)));
@@ -146,9 +146,9 @@ function prepareUnion(root: Node, p: Node, variants: Node[], required: boolean):
 const typeNames: Record<string, string> = { string: 'Text', integer: 'Whole number', number: 'Number', boolean: 'Yes or no', object: 'Object', array: 'List' };
 
 /** variantName returns the name of a variant: its title, its discriminating constant, or its type. */
-function variantName(root: Node, v: Node): string {
+function variantName(root: SchemaNode, v: SchemaNode): string {
   const referred = typeof v.$ref === 'string' ? resolveRef(root, v.$ref) : undefined;
-  const s: Node = referred ? { ...referred, ...v } : v;
+  const s: SchemaNode = referred ? { ...referred, ...v } : v;
   if (typeof v.title === 'string' && v.title) return v.title;
   const constant = Object.values(isObject(s.properties) ? s.properties : {}).flatMap((q) => (isObject(q) && typeof q.const === 'string' ? [q.const] : isObject(q) && Array.isArray(q.enum) && q.enum.length === 1 ? [String(q.enum[0])] : []))[0];
   if (constant) return constant;
@@ -164,7 +164,7 @@ function variantName(root: Node, v: Node): string {
 const isNullSchema = (v: unknown) => isObject(v) && (typeName(v.type) === 'null' || ('const' in v && v.const === null) || (Array.isArray(v.enum) && v.enum.length === 1 && v.enum[0] === null));
 
 /** withoutNull removes null from a schema's types and marks the schema as nullable instead. */
-function withoutNull(p: Node): Node {
+function withoutNull(p: SchemaNode): SchemaNode {
   if (Array.isArray(p.type) && p.type.length > 1 && p.type.some((t) => typeName(t) === 'null')) p = { ...p, type: p.type.filter((t) => typeName(t) !== 'null'), [nullable]: true };
   if (p.nullable === true) p = { ...p, [nullable]: true };
   if (Array.isArray(p.enum) && p.enum.length > 1 && p.enum.includes(null)) p = { ...p, enum: p.enum.filter((v) => v !== null), [nullable]: true };
@@ -180,9 +180,9 @@ function withoutNull(p: Node): Node {
 }
 
 /** namedChoices converts enumNames, and enum values without a short text, to oneOf with titles. */
-function namedChoices(p: Node): Node {
+function namedChoices(p: SchemaNode): SchemaNode {
   if (!Array.isArray(p.enum)) return p;
-  const { enum: values, enumNames: names, ...rest } = p as Node & { enum: unknown[] };
+  const { enum: values, enumNames: names, ...rest } = p as SchemaNode & { enum: unknown[] };
   if (values.length === 0) return rest;
   const distinct = [...new Map(values.map((v) => [JSON.stringify(v), v])).values()];
   if (Array.isArray(names)) return { ...rest, oneOf: values.map((v, i) => ({ const: v, title: String(names[i] ?? v) })) };
@@ -191,7 +191,7 @@ function namedChoices(p: Node): Node {
 }
 
 /** resolveRef returns the schema that a reference points to, following further references, or undefined if it is dangling or circular. */
-function resolveRef(root: Node, ref: string): Node | undefined {
+function resolveRef(root: SchemaNode, ref: string): SchemaNode | undefined {
   const seen = new Set<string>();
   for (;;) {
     const at = resolvePointer(root, ref);
@@ -203,7 +203,7 @@ function resolveRef(root: Node, ref: string): Node | undefined {
 }
 
 /** dropDanglingRefs removes references to schemas that the rewriting has moved; their values are entered as JSON. */
-function dropDanglingRefs(root: Node, at: unknown) {
+function dropDanglingRefs(root: SchemaNode, at: unknown) {
   if (Array.isArray(at)) for (const v of at) dropDanglingRefs(root, v);
   if (!isObject(at)) return;
   if (typeof at.$ref === 'string' && !resolveRef(root, at.$ref)) {

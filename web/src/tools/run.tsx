@@ -6,7 +6,7 @@ import { href, useLocalStorage, useRoute } from '../lib/use';
 import { useMe } from '../me';
 import { JsonView } from '../ui/json';
 import { ResultView } from '../ui/result';
-import { Badge, Button, Code, Failure, Note, Tabs } from '../ui/ui';
+import { Badge, Button, Code, ErrorNote, Note, Tabs } from '../ui/ui';
 import { argumentsFromQuery, parseArguments } from './arguments';
 import { RunQuestions, updateQuestions, type RunQuestion } from './ask';
 import { RunHistory } from './history';
@@ -26,8 +26,8 @@ interface RunState {
   questions: RunQuestion[];
 }
 
-/** Run calls a tool with the arguments in its form and shows progress, messages and the result. */
-export function Run({ tool: t, onDone }: { tool: ToolDetails; onDone: () => void }) {
+/** ToolRunner calls a tool with the arguments in its form and shows progress, messages and the result. */
+export function ToolRunner({ tool: t, onDone }: { tool: ToolDetails; onDone: () => void }) {
   const route = useRoute();
   const me = useMe();
   const [value, setValue] = useState<unknown>(() => argumentsFromQuery(route.query));
@@ -235,7 +235,7 @@ export function ProblemList({ problems }: { problems: FormProblem[] }) {
 function RunFailure({ error }: { error: ApiError }) {
   return (
     <>
-      <Failure error={error} />
+      <ErrorNote error={error} />
       {error.details !== undefined && error.details !== null && <JsonView value={error.details} open={2} label="Error details" />}
     </>
   );

@@ -2,12 +2,12 @@ import { useState } from 'react';
 import { get, send, type ToolDetails } from '../lib/api';
 import { formatDuration, timeAgo, toJson } from '../lib/format';
 import { href, useLocalStorage, useQuery } from '../lib/use';
-import { Prose } from '../chat/markdown';
+import { MarkdownText } from '../chat/markdown';
 import { useMe } from '../me';
 import { Icon } from '../ui/icons';
 import { JsonView, LongText } from '../ui/json';
-import { Badge, Button, Code, CopyButton, Failure, Note, Skeleton, Tabs, useAction, type Tone } from '../ui/ui';
-import { Run } from './run';
+import { Badge, Button, Code, CopyButton, ErrorNote, Note, Skeleton, Tabs, useAction, type Tone } from '../ui/ui';
+import { ToolRunner } from './run';
 
 type Tab = 'run' | 'about' | 'providers';
 
@@ -32,7 +32,7 @@ export function ToolPage({ server, tool, back }: { server: string; tool: string;
         <CopyButton text={`${server}:${tool}`} label="Copy tool name" small={false} />
       </header>
       {details.error && !t ? (
-        <Failure error={details.error} retry={() => void details.reload()} />
+        <ErrorNote error={details.error} retry={() => void details.reload()} />
       ) : !t ? (
         <Skeleton rows={8} />
       ) : (
@@ -54,7 +54,7 @@ export function ToolPage({ server, tool, back }: { server: string; tool: string;
               { id: 'providers', label: 'Provider formats' },
             ]}
           />
-          {tab === 'run' && <Run tool={t} onDone={() => void details.reload()} />}
+          {tab === 'run' && <ToolRunner tool={t} onDone={() => void details.reload()} />}
           {tab === 'about' && <DefinitionTab tool={t} />}
           {tab === 'providers' && <ProviderFormatsTab tool={t} />}
         </div>
@@ -68,7 +68,7 @@ function Description({ text }: { text: string }) {
   const long = text.length > 700 || text.split('\n').length > 10;
   return (
     <div className="description">
-      <Prose text={long && !expanded ? text.slice(0, 500) + '…' : text.slice(0, 50_000)} />
+      <MarkdownText text={long && !expanded ? text.slice(0, 500) + '…' : text.slice(0, 50_000)} />
       {long && (
         <Button kind="quiet" small onClick={() => setExpanded(!expanded)} aria-expanded={expanded}>
           {expanded ? 'Show less' : 'Show all'}
@@ -173,7 +173,7 @@ function ChangedDefinition({ tool: t, reload }: { tool: ToolDetails; reload: () 
             </div>
           </div>
         ))}
-        {changes.error && <Failure error={changes.error} retry={() => void changes.reload()} />}
+        {changes.error && <ErrorNote error={changes.error} retry={() => void changes.reload()} />}
         {!me.admin && <p>An administrator can review and approve the differences.</p>}
         {change && (
           <div className="row">
@@ -208,7 +208,7 @@ function DefinitionTab({ tool: t }: { tool: ToolDetails }) {
       {t.guidance && (
         <section>
           <h3>Server guidance</h3>
-          <Prose text={t.guidance} />
+          <MarkdownText text={t.guidance} />
         </section>
       )}
       <section>
@@ -262,7 +262,7 @@ function ProviderFormatsTab({ tool: t }: { tool: ToolDetails }) {
       {!t.enabled ? (
         <Note>Disabled tools are not shown to models.</Note>
       ) : converted.error ? (
-        <Failure error={converted.error} retry={() => void converted.reload()} />
+        <ErrorNote error={converted.error} retry={() => void converted.reload()} />
       ) : !converted.data ? (
         <Skeleton rows={4} />
       ) : (

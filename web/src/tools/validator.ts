@@ -30,8 +30,8 @@ class WalkingValidator implements ValidatorType {
     try {
       // Subschemas refer to the definitions of the root.
       const { $defs, definitions } = (root ?? {}) as { $defs?: object; definitions?: object };
-      const whole = { ...($defs ? { $defs } : {}), ...(definitions ? { definitions } : {}), ...(schema as object) };
-      return new Validator(whole, '2020-12', true).validate(data).valid;
+      const schemaWithDefs = { ...($defs ? { $defs } : {}), ...(definitions ? { definitions } : {}), ...(schema as object) };
+      return new Validator(schemaWithDefs, '2020-12', true).validate(data).valid;
     } catch {
       return false;
     }
@@ -41,7 +41,7 @@ class WalkingValidator implements ValidatorType {
 }
 
 /** Keywords whose errors only repeat those of their subschemas. */
-const wrappers = new Set(['properties', 'items', 'prefixItems', 'allOf', 'anyOf', 'oneOf', '$ref', 'if', 'then', 'else', 'additionalProperties', 'dependentSchemas']);
+const applicatorKeywords = new Set(['properties', 'items', 'prefixItems', 'allOf', 'anyOf', 'oneOf', '$ref', 'if', 'then', 'else', 'additionalProperties', 'dependentSchemas']);
 
 /** validate returns the errors of a value, at most one for each property. */
 export function validate(schema: object, data: unknown): RJSFValidationError[] {
@@ -53,7 +53,7 @@ export function validate(schema: object, data: unknown): RJSFValidationError[] {
     return []; // a schema that cannot be walked; the gateway decides
   }
   const byProperty = new Map<string, RJSFValidationError>();
-  const inner = withoutOtherVariants(errors).filter((e) => !wrappers.has(e.keyword));
+  const inner = withoutOtherVariants(errors).filter((e) => !applicatorKeywords.has(e.keyword));
   for (const e of inner.length > 0 ? inner : errors.slice(0, 1)) {
     const path = e.instanceLocation.replace(/^#/, '').split('/').slice(1).map((p) => decode(p).replaceAll('~1', '/').replaceAll('~0', '~'));
     let message = e.error.replace(/^Instance /, '');
@@ -75,10 +75,10 @@ function withoutOtherVariants(errors: OutputUnit[]): OutputUnit[] {
     // A value of another type, or with another constant in one of its fields, belongs to another variant.
     const excludesVariant = (e: OutputUnit) => (e.keyword === 'type' && e.instanceLocation === u.instanceLocation) || (e.keyword === 'const' && e.instanceLocation.slice(u.instanceLocation.length).split('/').length <= 2);
     const all = new Set(errors.map(variantOf));
-    const wrong = new Set(errors.filter(excludesVariant).map(variantOf));
+    const excluded = new Set(errors.filter(excludesVariant).map(variantOf));
     all.delete('');
-    wrong.delete('');
-    if (wrong.size > 0 && wrong.size < all.size) errors = errors.filter((e) => !wrong.has(variantOf(e)));
+    excluded.delete('');
+    if (excluded.size > 0 && excluded.size < all.size) errors = errors.filter((e) => !excluded.has(variantOf(e)));
   }
   return errors;
 }

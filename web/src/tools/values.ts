@@ -2,19 +2,19 @@
 import { nullable, typeName } from './prepare';
 import { resolvePointer } from './schema';
 
-type Node = Record<string, unknown>;
+type JsonObject = Record<string, unknown>;
 
-function isObject(v: unknown): v is Node {
+function isObject(v: unknown): v is JsonObject {
   return v !== null && typeof v === 'object' && !Array.isArray(v);
 }
 
 /** initialValue returns the arguments of an untouched form: its defaults, constants and fields that are always sent. */
-export function initialValue(prepared: Node): Node {
+export function initialValue(prepared: JsonObject): JsonObject {
   const v = initialOf(prepared, prepared, true, []);
   return isObject(v) ? v : {};
 }
 
-function initialOf(raw: unknown, root: Node, required: boolean, open: string[]): unknown {
+function initialOf(raw: unknown, root: JsonObject, required: boolean, open: string[]): unknown {
   if (!isObject(raw)) return undefined;
   let s = raw;
   if (typeof s.$ref === 'string') {
@@ -36,9 +36,9 @@ function initialOf(raw: unknown, root: Node, required: boolean, open: string[]):
   return isObject(first) ? { ...own, ...first } : (own ?? first);
 }
 
-function objectFields(s: Node, root: Node, open: string[]): Node | undefined {
+function objectFields(s: JsonObject, root: JsonObject, open: string[]): JsonObject | undefined {
   const parts = [s, ...(Array.isArray(s.allOf) ? s.allOf : [])].filter(isObject);
-  let out: Node | undefined = s.type === 'object' && !s['x-json'] ? {} : undefined;
+  let out: JsonObject | undefined = s.type === 'object' && !s['x-json'] ? {} : undefined;
   for (const part of parts) {
     const target = part !== s && typeof part.$ref === 'string' ? resolvePointer(root, part.$ref) : part;
     if (!isObject(target) || !isObject(target.properties)) continue;
@@ -53,22 +53,22 @@ function objectFields(s: Node, root: Node, open: string[]): Node | undefined {
 }
 
 /** optionalObject returns the defaults inside an object that may be left out, if they are all that it requires. */
-function optionalObject(s: Node, root: Node, open: string[]): Node | undefined {
+function optionalObject(s: JsonObject, root: JsonObject, open: string[]): JsonObject | undefined {
   if (!isObject(s.properties) || s[nullable] || unionVariants(s)) return undefined;
   const own = objectFields(s, root, open);
   const required = Array.isArray(s.required) ? (s.required as string[]) : [];
   const props = s.properties;
-  const chosen = own && Object.keys(own).some((k) => isObject(props[k]) && !('const' in (props[k] as Node)) && !required.includes(k));
+  const chosen = own && Object.keys(own).some((k) => isObject(props[k]) && !('const' in (props[k] as JsonObject)) && !required.includes(k));
   return chosen && required.every((k) => own[k] !== undefined) ? own : undefined;
 }
 
-function unionVariants(s: Node): unknown[] | undefined {
+function unionVariants(s: JsonObject): unknown[] | undefined {
   const of = s.oneOf ?? s.anyOf;
   return Array.isArray(of) && !of.every((o) => isObject(o) && 'const' in o) ? of : undefined;
 }
 
 /** isValidDefault reports whether a default has the type of its schema and is one of its choices. */
-function isValidDefault(s: Node, v: unknown): boolean {
+function isValidDefault(s: JsonObject, v: unknown): boolean {
   if (Array.isArray(s.enum) && !s.enum.includes(v)) return false;
   if (Array.isArray(s.oneOf) && !unionVariants(s)) return s.oneOf.some((o) => isObject(o) && o.const === v);
   const type = typeName(s['x-json'] ?? s.type);
@@ -80,29 +80,29 @@ function isValidDefault(s: Node, v: unknown): boolean {
 }
 
 /** withNewItems adds the defaults to list items that are in after and not in before, two values of a form. */
-export function withNewItems(prepared: Node, before: unknown, after: unknown): unknown {
+export function withNewItems(prepared: JsonObject, before: unknown, after: unknown): unknown {
   return fillNewItems(prepared, prepared, before, after, 0);
 }
 
-function fillNewItems(raw: unknown, root: Node, before: unknown, after: unknown, depth: number): unknown {
+function fillNewItems(raw: unknown, root: JsonObject, before: unknown, after: unknown, depth: number): unknown {
   const s = deref(raw, root);
   if (before === after || depth > 200) return after;
   if (Array.isArray(after)) {
     const old = Array.isArray(before) ? before : [];
     return after.map((v, i) => {
       if (i < old.length) return fillNewItems(s.items, root, old[i], v, depth + 1);
-      const fresh = Array.isArray(s.items) ? undefined : initialOf(s.items, root, true, []);
-      return v === undefined ? fresh : isObject(v) && isObject(fresh) ? { ...fresh, ...v } : v;
+      const newItem = Array.isArray(s.items) ? undefined : initialOf(s.items, root, true, []);
+      return v === undefined ? newItem : isObject(v) && isObject(newItem) ? { ...newItem, ...v } : v;
     });
   }
   if (!isObject(after) || !isObject(s.properties)) return after;
-  const out: Node = { ...after };
+  const out: JsonObject = { ...after };
   for (const [k, p] of Object.entries(s.properties)) if (k in after) out[k] = fillNewItems(p, root, isObject(before) ? before[k] : undefined, after[k], depth + 1);
   return out;
 }
 
 /** deref returns a schema merged with the target of its $ref. */
-function deref(raw: unknown, root: Node): Node {
+function deref(raw: unknown, root: JsonObject): JsonObject {
   if (!isObject(raw)) return {};
   const { $ref: ref, ...rest } = raw;
   const target = typeof ref === 'string' ? resolvePointer(root, ref) : undefined;
@@ -114,11 +114,11 @@ function deref(raw: unknown, root: Node): Node {
  * omitted, or null if the schema requires them and allows null; so are
  * optional objects without any value.
  */
-export function valueToSend(prepared: Node, value: unknown): unknown {
+export function valueToSend(prepared: JsonObject, value: unknown): unknown {
   return cleanValue(prepared, prepared, value, true, 0);
 }
 
-function cleanValue(raw: unknown, root: Node, value: unknown, required: boolean, depth: number): unknown {
+function cleanValue(raw: unknown, root: JsonObject, value: unknown, required: boolean, depth: number): unknown {
   const s = deref(raw, root);
   if (value === undefined) return required && s[nullable] ? null : undefined;
   if (depth > 200) return value;
@@ -132,7 +132,7 @@ function cleanValue(raw: unknown, root: Node, value: unknown, required: boolean,
   if (!isObject(value)) return value;
   const props = isObject(s.properties) ? s.properties : {};
   const names = Array.isArray(s.required) ? (s.required as unknown[]) : [];
-  const out: Node = {};
+  const out: JsonObject = {};
   for (const k of new Set([...Object.keys(value), ...names.filter((n): n is string => typeof n === 'string' && n in props)])) {
     const v = cleanValue(props[k], root, value[k], names.includes(k), depth + 1);
     if (v !== undefined) out[k] = v;

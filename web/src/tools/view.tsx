@@ -4,11 +4,11 @@ import { formatCount, plural } from '../lib/format';
 import { href, navigate, useDebounced, useQuery, useRoute } from '../lib/use';
 import { Icon } from '../ui/icons';
 import { VirtualList } from '../ui/list';
-import { Badge, Empty, Failure, Note, Skeleton } from '../ui/ui';
+import { Badge, EmptyState, ErrorNote, Note, Skeleton } from '../ui/ui';
 
 const ToolPage = lazy(() => import('./tool').then((m) => ({ default: m.ToolPage })));
 
-const states = [
+const stateOptions = [
   ['', 'Any state'],
   ['enabled', 'Enabled'],
   ['disabled', 'Disabled'],
@@ -38,7 +38,7 @@ export function ToolsView({ status }: { status?: Status }) {
   const path = '/api/tools?' + params.toString();
   const list = useQuery<ToolList>(path, (s) => get(path, s), 60_000);
   // The list may have thousands of entries, so it is reloaded when the status
-  // changes and seldom otherwise. The first status counts as a change, because
+  // changes and rarely otherwise. The first status counts as a change, because
   // the list may have been read before it.
   const catalogVersion = status && [status.catalog, ...status.servers.map((s) => `${s.name} ${s.status}`)].join('\n');
   const loadedVersion = useRef(catalogVersion);
@@ -117,7 +117,7 @@ export function ToolsView({ status }: { status?: Status }) {
               </select>
             )}
             <select aria-label="State" value={state} onChange={(e) => setFilters({ state: e.target.value })}>
-              {states.map(([id, label]) => (
+              {stateOptions.map(([id, label]) => (
                 <option key={id} value={id}>
                   {label}
                 </option>
@@ -131,18 +131,18 @@ export function ToolsView({ status }: { status?: Status }) {
           </Note>
         )}
         {list.error && !list.data ? (
-          <Failure error={list.error} retry={() => void list.reload()} />
+          <ErrorNote error={list.error} retry={() => void list.reload()} />
         ) : !list.data ? (
           <Skeleton rows={10} height={52} />
         ) : tools.length === 0 ? (
           filtered ? (
-            <Empty icon="search" title="No matching tools" actions={<a className="button" href="#/tools">Clear search and filters</a>}>
+            <EmptyState icon="search" title="No matching tools" actions={<a className="button" href="#/tools">Clear search and filters</a>}>
               Try different words or remove filters.
-            </Empty>
+            </EmptyState>
           ) : (
-            <Empty icon="tools" title="No tools yet" actions={<a className="button primary" href={href(['servers'], { add: 'form' })}>Add a server</a>}>
+            <EmptyState icon="tools" title="No tools yet" actions={<a className="button primary" href={href(['servers'], { add: 'form' })}>Add a server</a>}>
               Tools are provided by MCP servers. Add one, or import the servers of other programs on this machine.
-            </Empty>
+            </EmptyState>
           )
         ) : (
           <VirtualList
@@ -161,9 +161,9 @@ export function ToolsView({ status }: { status?: Status }) {
             <ToolPage key={`${server}:${tool}`} server={server} tool={tool} back={href(['tools'], { q: text, server: filterServer, tag, state })} />
           </Suspense>
         ) : (
-          <Empty icon="tools" title="Select a tool">
+          <EmptyState icon="tools" title="Select a tool">
             See its arguments, run it, and view its definition in the format of each model provider.
-          </Empty>
+          </EmptyState>
         )}
       </section>
     </div>

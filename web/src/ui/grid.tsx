@@ -1,6 +1,6 @@
 import type { ReactNode } from 'react';
 import type { QueryResult } from '../lib/use';
-import { Button, Dialog, Failure, Skeleton } from './ui';
+import { Button, Dialog, ErrorNote, Skeleton } from './ui';
 
 /** Table is a table that scrolls sideways where it is too wide. A column with an empty name has the action buttons. */
 export function Table({ label, columns, className = '', children }: { label: string; columns?: string[]; className?: string; /** The rows. */ children: ReactNode }) {
@@ -28,14 +28,14 @@ export function Table({ label, columns, className = '', children }: { label: str
 export function QueryContent<T>({ query, rows = 4, height, children }: { query: QueryResult<T>; rows?: number; height?: number; children: (data: T) => ReactNode }) {
   return (
     <>
-      {query.error && <Failure error={query.error} retry={() => void query.reload()} />}
+      {query.error && <ErrorNote error={query.error} retry={() => void query.reload()} />}
       {query.data !== undefined ? children(query.data) : !query.error && <Skeleton rows={rows} height={height} />}
     </>
   );
 }
 
-/** Confirm asks before something is removed. */
-export function Confirm({ title, action, busy, onClose, onConfirm, children }: { title: string; action: string; busy: boolean; onClose: () => void; onConfirm: () => void; children: ReactNode }) {
+/** ConfirmDialog asks before something is removed. */
+export function ConfirmDialog({ title, action, busy, onClose, onConfirm, children }: { title: string; action: string; busy: boolean; onClose: () => void; onConfirm: () => void; children: ReactNode }) {
   return (
     <Dialog title={title} open onClose={onClose}>
       <p className="wrap">{children}</p>

@@ -1,4 +1,4 @@
-// One line weight, one grid of 20, the colour of the text beside it.
+// SVG paths on a 20 by 20 grid, drawn with one stroke width in the current colour.
 const paths = {
   chat: 'M3.5 5.5a2 2 0 0 1 2-2h9a2 2 0 0 1 2 2v6a2 2 0 0 1-2 2H9l-3.5 3v-3a2 2 0 0 1-2-2z',
   tools: 'M12.2 3.6a4 4 0 0 0-4.9 5.2l-4 4a1.6 1.6 0 0 0 0 2.3l1.6 1.6a1.6 1.6 0 0 0 2.3 0l4-4a4 4 0 0 0 5.2-4.9l-2.5 2.5-2.3-.6-.6-2.3z',
@@ -52,8 +52,8 @@ export function Icon({ name, size = 18 }: { name: IconName; size?: number }) {
   );
 }
 
-/** The mark: two lines that meet. */
-export function Mark({ size = 24 }: { size?: number }) {
+/** Logo is Junctor's logo: two lines that meet. */
+export function Logo({ size = 24 }: { size?: number }) {
   return (
     <svg width={size} height={size} viewBox="0 0 32 32" aria-hidden="true" focusable="false">
       <rect width="32" height="32" rx="8" fill="var(--brand)" />

@@ -7,8 +7,8 @@ const pageSize = 100;
 /** textPageSize is the number of characters of a text that are shown at first. */
 const textPageSize = 32 * 1024;
 
-/** Tree shows any JSON value. Only expanded nodes are rendered, in pages, so that large values stay fast. */
-export const Tree = memo(function Tree({ value, name, depth = 0, open = 2 }: { value: unknown; name?: string; depth?: number; open?: number }) {
+/** JsonTree shows any JSON value. Only expanded nodes are rendered, in pages, so that large values stay fast. */
+export const JsonTree = memo(function JsonTree({ value, name, depth = 0, open = 2 }: { value: unknown; name?: string; depth?: number; open?: number }) {
   const isObject = typeof value === 'object' && value !== null;
   const [expanded, setExpanded] = useState(depth < open);
   const [limit, setLimit] = useState(pageSize);
@@ -16,7 +16,7 @@ export const Tree = memo(function Tree({ value, name, depth = 0, open = 2 }: { v
     return (
       <div className="tree-row" style={{ paddingLeft: depth * 14 + 16 }}>
         {name !== undefined && <span className="tree-key">{name}: </span>}
-        <Leaf value={value} />
+        <JsonLeaf value={value} />
       </div>
     );
   }
@@ -33,7 +33,7 @@ export const Tree = memo(function Tree({ value, name, depth = 0, open = 2 }: { v
         <span className="tree-count">{isArray ? `[${length}]` : `{${length}}`}</span>
       </button>
       {entries.slice(0, limit).map(([k, v]) => (
-        <Tree key={k} name={k} value={v} depth={depth + 1} open={open} />
+        <JsonTree key={k} name={k} value={v} depth={depth + 1} open={open} />
       ))}
       {entries.length > limit && (
         <div style={{ paddingLeft: (depth + 1) * 14 + 12 }}>
@@ -46,7 +46,7 @@ export const Tree = memo(function Tree({ value, name, depth = 0, open = 2 }: { v
   );
 });
 
-function Leaf({ value }: { value: unknown }) {
+function JsonLeaf({ value }: { value: unknown }) {
   const [expanded, setExpanded] = useState(false);
   if (typeof value === 'string') {
     const long = value.length > 600;
@@ -87,7 +87,7 @@ export function LongText({ text, mono = true }: { text: string; mono?: boolean }
   );
 }
 
-/** JsonView is a Tree with a button that copies the JSON. */
+/** JsonView is a JsonTree with a button that copies the JSON. */
 export function JsonView({ value, open = 2, label = 'JSON' }: { value: unknown; open?: number; label?: string }) {
   return (
     <div className="jsonview">
@@ -95,7 +95,7 @@ export function JsonView({ value, open = 2, label = 'JSON' }: { value: unknown; 
         <CopyButton text={() => toJson(value)} label={`Copy ${label}`} />
       </div>
       <div className="tree" role="group" aria-label={label}>
-        <Tree value={value} open={open} />
+        <JsonTree value={value} open={open} />
       </div>
     </div>
   );

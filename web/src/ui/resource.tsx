@@ -1,6 +1,6 @@
 import { createContext, useContext, useState } from 'react';
 import { ApiError, send } from '../lib/api';
-import { Badge, Button, Failure } from './ui';
+import { Badge, Button, ErrorNote } from './ui';
 
 /** ServerContext names the server whose result is shown, so that its resource links can be opened. */
 export const ServerContext = createContext('');
@@ -18,7 +18,7 @@ export async function readResource(server: string, uri: string): Promise<Resourc
   return result.contents ?? [];
 }
 
-interface Link {
+interface ResourceLinkBlock {
   uri?: string;
   name?: string;
   title?: string;
@@ -26,7 +26,7 @@ interface Link {
 }
 
 /** ResourceLink shows a resource_link of a result, and the contents of the resource when it is opened. */
-export function ResourceLink({ link, show }: { link: Link; show: (c: ResourceContents, i: number) => React.ReactNode }) {
+export function ResourceLink({ link, show }: { link: ResourceLinkBlock; show: (c: ResourceContents, i: number) => React.ReactNode }) {
   const server = useContext(ServerContext);
   const [state, setState] = useState<{ busy?: boolean; error?: ApiError; contents?: ResourceContents[] }>({});
   const open = () => {
@@ -48,7 +48,7 @@ export function ResourceLink({ link, show }: { link: Link; show: (c: ResourceCon
       </div>
       <div className="muted small wrap mono">{link.uri}</div>
       {link.description && <div className="wrap">{link.description}</div>}
-      {state.error && <Failure error={state.error} />}
+      {state.error && <ErrorNote error={state.error} />}
       {state.contents?.map(show)}
       {state.contents?.length === 0 && <p className="muted">The resource is empty.</p>}
     </div>

@@ -6,7 +6,7 @@ import { JsonView, LongText } from './json';
 import { ResourceLink } from './resource';
 import { Badge, Button, CopyButton, Note, Tabs } from './ui';
 
-interface Content {
+interface ContentBlock {
   type?: string;
   text?: string;
   data?: string;
@@ -19,7 +19,7 @@ interface Content {
 }
 
 export interface ToolResult {
-  content?: Content[];
+  content?: ContentBlock[];
   structuredContent?: unknown;
   isError?: boolean;
 }
@@ -65,15 +65,15 @@ function CompleteResult({ result }: { result: unknown }) {
   const [raw, setRaw] = useState(false);
   const r = (typeof result === 'object' && result !== null ? result : {}) as ToolResult;
   const blocks = Array.isArray(r.content) ? r.content : [];
-  const plain = typeof result !== 'object' || result === null || (!Array.isArray(r.content) && r.structuredContent === undefined);
+  const notToolResult = typeof result !== 'object' || result === null || (!Array.isArray(r.content) && r.structuredContent === undefined);
   // Servers repeat structured content as text for older clients.
-  const repeated = useMemo(() => {
+  const textRepeatsStructured = useMemo(() => {
     if (r.structuredContent === undefined || blocks.length !== 1 || typeof blocks[0]?.text !== 'string' || blocks[0].text.length > 200_000) return false;
     const parsed = parseJson(blocks[0].text);
     return parsed !== undefined && JSON.stringify(parsed) === JSON.stringify(r.structuredContent);
   }, [r.structuredContent, blocks]);
 
-  if (plain) return <JsonView value={result} label="Result" />;
+  if (notToolResult) return <JsonView value={result} label="Result" />;
   return (
     <div className="result">
       <div className="result-bar">
@@ -95,7 +95,7 @@ function CompleteResult({ result }: { result: unknown }) {
       ) : (
         <>
           {r.structuredContent !== undefined && <DataView value={r.structuredContent} open={2} label="Structured result" />}
-          {!repeated && blocks.map((b, i) => <ContentView key={i} block={b} />)}
+          {!textRepeatsStructured && blocks.map((b, i) => <ContentView key={i} block={b} />)}
           {blocks.length === 0 && r.structuredContent === undefined && <p className="muted">The tool returned no content.</p>}
         </>
       )}
@@ -122,7 +122,7 @@ export function ResultMedia({ result }: { result: unknown }) {
   );
 }
 
-function ContentView({ block }: { block: Content }) {
+function ContentView({ block }: { block: ContentBlock }) {
   switch (block.type) {
     case 'text':
       return <TextView text={block.text ?? ''} />;

@@ -64,7 +64,7 @@ export function Badge({ tone = 'neutral', children, title }: { tone?: Tone; chil
 }
 export type Tone = 'neutral' | 'ok' | 'warn' | 'bad' | 'accent';
 
-export function Dot({ tone, pulse }: { tone: Tone; pulse?: boolean }) {
+export function StatusDot({ tone, pulse }: { tone: Tone; pulse?: boolean }) {
   return <span className={`dot ${tone} ${pulse ? 'pulse' : ''}`} aria-hidden="true" />;
 }
 
@@ -117,7 +117,7 @@ export function Tabs<T extends string>({
   );
 }
 
-export function Empty({ icon, title, children, actions }: { icon?: IconName; title: string; children?: ReactNode; actions?: ReactNode }) {
+export function EmptyState({ icon, title, children, actions }: { icon?: IconName; title: string; children?: ReactNode; actions?: ReactNode }) {
   return (
     <div className="empty">
       {icon && (
@@ -132,7 +132,7 @@ export function Empty({ icon, title, children, actions }: { icon?: IconName; tit
   );
 }
 
-export function Failure({ error, retry }: { error: ApiError; retry?: () => void }) {
+export function ErrorNote({ error, retry }: { error: ApiError; retry?: () => void }) {
   return (
     <div className="note bad" role="alert">
       <Icon name="alert" />
