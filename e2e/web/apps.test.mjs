@@ -1,21 +1,21 @@
-// MCP Apps on the page: the examples of the official SDK, and apps that mean harm.
+// MCP Apps on the page: the examples of the official SDK, and malicious apps.
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { after, before, test } from 'node:test';
 import { gateway, launchBrowser, pageTests, screenshot, sendMessage, servers, violations, waitForCount, waitForNoOverflow, waitUntil } from './fixture.mjs';
 
 const fixture = {};
-/** What a host that no app may reach was asked for. */
-const reached = [];
+/** The requests to another host, which apps must not reach. */
+const otherHostRequests = [];
 const other = createServer((req, res) => {
-  reached.push(req.url);
+  otherHostRequests.push(req.url);
   res.end('x');
 });
 
 before(async () => {
   await new Promise((done) => other.listen(0, '127.0.0.1', done));
   fixture.other = `http://127.0.0.1:${other.address().port}`;
-  fixture.chrome = await launchBrowser({ isolated: true }); // an app that spins must not stop the page
+  fixture.chrome = await launchBrowser({ isolated: true }); // an app in an endless loop must not block the page
   fixture.g = await gateway({
     script: {
       rules: [
@@ -34,27 +34,27 @@ after(async () => {
   await fixture.g?.stop();
   other.close();
 });
-const on = pageTests(() => fixture);
+const withPage = pageTests(() => fixture);
 
 /**
- * type fills a field of an app. The page gives the focus back to a field of its own
+ * typeInto fills a field of an app. The page returns the focus to a field of its own
  * that was in use within the last second.
  */
-const type = (page, field, text) => waitUntil(async () => {
+const typeInto = (page, field, text) => waitUntil(async () => {
   await page.waitForTimeout(1100);
   await field.click();
   await field.fill(text);
   return (await field.inputValue()) === text;
 }, 'the field of the app cannot be filled');
 
-/** inside returns the document of the app of a server. */
-const inside = (page, server) => page.frameLocator(`iframe[title="App of ${server}"]`).frameLocator('iframe');
+/** appFrame returns the document of the app of a server. */
+const appFrame = (page, server) => page.frameLocator(`iframe[title="App of ${server}"]`).frameLocator('iframe');
 const run = (page) => page.getByRole('button', { name: 'Run', exact: true }).click();
 const calls = (page, query) => page.evaluate((q) => fetch(`/api/calls?${q}`).then((r) => r.json()), query).then((r) => r.calls);
 
-test('apps: an app of the official SDK shows a result, calls its server, follows the theme and asks before a link opens', on('/#/tools/clock/get-time', async (page, context) => {
+test('apps: an app of the official SDK shows a result, calls its server, follows the theme and asks before a link opens', withPage('/#/tools/clock/get-time', async (page, context) => {
   await run(page);
-  const app = inside(page, 'clock');
+  const app = appFrame(page, 'clock');
   const time = app.locator('#server-time');
   await waitUntil(async () => /^\d{4}-/.test(await time.innerText()), 'the app does not show the result');
   const first = await time.innerText();
@@ -73,7 +73,7 @@ test('apps: an app of the official SDK shows a result, calls its server, follows
   await page.setViewportSize({ width: 390, height: 760 });
   await waitForNoOverflow(page, 'a tool with an app');
 
-  await type(page, app.locator('#link-url'), `${fixture.g.url}/health`);
+  await typeInto(page, app.locator('#link-url'), `${fixture.g.url}/health`);
   await app.locator('#open-link-btn').click();
   const question = page.getByRole('dialog', { name: 'Open this link?' });
   await question.getByText(`${fixture.g.url}/health`).waitFor();
@@ -89,10 +89,10 @@ test('apps: an app of the official SDK shows a result, calls its server, follows
   await waitUntil(async () => /^\d{4}-/.test(await time.innerText()), 'the app does not show the result again');
 }));
 
-test('apps: in the chat, an app gets the call, uses tools that models do not see, and sends messages with consent', on('/#/chat', async (page) => {
+test('apps: in the chat, an app gets the call, uses tools that models do not see, and sends messages with consent', withPage('/#/chat', async (page) => {
   await sendMessage(page, 'debug please');
   await page.getByText('There it is.').waitFor();
-  const app = inside(page, 'debug');
+  const app = appFrame(page, 'debug');
   const log = app.locator('#event-log');
   await log.getByText('ontoolresult').first().waitFor();
   assert.match(await log.innerText(), /"contentType":"text"/);
@@ -103,51 +103,51 @@ test('apps: in the chat, an app gets the call, uses tools that models do not see
   const shown = await page.evaluate(() => fetch('/tools/openai').then((r) => r.text()));
   assert.match(shown, /debug-tool/);
   assert.doesNotMatch(shown, /debug-refresh/);
-  await type(page, app.locator('#message-text'), 'from the app');
+  await typeInto(page, app.locator('#message-text'), 'from the app');
   await app.locator('#send-message-text-btn').click();
   const question = page.getByRole('dialog', { name: 'Send this message?' });
   await question.getByText('from the app').waitFor();
   await screenshot(page, 'app-asks');
   await question.getByRole('button', { name: 'Send', exact: true }).click();
   await page.getByText('You said: from the app').waitFor();
-  await log.getByText('send-message-result').waitFor(); // the app went on in the meantime
+  await log.getByText('send-message-result').waitFor(); // the app kept running
   await page.reload();
-  await waitForCount(page.locator('.app'), 0); // of an earlier turn
+  await waitForCount(page.locator('.app'), 0); // the app of an earlier turn is not opened
   await page.getByRole('button', { name: 'Show app' }).click();
   await log.getByText('ontoolresult').first().waitFor();
 }));
 
-const blocked = /Content.Security.Policy|Refused to|sandbox|SecurityError|ERR_BLOCKED|^request: http:\/\/127\.0\.0\.1|violates|Unsafe attempt|Blocked|denied/i;
-const bad = (name, args = {}) => `/#/tools/badapps/${name}?args=${encodeURIComponent(JSON.stringify(args))}`;
+const expectedErrors = /Content.Security.Policy|Refused to|sandbox|SecurityError|ERR_BLOCKED|^request: http:\/\/127\.0\.0\.1|violates|Unsafe attempt|Blocked|denied/i;
+const badAppPath = (name, args = {}) => `/#/tools/badapps/${name}?args=${encodeURIComponent(JSON.stringify(args))}`;
 
-test('apps: a hostile app reaches neither the page, nor the gateway, nor another host, nor the tools of others', on('/#/tools', async (page, context) => {
+test('apps: a hostile app reaches neither the page, nor the gateway, nor another host, nor the tools of others', withPage('/#/tools', async (page, context) => {
   const { g, other } = fixture;
-  await page.goto(g.url + bad('escape', { gateway: g.url, other }));
+  await page.goto(g.url + badAppPath('escape', { gateway: g.url, other }));
   await run(page);
-  const report = inside(page, 'badapps').locator('#report');
+  const report = appFrame(page, 'badapps').locator('#report');
   await waitUntil(async () => (await report.innerText()) !== 'trying', 'the app did not finish');
   assert.equal(await report.innerText(), 'nothing worked');
   await waitForCount(page.getByText('forged'), 0);
   assert.deepEqual(await calls(page, 'server=badapps&tool=touched'), []);
-  await page.goto(g.url + bad('leave', { other }));
+  await page.goto(g.url + badAppPath('leave', { other }));
   await run(page);
-  await inside(page, 'badapps').getByText('leaving').waitFor({ state: 'detached' }); // the browser shows that it may not
+  await appFrame(page, 'badapps').getByText('leaving').waitFor({ state: 'detached' }); // the browser replaces it with an error page
   await page.getByRole('button', { name: 'Close app' }).click();
-  assert.deepEqual(reached, []);
+  assert.deepEqual(otherHostRequests, []);
   assert.equal(context.pages().length, 1);
-}, { expected: blocked }));
+}, { expected: expectedErrors }));
 
-test('apps: an app that floods, sends too much, takes the focus or spins is stopped, and the page stays usable', on('/#/tools', async (page) => {
+test('apps: an app that floods, sends too much, takes the focus or spins is stopped, and the page stays usable', withPage('/#/tools', async (page) => {
   const { g } = fixture;
   for (const [name, args, reason] of [['flood', {}, 'too many messages'], ['flood', { past: true }, 'too many messages'], ['huge', {}, 'more than 1 MB'], ['keys', {}, 'the keyboard focus']]) {
-    await page.goto(g.url + bad(name, args));
+    await page.goto(g.url + badAppPath(name, args));
     await run(page);
     const stopped = page.locator('.note', { hasText: 'The app was stopped. It' }).filter({ hasText: reason });
     if (name === 'keys') {
-      // A key that is on its way to the frame when the app is stopped is never acknowledged.
+      // A key press that is sent to the frame while the app is stopped is never acknowledged.
       const end = stopped.waitFor();
       await waitUntil(async () => {
-        const pressed = page.getByRole('searchbox', { name: 'Search tools' }).press('x'); // as somebody who types
+        const pressed = page.getByRole('searchbox', { name: 'Search tools' }).press('x'); // like a typing user
         await Promise.race([pressed.catch(() => {}), end]);
         return stopped.isVisible();
       }, 'the app keeps the focus');
@@ -156,19 +156,19 @@ test('apps: an app that floods, sends too much, takes the focus or spins is stop
     await waitForCount(page.locator('.app iframe'), 0);
     await page.goto(`${g.url}/#/tools`);
   }
-  await page.goto(g.url + bad('spin'));
+  await page.goto(g.url + badAppPath('spin'));
   await run(page);
   await page.locator('.app iframe').waitFor();
   await page.getByRole('searchbox', { name: 'Search tools' }).fill('spin');
   await page.getByRole('button', { name: 'Close app' }).click();
   await waitForCount(page.locator('.app iframe'), 0);
-}, { expected: blocked }));
+}, { expected: expectedErrors }));
 
-test('apps: a question of the page names the app that asks, and an app cannot draw outside its frame', on(bad('phish'), async (page) => {
+test('apps: a question of the page names the app that asks, and an app cannot draw outside its frame', withPage(badAppPath('phish'), async (page) => {
   await run(page);
-  const app = inside(page, 'badapps');
+  const app = appFrame(page, 'badapps');
   const frame = page.locator('.app iframe');
-  await waitUntil(async () => (await frame.boundingBox()).height === 800, 'the frame has not the greatest height');
+  await waitUntil(async () => (await frame.boundingBox()).height === 800, 'the frame does not have the maximum height');
   const [box, section] = [await frame.boundingBox(), await page.locator('.app').boundingBox()];
   assert.ok(box.x >= section.x && box.y >= section.y && box.width <= section.width);
   assert.ok(await page.locator('.app > header').isVisible());

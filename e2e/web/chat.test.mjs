@@ -7,9 +7,9 @@ import { replyFinished, screenshot, sendMessage, servers, violations, waitForCou
 import { script } from './script.mjs';
 
 const fixture = shared();
-const { on, withOwnGateway, note } = fixture;
+const { withPage, withOwnGateway, note } = fixture;
 
-test('chat: a reply with a tool call, in Markdown', on('/#/chat', async (page) => {
+test('chat: a reply with a tool call, in Markdown', withPage('/#/chat', async (page) => {
   await sendMessage(page, 'What is the sum of 19 and 23?');
   await page.getByText('The sum is').waitFor();
   await waitForCount(page.locator('.turn.assistant strong', { hasText: '42' }), 1);
@@ -26,12 +26,12 @@ test('chat: a reply with a tool call, in Markdown', on('/#/chat', async (page) =
 test('chat: the message box appears with the session, and no input is lost', async (t) => {
   let release;
   const released = new Promise((done) => (release = done));
-  const hold = (page) =>
+  const delaySession = (page) =>
     page.route('**/api/session', async (route) => {
       if (route.request().method() === 'GET') await released;
       await route.continue();
     });
-  await on('/#/chat', async (page) => {
+  await withPage('/#/chat', async (page) => {
     await page.getByRole('navigation', { name: 'Views' }).waitFor();
     await page.getByRole('status', { name: 'Loading' }).first().waitFor();
     assert.equal(await page.getByRole('textbox', { name: 'Message' }).count(), 0);
@@ -39,16 +39,16 @@ test('chat: the message box appears with the session, and no input is lost', asy
     await sendMessage(page, 'at once');
     await page.getByText('You said: at once').waitFor();
     await replyFinished(page);
-  }, { prepare: hold })(t);
+  }, { prepare: delaySession })(t);
 });
 
-test('chat: parallel calls are shown separately', on('/#/chat', async (page) => {
+test('chat: parallel calls are shown separately', withPage('/#/chat', async (page) => {
   await sendMessage(page, 'do both');
   await page.getByText('Both are done.').waitFor();
   await waitForCount(page.locator('.call.done'), 2);
 }));
 
-test('chat: a call waits for approval and can be denied or allowed', on('/#/chat', async (page) => {
+test('chat: a call waits for approval and can be denied or allowed', withPage('/#/chat', async (page) => {
   await sendMessage(page, 'please write a note');
   await page.getByRole('button', { name: 'Deny' }).click();
   await page.getByText('Then I will leave it.').waitFor();
@@ -60,7 +60,7 @@ test('chat: a call waits for approval and can be denied or allowed', on('/#/chat
   assert.equal(readFileSync(note, 'utf8'), 'hello');
 }));
 
-test('chat: an always allowed tool is listed in the settings and needs approval again when revoked', on('/#/chat', async (page) => {
+test('chat: an always allowed tool is listed in the settings and needs approval again when revoked', withPage('/#/chat', async (page) => {
   await sendMessage(page, 'please write a note');
   await page.getByRole('button', { name: 'Always', exact: true }).click();
   await page.getByText('It is written.').waitFor();
@@ -79,7 +79,7 @@ test('chat: an always allowed tool is listed in the settings and needs approval 
   await replyFinished(page);
 }));
 
-test('chat: stopping keeps the partial reply', on('/#/chat', async (page) => {
+test('chat: stopping keeps the partial reply', withPage('/#/chat', async (page) => {
   await sendMessage(page, 'a story without end');
   await page.getByText('Once upon a time').waitFor();
   await page.getByRole('button', { name: 'Stop' }).click();
@@ -89,10 +89,10 @@ test('chat: stopping keeps the partial reply', on('/#/chat', async (page) => {
   await page.getByText('You said: thanks').waitFor();
 }));
 
-test('chat: the status of a task is shown, and stopping the reply cancels it; calls that were left are listed, shown and stopped', on('/#/chat', async (page, context) => {
+test('chat: the status of a task is shown, and stopping the reply cancels it; calls that were left are listed, shown and stopped', withPage('/#/chat', async (page, context) => {
   const { g } = fixture;
   const call = (tool) => context.request.post(`${g.url}/call_tool`, { data: { server: 'hostile', tool, arguments: {} } }).then((r) => r.text());
-  const leave = () => context.request.post(`${g.url}/execute`, { data: { provider: 'anthropic', call: { name: 'hostile__count', input: {} }, wait: false } });
+  const startDetachedCall = () => context.request.post(`${g.url}/execute`, { data: { provider: 'anthropic', call: { name: 'hostile__count', input: {} }, wait: false } });
   await sendMessage(page, 'How many words are there?');
   await page.getByRole('region', { name: /hostile:count, running/ }).getByText('working: counting words').waitFor();
   await page.getByRole('button', { name: 'Stop' }).click();
@@ -100,7 +100,7 @@ test('chat: the status of a task is shown, and stopping the reply cancels it; ca
   await replyFinished(page);
   await waitUntil(async () => (await call('tasks')).includes('cancelled'), 'the task goes on');
 
-  await leave();
+  await startDetachedCall();
   await page.goto(`${g.url}/#/activity`);
   await page.getByRole('tab', { name: 'Waiting' }).click();
   const row = page.getByRole('row', { name: /hostile:count/ });
@@ -110,7 +110,7 @@ test('chat: the status of a task is shown, and stopping the reply cancels it; ca
   await row.filter({ hasText: 'cancelled' }).waitFor();
   await waitUntil(async () => (await call('tasks')).includes('cancelled,cancelled'), 'the task that was left goes on');
 
-  await leave();
+  await startDetachedCall();
   await row.filter({ hasText: 'counting words' }).getByRole('link').click();
   const details = page.getByRole('region', { name: 'Call details' });
   await details.getByText('counting words').waitFor();
@@ -130,46 +130,46 @@ test('chat: the status of a task is shown, and stopping the reply cancels it; ca
 
 const essay = 'Once upon a time there was a gateway. '.repeat(60).trim();
 const replyText = async (page) => (await page.locator('.turn.assistant .prose').allInnerTexts()).join('').replace(/\s+/g, ' ').trim();
-/** whole waits until the complete reply is shown. It does not look at every frame: the text has to be laid out for that. */
-const whole = (page) =>
+/** waitForEssay waits until the complete reply is shown. It polls instead of checking every frame, because that would lay out the text each time. */
+const waitForEssay = (page) =>
   page.waitForFunction((length) => [...document.querySelectorAll('.turn.assistant .prose')].map((e) => e.innerText).join('').replace(/\s+/g, ' ').trim().length >= length, essay.length, { polling: 200 });
 
-test('chat: reloading during a reply loses nothing', on('/#/chat', async (page) => {
+test('chat: reloading during a reply loses nothing', withPage('/#/chat', async (page) => {
   await sendMessage(page, 'write an essay');
   await page.getByText('Once upon a time').waitFor();
   await page.waitForURL(/#\/chat\/.+/);
   await page.reload();
-  await whole(page);
+  await waitForEssay(page);
   await replyFinished(page);
   assert.equal(await replyText(page), essay);
   await waitForCount(page.locator('.turn.user'), 1);
 }));
 
 test('chat: a connection lost twice during a reply loses and repeats nothing', async (t) => {
-  let lines = 0;
+  let connections = 0;
   // The first connection is closed at the message after the first text: how
-  // many messages follow depends on how the gateway joins the pieces. The second
+  // many messages follow depends on how the gateway batches the text. The second
   // one is closed early, because the reply may be almost complete by then.
-  const cut = (page) =>
-    page.routeWebSocket(/\/ws(\?|$)/, (near) => {
-      const far = near.connectToServer();
-      const line = ++lines;
-      let left = line === 2 ? 1 : Infinity;
-      far.onMessage((m) => {
-        if (left-- > 0) near.send(m);
-        else near.close({ code: 4999 });
-        if (line === 1 && JSON.parse(m).type === 'text') left = 0;
+  const dropConnections = (page) =>
+    page.routeWebSocket(/\/ws(\?|$)/, (client) => {
+      const server = client.connectToServer();
+      const connection = ++connections;
+      let remaining = connection === 2 ? 1 : Infinity;
+      server.onMessage((m) => {
+        if (remaining-- > 0) client.send(m);
+        else client.close({ code: 4999 });
+        if (connection === 1 && JSON.parse(m).type === 'text') remaining = 0;
       });
     });
-  await on('/#/chat', async (page) => {
+  await withPage('/#/chat', async (page) => {
     await sendMessage(page, 'write an essay');
     await page.getByText('Once upon a time').waitFor();
-    await whole(page);
+    await waitForEssay(page);
     await replyFinished(page);
     assert.equal(await replyText(page), essay);
-    assert.equal(lines, 3);
+    assert.equal(connections, 3);
     await waitForCount(page.locator('.turn.user'), 1);
-  }, { prepare: cut })(t);
+  }, { prepare: dropConnections })(t);
 });
 
 test('chat: reconnects after a gateway restart and sends a waiting message once', withOwnGateway({ restarts: true, script, config: { mcpServers: { everything: servers.everything } } }, '/', async (page, own) => {
@@ -186,7 +186,7 @@ test('chat: reconnects after a gateway restart and sends a waiting message once'
   await waitForCount(page.locator('.turn.user'), 2);
   await waitForCount(page.getByText('You said: hello there'), 1);
 
-  // A reply that the restart ends, and a message that was typed during it.
+  // A reply that the restart interrupts, and a message that was typed during it.
   await sendMessage(page, 'tell a story without end');
   await page.getByText('Once upon a time').first().waitFor();
   await own.restart(async () => {
@@ -197,7 +197,7 @@ test('chat: reconnects after a gateway restart and sends a waiting message once'
   await page.getByText('You said: typed in between').waitFor();
   await replyFinished(page);
 
-  // A reply that a crash ends: the interruption is shown once, with a retry.
+  // A reply that a crash interrupts: the interruption is shown once, with a retry.
   await sendMessage(page, 'tell a story without end');
   await page.getByRole('button', { name: 'Stop' }).waitFor();
   await page.locator('.turn.assistant').last().getByText('Once upon a time').first().waitFor();
@@ -208,7 +208,7 @@ test('chat: reconnects after a gateway restart and sends a waiting message once'
   await waitForCount(page.locator('.chat-main .note.bad'), 0);
 }));
 
-test('chat: a message during a reply is sent after it; calls, durations and tokens survive a reload', on('/#/chat', async (page) => {
+test('chat: a message during a reply is sent after it; calls, durations and tokens survive a reload', withPage('/#/chat', async (page) => {
   await sendMessage(page, 'tell a story without end');
   await page.getByText('Once upon a time').first().waitFor();
   await sendMessage(page, 'do both');
@@ -231,7 +231,7 @@ test('chat: a message during a reply is sent after it; calls, durations and toke
   assert.deepEqual(await shown(), before);
 }));
 
-test('chat: rename, export and delete conversations', on('/#/chat', async (page) => {
+test('chat: rename, export and delete conversations', withPage('/#/chat', async (page) => {
   await sendMessage(page, 'to be renamed');
   await page.getByText('You said: to be renamed').waitFor();
   await replyFinished(page);
@@ -251,7 +251,7 @@ test('chat: rename, export and delete conversations', on('/#/chat', async (page)
   await page.getByRole('heading', { name: 'New chat' }).waitFor();
 }));
 
-test('chat: the chosen model answers, and its errors are shown', on('/#/chat', async (page) => {
+test('chat: the chosen model answers, and its errors are shown', withPage('/#/chat', async (page) => {
   await page.getByLabel('Model').selectOption('anthropic/claude-test');
   await sendMessage(page, 'hello claude');
   await page.getByText('You said: hello claude').waitFor();
@@ -272,7 +272,7 @@ test('chat: the chosen model answers, and its errors are shown', on('/#/chat', a
 }));
 
 test('chat: older conversations are loaded on request', withOwnGateway({ script }, '/', async (page) => {
-  // A hundred and some conversations, begun as any program begins them.
+  // A hundred and some conversations, created through the WebSocket API.
   await page.evaluate(async (n) => {
     const begin = (i) =>
       new Promise((done, fail) => {
@@ -294,13 +294,13 @@ test('chat: older conversations are loaded on request', withOwnGateway({ script 
   await page.getByRole('button', { name: 'Show older' }).waitFor({ state: 'detached' });
 }));
 
-test('chat: a refused message is restored for editing', on('/#/chat', async (page) => {
+test('chat: a refused message is restored for editing', withPage('/#/chat', async (page) => {
   await sendMessage(page, 'x'.repeat(300_000));
   await page.getByText(/has 300000 bytes/).waitFor();
   assert.equal((await page.getByRole('textbox', { name: 'Message' }).inputValue()).length, 300_000);
 }));
 
-test('chat: works at 380 px', on('/#/chat', async (page) => {
+test('chat: works at 380 px', withPage('/#/chat', async (page) => {
   await page.getByRole('button', { name: 'Conversations' }).click();
   await page.getByRole('button', { name: 'New chat' }).click();
   await sendMessage(page, 'What is the sum of 19 and 23?');
@@ -313,14 +313,14 @@ test('chat: works at 380 px', on('/#/chat', async (page) => {
   await page.locator('.tool-row').first().waitFor();
 }, { viewport: { width: 380, height: 760 } }));
 
-test('chat: edit a message, answer again, go back to a branch; the model writes the title', on('/#/chat', async (page) => {
+test('chat: edit a message, answer again, go back to a branch; the model writes the title', withPage('/#/chat', async (page) => {
   await sendMessage(page, 'name this please');
   await page.getByText('You said: name this please').waitFor();
   await replyFinished(page);
   await page.getByRole('heading', { name: 'A fitting title', exact: true }).waitFor();
 
-  const mine = page.getByRole('article', { name: 'Your message' });
-  await mine.hover();
+  const userMessage = page.getByRole('article', { name: 'Your message' });
+  await userMessage.hover();
   await page.getByRole('button', { name: 'Edit message' }).click();
   await page.getByLabel('Edited message').fill('changed my mind');
   await page.getByRole('button', { name: 'Send edited' }).click();
@@ -338,7 +338,7 @@ test('chat: edit a message, answer again, go back to a branch; the model writes 
   await page.getByRole('article', { name: 'Reply' }).getByText('2/2').waitFor();
 }));
 
-test('chat: attach files, settings of one chat, pin and search conversations', on('/#/chat', async (page) => {
+test('chat: attach files, settings of one chat, pin and search conversations', withPage('/#/chat', async (page) => {
   await page.getByRole('button', { name: 'Settings of this chat' }).click();
   const dialog = page.getByRole('dialog');
   await dialog.getByLabel('System prompt').fill('Answer briefly.');
@@ -374,7 +374,7 @@ test('chat: attach files, settings of one chat, pin and search conversations', o
   await page.getByRole('option', { name: /look at the quokka/ }).waitFor();
 }));
 
-test('chat: formulas are MathML, code is highlighted, prices stay text', on('/#/chat', async (page) => {
+test('chat: formulas are MathML, code is highlighted, prices stay text', withPage('/#/chat', async (page) => {
   await sendMessage(page, 'a formula');
   const reply = page.getByRole('article', { name: 'Reply' });
   await waitForCount(reply.locator('math'), 2);

@@ -1,5 +1,5 @@
 // A gateway, a scripted model, MCP servers and a browser, all real, for the
-// tests of the web page. Everything ends with the test that began it.
+// tests of the web page. Everything is stopped when its test ends.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { mkdtempSync, mkdirSync, readFileSync, writeFileSync, rmSync } from 'node:fs';
@@ -15,13 +15,13 @@ const here = dirname(fileURLToPath(import.meta.url));
 export const modules = join(here, '..', 'node_modules');
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
-/** How long anything may take; generous, because machines are busy. */
+/** The timeout of all waits in milliseconds; generous for busy machines. */
 export const timeout = 60_000;
 
-/** What failed tests leave: a folder for each, with screenshots, the page's console and the gateway's log. */
+/** The output of failed tests: a folder for each, with screenshots, the page's console and the gateway's log. */
 const failures = process.env.FAILURES ?? join(here, '..', '..', '.cache', 'failed');
 
-/** waitUntil waits for a condition, and fails with the message, or what it returns, if the condition does not become true. */
+/** waitUntil waits for a condition, and fails with the message, or the result of the message function, if the condition does not become true. */
 export async function waitUntil(condition, message) {
   for (const end = Date.now() + timeout; !(await condition()); ) {
     assert.ok(Date.now() < end, typeof message === 'function' ? await message() : message);
@@ -32,8 +32,8 @@ export async function waitUntil(condition, message) {
 /** waitForCount waits until a locator matches n elements. */
 export const waitForCount = (locator, n) => waitUntil(async () => (await locator.count()) === n, async () => `${await locator.count()} of ${locator}, want ${n}`);
 
-/** startProgram runs a program and waits for the line with its address. */
-function startProgram(program, args, options, line) {
+/** startProgram runs a program and waits for the line that matches readyPattern, whose first group is the result. */
+function startProgram(program, args, options, readyPattern) {
   const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'pipe'], ...options });
   let output = '';
   const exited = new Promise((done) => child.once('exit', done));
@@ -41,8 +41,8 @@ function startProgram(program, args, options, line) {
     const read = (stream) =>
       createInterface({ input: stream }).on('line', (text) => {
         output = (output + text + '\n').slice(-1_000_000);
-        const found = line.exec(text);
-        if (found) done(found[1]);
+        const match = readyPattern.exec(text);
+        if (match) done(match[1]);
       });
     read(child.stdout);
     read(child.stderr);
@@ -57,13 +57,13 @@ function startProgram(program, args, options, line) {
   return { ready, stop, output: () => output };
 }
 
-/** guarded starts an MCP server that wants a sign-in, and the authorization server where one does. */
-export async function guarded() {
+/** startGuardedServer starts an MCP server that requires a sign-in, and its authorization server. */
+export async function startGuardedServer() {
   const run = startProgram(process.execPath, [join(here, '..', 'testdata', 'guarded.mjs')], { env: { ...process.env, E2E: join(here, '..'), TOKEN_LIFE: '3600' } }, /^(\{.*issuer.*\})$/);
   return { ...JSON.parse(await run.ready), stop: run.stop };
 }
 
-/** The servers that the tests use, from npm and from here. */
+/** The MCP servers for the tests, from npm and from this folder. */
 export const servers = {
   everything: { command: process.execPath, args: [join(modules, '@modelcontextprotocol/server-everything/dist/index.js'), 'stdio'] },
   memory: { command: process.execPath, args: [join(modules, '@modelcontextprotocol/server-memory/dist/index.js')] },
@@ -75,7 +75,7 @@ export const servers = {
   many: (n) => ({ command: process.execPath, args: [join(here, 'many.mjs'), String(n)] }),
 };
 
-/** The tokens with which the pages of the gateways get administrator's rights, by address. */
+/** The administrator token of each gateway, by URL. */
 const tokens = new Map();
 
 /**
@@ -85,73 +85,73 @@ const tokens = new Map();
  * server registers those that ask the person when it knows that it may.
  */
 export async function gateway({ config, script = { rules: [] }, model: name = 'gpt-test', env = {}, home, tools = [] } = {}) {
-  const own = !home;
+  const ownsHome = !home;
   home ??= mkdtempSync(join(tmpdir(), 'junctor-web-'));
   mkdirSync(join(home, '.config', 'junctor'), { recursive: true });
   const file = join(home, '.config', 'junctor', 'junctor.json');
   let model = null;
-  const more = {};
+  const llmConfig = {};
   if (script) {
     const path = join(home, 'script.json');
     writeFileSync(path, JSON.stringify(script));
     model = startProgram(process.env.LLMSCRIPT_BIN, ['-script', path, '-stdin'], {}, /^(http:\S+)/);
     const base = await model.ready;
-    more.llm = [
+    llmConfig.llm = [
       { provider: 'openai', model: name, baseUrl: base + '/v1', apiKey: 'k' },
       { provider: 'anthropic', model: 'claude-test', baseUrl: base, apiKey: 'k' },
     ];
   }
-  if (config || script) writeFileSync(file, JSON.stringify({ ...more, ...config }, null, 2));
-  const run = () =>
+  if (config || script) writeFileSync(file, JSON.stringify({ ...llmConfig, ...config }, null, 2));
+  const start = () =>
     // Rights come from the token in the printed address, not from a header.
     startProgram(process.env.JUNCTOR_BIN, ['serve', '--print-url', '--listen', '127.0.0.1:0'], {
       cwd: home,
       env: { PATH: process.env.PATH, HOME: home, XDG_CONFIG_HOME: join(home, '.config'), XDG_DATA_HOME: join(home, '.data'), TMPDIR: process.env.TMPDIR ?? '/tmp', OLLAMA_HOST: '127.0.0.1:9', ...env },
     }, /^(http:\S+\?token=\S+)$/);
-  let process_ = run();
-  const earlier = []; // output, before restarts
-  const printed = new URL(await process_.ready);
-  const direct = printed.origin;
+  let gatewayProcess = start();
+  const earlierOutput = []; // before restarts
+  const printed = new URL(await gatewayProcess.ready);
+  const directUrl = printed.origin;
   const token = printed.searchParams.get('token');
-  tokens.set(direct, token);
-  let front = null;
+  tokens.set(directUrl, token);
+  let proxy = null;
   const g = {
-    url: direct,
+    url: directUrl,
     token,
     home,
     file,
-    output: () => [...earlier, process_.output()].join('--- restarted ---\n'),
+    output: () => [...earlierOutput, gatewayProcess.output()].join('--- restarted ---\n'),
     /** waitForTools waits for tools. */
     waitForTools: (...names) =>
       waitUntil(
         async () => {
-          const got = await fetch(`${g.url}/api/tools`).then((r) => r.json(), () => ({}));
-          return names.every((n) => got.tools?.some((t) => `${t.server}:${t.tool}` === n));
+          const response = await fetch(`${g.url}/api/tools`).then((r) => r.json(), () => ({}));
+          return names.every((n) => response.tools?.some((t) => `${t.server}:${t.tool}` === n));
         },
         () => `the gateway lacks a tool of ${names.join(', ')}:\n${g.output()}`,
       ),
-    /** addProxy puts a proxy before the gateway, whose address stays the same over restarts. */
+    /** addProxy starts a proxy in front of the gateway, whose URL stays the same over restarts. */
     async addProxy() {
-      front = await startProxy();
-      front.forwardTo(direct);
-      g.url = front.url;
-      tokens.set(front.url, token);
+      proxy = await startProxy();
+      proxy.forwardTo(directUrl);
+      g.url = proxy.url;
+      tokens.set(proxy.url, token);
       return g;
     },
-    /** restart stops the gateway, with SIGKILL at once, and starts it again behind its proxy. */
+    /** restart stops the gateway with a signal, and starts it again behind its proxy. */
     async restart(during = async () => {}, signal = 'SIGTERM') {
-      front.forwardTo(null);
-      await process_.stop(signal);
-      earlier.push(process_.output());
+      proxy.forwardTo(null);
+      await gatewayProcess.stop(signal);
+      earlierOutput.push(gatewayProcess.output());
       await during();
-      process_ = run();
-      front.forwardTo(new URL(await process_.ready).origin);
+      gatewayProcess = start();
+      proxy.forwardTo(new URL(await gatewayProcess.ready).origin);
     },
     async stop() {
-      await process_.stop();
+      await gatewayProcess.stop();
       await model?.stop();
-      await front?.stop();
-      if (own) rmSync(home, { recursive: true, force: true });
+      await proxy?.stop();
+      if (ownsHome) rmSync(home, { recursive: true, force: true });
     },
   };
   if (tools.length > 0) await g.waitForTools(...tools);
@@ -162,14 +162,14 @@ export async function gateway({ config, script = { rules: [] }, model: name = 'g
 async function startProxy() {
   const sockets = new Set();
   let target = null;
-  const server = createServer((near) => {
-    sockets.add(near);
-    near.on('error', () => {}).on('close', () => sockets.delete(near));
-    if (!target) return near.destroy();
-    const far = connect(Number(target.port), target.hostname);
-    far.on('error', () => near.destroy()).on('close', () => near.destroy());
-    near.on('close', () => far.destroy());
-    near.pipe(far).pipe(near);
+  const server = createServer((client) => {
+    sockets.add(client);
+    client.on('error', () => {}).on('close', () => sockets.delete(client));
+    if (!target) return client.destroy();
+    const upstream = connect(Number(target.port), target.hostname);
+    upstream.on('error', () => client.destroy()).on('close', () => client.destroy());
+    client.on('close', () => upstream.destroy());
+    client.pipe(upstream).pipe(client);
   });
   await new Promise((done) => server.listen(0, '127.0.0.1', done));
   return {
@@ -183,7 +183,7 @@ async function startProxy() {
 }
 
 /**
- * launchBrowser starts Chromium; it reaches nothing but this machine. Tests of frames that
+ * launchBrowser starts Chromium; it connects only to this machine. Tests of frames that
  * must be isolated need the ordinary one, others the one without windows, which
  * takes a third of the CPU.
  */
@@ -196,7 +196,7 @@ export async function launchBrowser({ isolated = false } = {}) {
 }
 
 /**
- * openPage opens a page and records what must not happen on it: violations of the
+ * openPage opens a page and records what must not happen on it: violations of its content security
  * policy, uncaught errors, requests to other hosts. The page is opened with the
  * gateway's token, as junctor open does, unless token is false.
  */
@@ -205,28 +205,28 @@ async function openPage(chrome, url, options = {}) {
   const context = await chrome.newContext({ viewport: { width: 1280, height: 820 }, reducedMotion: 'reduce', ...rest });
   context.setDefaultTimeout(timeout);
   const page = await context.newPage();
-  const wrong = [];
-  const console_ = [];
+  const unexpected = [];
+  const consoleLines = [];
   await prepare?.(page);
   page.on('console', (m) => {
     const text = m.text();
-    console_.push(`${m.type()}: ${text}`);
-    if (/Content.Security.Policy|Refused to/i.test(text)) wrong.push('policy: ' + text);
-    else if (m.type() === 'error' && !/Failed to load resource|ERR_CONNECTION_|ERR_EMPTY_RESPONSE|ERR_SOCKET|WebSocket connection/.test(text)) wrong.push('console: ' + text);
+    consoleLines.push(`${m.type()}: ${text}`);
+    if (/Content.Security.Policy|Refused to/i.test(text)) unexpected.push('policy: ' + text);
+    else if (m.type() === 'error' && !/Failed to load resource|ERR_CONNECTION_|ERR_EMPTY_RESPONSE|ERR_SOCKET|WebSocket connection/.test(text)) unexpected.push('console: ' + text);
   });
   page.on('pageerror', (e) => {
-    console_.push('uncaught: ' + (e.stack ?? e.message));
-    wrong.push('error: ' + e.message);
+    consoleLines.push('uncaught: ' + (e.stack ?? e.message));
+    unexpected.push('error: ' + e.message);
   });
-  page.on('requestfailed', (r) => console_.push(`request failed: ${r.method()} ${r.url()}: ${r.failure()?.errorText}`));
+  page.on('requestfailed', (r) => consoleLines.push(`request failed: ${r.method()} ${r.url()}: ${r.failure()?.errorText}`));
   page.on('request', (r) => {
     const u = new URL(r.url());
-    if (!['data:', 'blob:', 'about:'].includes(u.protocol) && u.host !== new URL(url).host) wrong.push('request: ' + r.url());
+    if (!['data:', 'blob:', 'about:'].includes(u.protocol) && u.host !== new URL(url).host) unexpected.push('request: ' + r.url());
   });
   const address = new URL(url + path);
   if (token && tokens.has(url)) address.searchParams.set('token', tokens.get(url));
   await page.goto(address.href);
-  return { page, context, wrong, console: console_ };
+  return { page, context, unexpected, console: consoleLines };
 }
 
 /**
@@ -238,7 +238,7 @@ async function usePage(t, chrome, g, options, f) {
   const opened = await openPage(chrome, g.url, options);
   try {
     await f(opened.page, opened.context);
-    assert.deepEqual(opened.wrong.filter((w) => !options.expected?.test(w)), []);
+    assert.deepEqual(opened.unexpected.filter((w) => !options.expected?.test(w)), []);
   } catch (e) {
     const folder = join(failures, 'web-' + t.name.replace(/[^A-Za-z0-9]+/g, '-').slice(0, 80));
     mkdirSync(folder, { recursive: true });
@@ -282,9 +282,9 @@ export const replyFinished = (page) => page.getByRole('button', { name: 'Send', 
 /** The rules of axe that depend on the theme. */
 export const colorRules = ['color-contrast', 'link-in-text-block'];
 
-/** violations runs axe, all its rules or those that are named, and returns what is serious. */
+/** violations runs axe, all its rules or those that are named, and returns the serious violations. */
 export async function violations(page, rules) {
-  // Injected by the debugger, which the page's policy does not concern. It stays until the document is left.
+  // Injected through the debugger, to which the page's policy does not apply. It is kept until the next navigation.
   if (!(await page.evaluate(() => 'axe' in window))) await page.evaluate(axe);
   const result = await page.evaluate(
     // eslint-disable-next-line no-undef
@@ -296,7 +296,7 @@ export async function violations(page, rules) {
     .map((v) => `${v.id} (${v.impact}): ${v.help}\n  ${v.nodes.slice(0, 4).map((n) => n.target.join(' ') + ' ' + n.failureSummary?.split('\n').slice(1, 2)).join('\n  ')}`);
 }
 
-/** screenshot takes one where SHOTS names a folder for them. */
+/** screenshot saves a screenshot if SHOTS names a folder. */
 export async function screenshot(page, name) {
   if (!process.env.SHOTS) return;
   mkdirSync(process.env.SHOTS, { recursive: true });

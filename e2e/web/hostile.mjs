@@ -1,5 +1,5 @@
-// An MCP server that means harm: markup and script wherever text can be, and
-// results that are too large to be drawn at once.
+// An malicious MCP server: markup and scripts in all texts, and results that are too
+// large to render at once.
 import { serve } from './mcp.mjs';
 
 const evil = `<img src=x onerror="window.owned=1"><script>window.owned=1</script><svg onload="window.owned=1">`;

@@ -5,36 +5,36 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { shared } from './page.mjs';
-import { guarded, replyFinished, screenshot, sendMessage, servers, violations, waitForCount, waitUntil } from './fixture.mjs';
+import { startGuardedServer, replyFinished, screenshot, sendMessage, servers, violations, waitForCount, waitUntil } from './fixture.mjs';
 
 const fixture = shared();
-const { on, withOwnGateway, home } = fixture;
+const { withPage, withOwnGateway, home } = fixture;
 
 /** toast runs f and waits for a toast with the text, which disappears soon. */
 const toast = (page, text, f) => Promise.all([page.getByText(text).waitFor(), f()]);
 
-/** theme waits until the page has the color scheme. */
-const theme = (page, want) => page.waitForFunction((want) => getComputedStyle(document.body).colorScheme === want, want);
+/** waitForTheme waits until the page has the color scheme. */
+const waitForTheme = (page, want) => page.waitForFunction((want) => getComputedStyle(document.body).colorScheme === want, want);
 
-test('servers: show state and reason, restart, disable and enable', on('/#/servers', async (page) => {
+test('servers: show state and reason, restart, disable and enable', withPage('/#/servers', async (page) => {
   await page.getByRole('link', { name: /broken/ }).click();
   await page.getByText('correct the path in command').first().waitFor();
   await page.getByRole('link', { name: /everything/ }).first().click();
   await page.getByText('handshake').waitFor();
   await page.getByText('Latest output on stderr').waitFor();
   await toast(page, 'everything is restarting', () => page.getByRole('button', { name: 'Restart' }).click());
-  const power = page.getByRole('switch', { name: 'everything is on' });
-  await power.click();
+  const enabledSwitch = page.getByRole('switch', { name: 'everything is on' });
+  await enabledSwitch.click();
   await page.locator('.detail').getByText('off', { exact: true }).waitFor();
   assert.equal(JSON.parse(readFileSync(fixture.g.file, 'utf8')).mcpServers.everything.enabled, false);
-  await power.click();
+  await enabledSwitch.click();
   await page.locator('.detail').getByText('connected', { exact: true }).waitFor();
 }));
 
 test('servers: add by form and by paste, use and remove; comments in the file are kept', async (t) => {
   const { g } = fixture;
   writeFileSync(g.file, readFileSync(g.file, 'utf8').replace('{', '{\n  // a comment of mine'));
-  await on('/#/servers', async (page) => {
+  await withPage('/#/servers', async (page) => {
     await page.getByRole('button', { name: 'Add' }).click();
     const dialog = page.getByRole('dialog');
     await dialog.getByLabel('Name').fill('added');
@@ -70,17 +70,17 @@ test('servers: add by form and by paste, use and remove; comments in the file ar
   })(t);
 });
 
-test('servers: see what runs, switch tools, test and edit; typed secrets go into .env', on('/#/servers/memory', async (page) => {
+test('servers: see what runs, switch tools, test and edit; typed secrets go into .env', withPage('/#/servers/memory', async (page) => {
   const { g } = fixture;
   const file = () => JSON.parse(readFileSync(g.file, 'utf8').replace(/^\s*\/\/.*$/gm, ''));
   await page.locator('.runs').getByText('server-memory').waitFor();
   await toast(page, /memory answered in/, () => page.getByRole('button', { name: 'Test', exact: true }).click());
-  const power = page.getByRole('switch', { name: 'open_nodes is on' });
-  await power.click();
+  const enabledSwitch = page.getByRole('switch', { name: 'open_nodes is on' });
+  await enabledSwitch.click();
   await page.locator('[role=switch][aria-label="open_nodes is on"][aria-checked=false]').waitFor();
   assert.deepEqual(file().toolRules.at(-1), { pattern: 'memory:open_nodes', enabled: false });
   assert.equal((await page.request.post(`${g.url}/call_tool`, { data: { server: 'memory', tool: 'open_nodes', arguments: { names: [] } } })).ok(), false);
-  await power.click();
+  await enabledSwitch.click();
   await page.locator('[role=switch][aria-label="open_nodes is on"][aria-checked=true]').waitFor();
   await page.getByRole('switch', { name: 'Ask before open_nodes' }).click();
   await page.locator('[role=switch][aria-label="Ask before open_nodes"][aria-checked=true]').waitFor();
@@ -118,7 +118,7 @@ test('servers: see what runs, switch tools, test and edit; typed secrets go into
 test('servers: import from another client moves secrets out of the file', async (t) => {
   mkdirSync(join(home, '.cursor'), { recursive: true });
   writeFileSync(join(home, '.cursor', 'mcp.json'), JSON.stringify({ mcpServers: { 'my graph': { ...servers.memory, env: { SERVICE_TOKEN: 'ghp_0123456789abcdefghij0123456789abcdef' } } } }));
-  await on('/#/servers?add=import', async (page) => {
+  await withPage('/#/servers?add=import', async (page) => {
     await page.getByText('cursor').waitFor();
     await page.getByText('secret in plain text').waitFor();
     await screenshot(page, 'light-import');
@@ -133,7 +133,7 @@ test('servers: import from another client moves secrets out of the file', async 
 });
 
 test('servers: sign in in a new tab', async (t) => {
-  const locked = await guarded();
+  const locked = await startGuardedServer();
   try {
     await withOwnGateway({ script: null, config: { mcpServers: { locked: { url: locked.resource } } } }, '/#/servers/locked', async (page, own, context) => {
       await page.getByText('sign-in required').first().waitFor();
@@ -161,7 +161,7 @@ test('servers: sign in in a new tab', async (t) => {
   }
 });
 
-test('activity: calls appear live and can be filtered, paused, opened and exported', on('/#/activity', async (page, context) => {
+test('activity: calls appear live and can be filtered, paused, opened and exported', withPage('/#/activity', async (page, context) => {
   const { g } = fixture;
   await page.getByText('live', { exact: true }).waitFor();
   const rows = page.locator('.call-row');
@@ -188,7 +188,7 @@ test('activity: calls appear live and can be filtered, paused, opened and export
   assert.deepEqual(lines.map((l) => [l.requestId, l.arguments.message]), [['echo-one', 'one'], ['echo-two', 'two']]); // in full
 }));
 
-test('activity: figures, charts and search cover all calls of the range, not only those that are loaded', on('/#/activity?range=24h', async (page, context) => {
+test('activity: figures, charts and search cover all calls of the range, not only those that are loaded', withPage('/#/activity?range=24h', async (page, context) => {
   const { g } = fixture;
   const call = (tool, args) => context.request.post(`${g.url}/call_tool`, { data: { server: 'memory', tool, arguments: args } });
   await call('open_nodes', { names: ['a needle in the arguments'] });
@@ -230,7 +230,7 @@ test('activity: figures, charts and search cover all calls of the range, not onl
   await page.locator('.chart-tip:not([hidden])').waitFor();
 }));
 
-const asked = [];
+const requestPaths = [];
 test('activity: the MCP trace is live, can be filtered and paused, and reconnects', withOwnGateway({ restarts: true, script: null, config: { mcpServers: { everything: servers.everything } }, tools: ['everything:trigger-elicitation-request'] }, '/#/activity?tab=trace', async (page, own, context) => {
   const call = (message) => context.request.post(`${own.url}/call_tool`, { data: { server: 'everything', tool: 'echo', arguments: { message } } });
   const rows = page.locator('.trace summary');
@@ -241,10 +241,10 @@ test('activity: the MCP trace is live, can be filtered and paused, and reconnect
   await page.getByLabel('Filter messages').fill('second');
   await page.getByText('No matches').waitFor();
   await call('second');
-  await waitForCount(rows, 2); // there and back
+  await waitForCount(rows, 2); // the request and its response
   await page.getByRole('button', { name: 'Pause' }).click();
   await call('second again');
-  await page.getByText(/paused, ([2-9]|\d\d+) new/).waitFor(); // the server may say more, of its own accord
+  await page.getByText(/paused, ([2-9]|\d\d+) new/).waitFor(); // the server may send more messages by itself
   await waitForCount(rows, 2);
   await page.getByRole('button', { name: 'Resume' }).click();
   await waitForCount(rows, 4);
@@ -253,17 +253,17 @@ test('activity: the MCP trace is live, can be filtered and paused, and reconnect
   await page.getByText('live', { exact: true }).waitFor();
   await call('second after all');
   await rows.filter({ hasText: 'after all' }).first().waitFor();
-  assert.equal(asked.filter((path) => path === '/api/mcptrace').length <= 2, true); // looked for, not polled
-}, { prepare: (page) => page.on('request', (r) => asked.push(new URL(r.url()).pathname)) }));
+  assert.equal(requestPaths.filter((path) => path === '/api/mcptrace').length <= 2, true); // checked once, not polled
+}, { prepare: (page) => page.on('request', (r) => requestPaths.push(new URL(r.url()).pathname)) }));
 
-test('settings: change the theme, create and revoke a key, search the configuration', on('/#/settings', async (page) => {
+test('settings: change the theme, create and revoke a key, search the configuration', withPage('/#/settings', async (page) => {
   const { g } = fixture;
   await page.getByRole('button', { name: 'Dark', exact: true }).click();
-  await theme(page, 'dark');
+  await waitForTheme(page, 'dark');
   await page.reload();
-  await theme(page, 'dark');
+  await waitForTheme(page, 'dark');
   await page.getByRole('button', { name: 'System', exact: true }).click();
-  await theme(page, 'light');
+  await waitForTheme(page, 'light');
 
   await page.getByRole('tab', { name: 'API keys' }).click();
   await page.getByRole('button', { name: 'New key' }).click();
@@ -274,8 +274,8 @@ test('settings: change the theme, create and revoke a key, search the configurat
   await page.getByRole('row', { name: /laptop chat/ }).waitFor();
   const key = await page.locator('.keyline code').innerText();
   assert.match(key, /^jct_/);
-  const seen = await page.request.get(`${g.url}/api/tools`, { headers: { Authorization: `Bearer ${key}` } });
-  assert.deepEqual([...new Set((await seen.json()).tools.map((t) => t.server))], ['memory']);
+  const tools = await page.request.get(`${g.url}/api/tools`, { headers: { Authorization: `Bearer ${key}` } });
+  assert.deepEqual([...new Set((await tools.json()).tools.map((t) => t.server))], ['memory']);
   await page.getByRole('row', { name: /laptop/ }).getByRole('button', { name: 'Revoke' }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click();
   await page.getByText('No keys').waitFor();
@@ -291,7 +291,7 @@ test('settings: change the theme, create and revoke a key, search the configurat
   await page.getByText(/junctor\.json:\d+/).first().waitFor();
 }));
 
-test('settings: change the configuration in a form, with the file beside it; a restart is marked', on('/#/settings/config', async (page) => {
+test('settings: change the configuration in a form, with the file beside it; a restart is marked', withPage('/#/settings/config', async (page) => {
   const { g } = fixture;
   const file = () => readFileSync(g.file, 'utf8');
   await page.getByLabel('Search settings').fill('log.');
@@ -319,7 +319,7 @@ test('settings: change the configuration in a form, with the file beside it; a r
   assert.doesNotMatch(file(), /"level"/);
 }));
 
-test('settings: make a profile, see what it has while typing, use it in a key and a chat, remove it', on('/#/settings/profiles', async (page) => {
+test('settings: make a profile, see what it has while typing, use it in a key and a chat, remove it', withPage('/#/settings/profiles', async (page) => {
   const file = () => JSON.parse(readFileSync(fixture.g.file, 'utf8').replace(/^\s*\/\/.*$/gm, ''));
   const dialog = page.getByRole('dialog');
   await page.getByRole('button', { name: 'New profile' }).click();

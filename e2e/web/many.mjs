@@ -1,4 +1,4 @@
-// An MCP server with as many tools as its argument says.
+// An MCP server with the number of tools in its argument.
 import { serve } from './mcp.mjs';
 
 const verbs = ['create', 'list', 'update', 'delete', 'search', 'export', 'merge', 'close', 'archive', 'assign'];

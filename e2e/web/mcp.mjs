@@ -1,10 +1,10 @@
-// The smallest MCP server on stdio, for what real ones do not do.
+// A minimal MCP server on stdio, for behaviour that real servers do not have.
 import { createInterface } from 'node:readline';
 
-/** serve serves tools, and HTML documents by their addresses as the resources of MCP Apps. */
+/** serve serves tools, and HTML documents by URI as the resources of MCP Apps. */
 export function serve(name, tools, apps = {}) {
   const send = (m) => process.stdout.write(JSON.stringify({ jsonrpc: '2.0', ...m }) + '\n');
-  const tasks = new Map(); // of the tools that are run as tasks alone
+  const tasks = new Map(); // of tools that run only as tasks
   createInterface({ input: process.stdin })
     .on('line', async (line) => {
       const { id, method, params } = JSON.parse(line);
@@ -18,10 +18,10 @@ export function serve(name, tools, apps = {}) {
         if (params.task) {
           const now = new Date().toISOString();
           const task = { taskId: `task-${tasks.size}`, status: 'working', createdAt: now, lastUpdatedAt: now, ttl: null, pollInterval: 50 };
-          const of = { task };
-          tasks.set(task.taskId, of);
+          const entry = { task };
+          tasks.set(task.taskId, entry);
           send({ id, result: { task } });
-          of.result = await tool.run(params.arguments ?? {}, { task, tasks });
+          entry.result = await tool.run(params.arguments ?? {}, { task, tasks });
           if (task.status === 'working') task.status = 'completed';
           return;
         }

@@ -1,6 +1,5 @@
 // The gateway that the tests of the page share: real MCP servers, good and
-// bad, and a scripted model. One serves the tests of a file in turn, as it
-// would a person.
+// bad, and a scripted model. The tests of a file use one gateway in turn.
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,9 +7,9 @@ import { after, before } from 'node:test';
 import { gateway, launchBrowser, pageTests, servers, withOwnGateway } from './fixture.mjs';
 import { script } from './script.mjs';
 
-const long = 'a-server-with-quite-a-long-name-that-does-not-want-to-end'; // must not push anything aside
+const longName = 'a-server-with-quite-a-long-name-that-does-not-want-to-end'; // must not break the layout
 
-/** shared has one gateway and one browser for the tests of a file; prepare gets the gateway before the first. */
+/** shared starts one gateway and one browser for the tests of a file; prepare is called with the gateway before the first test. */
 export function shared(prepare = async () => {}) {
   const home = mkdtempSync(join(tmpdir(), 'junctor-page-'));
   const folder = join(home, 'notes');
@@ -23,8 +22,8 @@ export function shared(prepare = async () => {}) {
       home,
       script: JSON.parse(JSON.stringify(script).replaceAll('{{note}}', note)),
       config: {
-        // The graph is a file beside the program otherwise, which other tests and earlier runs share.
-        mcpServers: { everything: servers.everything, memory: { ...servers.memory, env: { MEMORY_FILE_PATH: join(home, 'memory.jsonl') } }, files: servers.files(folder), hostile: servers.hostile, broken: { command: '/nonexistent/program' }, [long]: { ...servers.memory, enabled: false } },
+        // By default the graph is a file beside the program, shared with other tests and earlier runs.
+        mcpServers: { everything: servers.everything, memory: { ...servers.memory, env: { MEMORY_FILE_PATH: join(home, 'memory.jsonl') } }, files: servers.files(folder), hostile: servers.hostile, broken: { command: '/nonexistent/program' }, [longName]: { ...servers.memory, enabled: false } },
         toolRules: [
           { pattern: 'files:write_file', approval: 'ask' },
           { pattern: 'everything:*', tags: ['demo'] },
@@ -40,7 +39,7 @@ export function shared(prepare = async () => {}) {
     await fixture.g?.stop();
     rmSync(home, { recursive: true, force: true });
   });
-  fixture.on = pageTests(() => fixture);
+  fixture.withPage = pageTests(() => fixture);
   fixture.withOwnGateway = (...args) => withOwnGateway(() => fixture, ...args);
   return fixture;
 }

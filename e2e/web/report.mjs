@@ -1,5 +1,5 @@
-// A reporter of node --test for TestWebPage: one JSON object a line for each
-// test, and whatever the tests print.
+// A reporter of node --test for TestWebPage: one JSON object per line for each
+// test, and for the output of the tests.
 import { inspect } from 'node:util';
 import { basename } from 'node:path';
 

@@ -1,4 +1,4 @@
-// Remakes the pictures of README.md and docs: make screenshots.
+// Regenerates the screenshots of README.md and docs: make screenshots.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -24,8 +24,8 @@ const script = {
   ],
 };
 
-/** The pictures: a name, the address, and what to do before. */
-const pictures = [
+/** The screenshots: a name, the path and the steps before. */
+const screenshots = [
   [
     'page-chat',
     '/#/chat',
@@ -53,7 +53,7 @@ try {
   const context = await chrome.newContext({ viewport: { width: 1280, height: 820 }, reducedMotion: 'reduce', colorScheme: 'light' });
   const page = await context.newPage();
   await page.goto(`${g.url}/?token=${g.token}`);
-  for (const [name, path, prepare] of pictures) {
+  for (const [name, path, prepare] of screenshots) {
     await page.goto(g.url + path);
     await prepare(page);
     await page.screenshot({ path: join(out, name + '.png') });

@@ -1,6 +1,6 @@
-// What the scripted model does with what the tests say.
+// The scripted model: its replies to the messages of the tests.
 export const script = {
-  chunk: 24, // each is rendered
+  chunk: 24, // each chunk is rendered
   rules: [
     // Titles stay the beginning of the first message, except where a test is about them.
     { when: { system: 'Write a title', user: 'name this' }, reply: { text: '"A fitting title."' } },
@@ -23,7 +23,7 @@ export const script = {
   default: { text: 'You said: {{user}}' },
 };
 
-/** For what servers ask the person; {{address}} is where they are sent. */
+/** Replies for the tests of elicitation and sampling; address is the URL of URL elicitation. */
 export const questions = (address) => ({
   rules: [
     { when: { system: 'helpful test server' }, reply: { text: 'A line from the model.' } },

@@ -7,16 +7,16 @@ import { shared } from './page.mjs';
 import { screenshot, sendMessage, servers, violations, waitForCount, waitForNoOverflow, waitUntil } from './fixture.mjs';
 
 const fixture = shared();
-const { on, withOwnGateway, folder } = fixture;
+const { withPage, withOwnGateway, folder } = fixture;
 
-test('tools: search while typing, and run from a form', on('/#/tools', async (page) => {
+test('tools: search while typing, and run from a form', withPage('/#/tools', async (page) => {
   const box = page.getByRole('searchbox', { name: 'Search tools' });
   await page.locator('.tool-row').first().waitFor();
   await page.keyboard.press('/');
   await box.pressSequentially('add two numbers');
   await page.locator('.tool-row').filter({ hasText: 'get-sum' }).first().waitFor();
   await waitUntil(async () => {
-    await box.press('ArrowDown'); // again, where a later answer has redrawn the list
+    await box.press('ArrowDown'); // again, because a later response may have redrawn the list
     return page.evaluate(() => document.activeElement?.classList.contains('tool-row'));
   }, 'no tool has the focus');
   await page.locator('.tool-row').filter({ hasText: 'get-sum' }).first().click();
@@ -36,7 +36,7 @@ test('tools: search while typing, and run from a form', on('/#/tools', async (pa
   await page.getByRole('alert').getByText(/b/).first().waitFor();
 }));
 
-test('tools: filter by server, tag and state', on('/#/tools', async (page) => {
+test('tools: filter by server, tag and state', withPage('/#/tools', async (page) => {
   await page.locator('.tool-row').first().waitFor();
   await page.getByLabel('State').selectOption('disabled');
   await page.locator('.tool-row').filter({ hasText: 'delete_entities' }).waitFor();
@@ -50,7 +50,7 @@ test('tools: filter by server, tag and state', on('/#/tools', async (page) => {
   await page.locator('.tool-row').filter({ hasText: 'get-sum' }).waitFor();
 }));
 
-test('tools: images, resources and progress are rendered', on('/#/tools/everything/get-tiny-image', async (page, context) => {
+test('tools: images, resources and progress are rendered', withPage('/#/tools/everything/get-tiny-image', async (page, context) => {
   const { g } = fixture;
   await page.getByRole('button', { name: 'Run', exact: true }).click();
   const picture = page.locator('.answer img');
@@ -69,38 +69,38 @@ test('tools: images, resources and progress are rendered', on('/#/tools/everythi
   await page.getByText('counted').waitFor();
 }));
 
-test('tools: stop a call', on('/#/tools/hostile/slow', async (page) => {
+test('tools: stop a call', withPage('/#/tools/hostile/slow', async (page) => {
   await page.getByLabel(/^ms/).fill('20000');
   await page.getByRole('button', { name: 'Run', exact: true }).click();
   await page.getByRole('button', { name: 'Stop' }).click();
   await page.getByText(/Stopped/).waitFor();
 }));
 
-test('tools: show the definition in each provider format', on('/#/tools/memory/create_entities', async (page) => {
+test('tools: show the definition in each provider format', withPage('/#/tools/memory/create_entities', async (page) => {
   await page.getByRole('tab', { name: 'Provider formats' }).click();
   for (const [id, text] of [['openai', /"name": "memory__create_entities"/], ['anthropic', /"input_schema"/], ['gemini', /"function_declarations"/], ['bedrock', /"toolSpec"/]]) {
     await page.getByLabel('Provider').selectOption(id);
     const code = page.locator('.code pre').first();
     await page.waitForFunction(([s]) => new RegExp(s).test(document.querySelector('.code pre')?.textContent ?? ''), [text.source]);
     assert.equal((await code.innerText()).match(/"name"/g)?.length > 0, true);
-    assert.doesNotMatch(await code.innerText(), /read_graph/); // of this tool alone
+    assert.doesNotMatch(await code.innerText(), /read_graph/); // only this tool
   }
   await page.getByRole('tab', { name: 'Definition' }).click();
   await page.getByText('Definition as received from the server').waitFor();
 }));
 
-test('tools: a tool that requires approval runs when approved', on(`/#/tools/files/write_file?args=${encodeURIComponent(JSON.stringify({ path: join(folder, 'page.txt'), content: 'from the page' }))}`, async (page) => {
+test('tools: a tool that requires approval runs when approved', withPage(`/#/tools/files/write_file?args=${encodeURIComponent(JSON.stringify({ path: join(folder, 'page.txt'), content: 'from the page' }))}`, async (page) => {
   await page.getByText('approval required').waitFor();
   await page.getByRole('button', { name: 'Allow and run' }).click();
   await page.locator('.answer').waitFor();
   assert.equal(readFileSync(join(folder, 'page.txt'), 'utf8'), 'from the page');
 }));
 
-test('code: a script with two calls shows them on a timeline, its output and its value', on('/#/code', async (page) => {
+test('code: a script with two calls shows them on a timeline, its output and its value', withPage('/#/code', async (page) => {
   const editor = page.getByRole('textbox', { name: 'Script' });
-  await editor.fill(`const [sum, said] = await Promise.all([tools.everything.get_sum({ a: 2, b: 40 }), tools.call('everything:echo', { message: 'from a script' })])
+  await editor.fill(`const [sum, echoed] = await Promise.all([tools.everything.get_sum({ a: 2, b: 40 }), tools.call('everything:echo', { message: 'from a script' })])
 console.log('two calls')
-return { sum, said }`);
+return { sum, echoed }`);
   await editor.press('Control+Enter');
   const result = page.getByRole('region', { name: 'Result' });
   await result.getByText('The sum of 2 and 40 is 42').waitFor();
@@ -125,7 +125,7 @@ return { sum, said }`);
   await page.getByRole('alert').waitFor();
 }));
 
-test('hostile content is shown as text', on('/#/chat', async (page) => {
+test('hostile content is shown as text', withPage('/#/chat', async (page) => {
   const { g } = fixture;
   const owned = () => page.evaluate(() => window.owned);
   await sendMessage(page, 'something hostile');
@@ -146,15 +146,15 @@ test('hostile content is shown as text', on('/#/chat', async (page) => {
   assert.equal(await owned(), undefined);
 }));
 
-test('a result of 5 MB does not freeze the page', on('/#/tools/hostile/huge', async (page) => {
+test('a result of 5 MB does not freeze the page', withPage('/#/tools/hostile/huge', async (page) => {
   const { g } = fixture;
   // Measure the longest time for which the event loop was blocked.
   await page.evaluate(() => {
-    window.deaf = 0;
+    window.longestBlockMs = 0;
     let last = performance.now();
     setInterval(() => {
       const now = performance.now();
-      window.deaf = Math.max(window.deaf, now - last);
+      window.longestBlockMs = Math.max(window.longestBlockMs, now - last);
       last = now;
     }, 20);
   });
@@ -163,12 +163,12 @@ test('a result of 5 MB does not freeze the page', on('/#/tools/hostile/huge', as
     await page.getByRole('button', { name: 'Run', exact: true }).click();
     await page.locator('.answer').waitFor();
     await page.locator('.answer .longtext, .answer .tree, .answer .data-table').first().waitFor();
-    // Little of it is in the document, and the rest is there when asked for.
+    // Only a part is in the document; the rest is shown on request.
     assert.ok((await page.locator('.answer').innerHTML()).length < 1_000_000);
   }
   await page.locator('.answer').getByRole('button', { name: /more/ }).first().click();
-  const deaf = await page.evaluate(() => window.deaf);
-  console.log(`the page was deaf for ${Math.round(deaf)} ms at most`);
+  const longestBlockMs = await page.evaluate(() => window.longestBlockMs);
+  console.log(`the page was blocked for at most ${Math.round(longestBlockMs)} ms`);
 }));
 
 test('5,000 tools can be scrolled and searched', withOwnGateway({ script: null, config: { mcpServers: { many: servers.many(5000) } } }, '/#/tools', async (page) => {
@@ -192,7 +192,7 @@ test('5,000 tools can be scrolled and searched', withOwnGateway({ script: null, 
   assert.deepEqual(await violations(page), []);
 }));
 
-test('a tool can be found and run with the keyboard only', on('/#/chat', async (page) => {
+test('a tool can be found and run with the keyboard only', withPage('/#/chat', async (page) => {
   await page.getByRole('textbox', { name: 'Message' }).waitFor();
   await page.keyboard.press('Control+k');
   await page.getByRole('combobox', { name: /Find/ }).waitFor();
@@ -208,7 +208,7 @@ test('a tool can be found and run with the keyboard only', on('/#/chat', async (
   await page.locator('.answer').getByText('by hand').waitFor();
 }));
 
-test('tools: earlier runs, presets, tables and resource links', on('/#/tools/memory/create_entities', async (page) => {
+test('tools: earlier runs, presets, tables and resource links', withPage('/#/tools/memory/create_entities', async (page) => {
   await page.getByRole('button', { name: 'JSON', exact: true }).click();
   const box = page.getByLabel('Arguments as JSON');
   await box.fill('{"entities":[{"name":"Ada","entityType":"person","observations":["wrote the first program"]}]}');
@@ -235,7 +235,7 @@ test('tools: earlier runs, presets, tables and resource links', on('/#/tools/mem
   await page.locator('.answer .resource .resource').first().waitFor();
 }));
 
-test('resources: read one and a template, complete the arguments of a prompt and start a chat with it', on('/#/resources', async (page) => {
+test('resources: read one and a template, complete the arguments of a prompt and start a chat with it', withPage('/#/resources', async (page) => {
   await page.getByLabel('Search resources and prompts').fill('dynamic text');
   await page.locator('.offer-row').filter({ hasText: 'template' }).first().click();
   await page.getByLabel('resourceId').fill('7');

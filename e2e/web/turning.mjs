@@ -1,4 +1,4 @@
-// An MCP server whose tool is what a file says it is, each time it is asked.
+// An MCP server whose tool takes its description from a file on each request.
 import { readFileSync } from 'node:fs';
 import { serve } from './mcp.mjs';
 

@@ -1,5 +1,4 @@
-// What the user has written and the gateway does not have is never lost, and an
-// action that fails says so.
+// Unsent messages and files are never lost, and failed actions report an error.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { gateway, launchBrowser, pageTests, replyFinished, sendMessage, servers, waitForCount } from './fixture.mjs';
@@ -9,13 +8,13 @@ const fixture = {};
 before(async () => {
   fixture.chrome = await launchBrowser();
   fixture.g = await gateway({ script, config: { mcpServers: { everything: servers.everything }, chat: { maxAttachmentBytes: 1000 } }, tools: ['everything:echo'] });
-  await fixture.g.addProxy(); // the address stays over a restart
+  await fixture.g.addProxy(); // the URL stays the same over a restart
 });
 after(async () => {
   await fixture.chrome?.close();
   await fixture.g?.stop();
 });
-const on = pageTests(() => fixture);
+const withPage = pageTests(() => fixture);
 
 const box = (page) => page.getByRole('textbox', { name: 'Message' });
 const chips = (page) => page.getByRole('group', { name: 'Attachments' });
@@ -24,13 +23,13 @@ const attach = async (page, ...files) => {
   await page.getByLabel('Files to attach').setInputFiles(files);
   await chips(page).getByText(files.at(-1).name).waitFor();
 };
-const typed = (page, text) => page.waitForFunction((t) => document.getElementById('message-input')?.value === t, text);
+const waitForDraft = (page, text) => page.waitForFunction((t) => document.getElementById('message-input')?.value === t, text);
 const newChat = async (page) => {
   await page.getByRole('button', { name: 'New chat' }).click();
   await page.getByRole('heading', { name: 'New chat' }).waitFor();
 };
-/** begin starts a conversation whose reply does not end, and returns its URL. */
-const begin = async (page, text) => {
+/** startEndlessReply starts a conversation whose reply does not end, and returns its URL. */
+const startEndlessReply = async (page, text) => {
   await sendMessage(page, `${text}: a story without end`);
   await page.getByText('Once upon a time').first().waitFor();
   await page.waitForURL(/#\/chat\/.+/);
@@ -41,12 +40,12 @@ const stop = async (page) => {
   await replyFinished(page);
 };
 
-test('chat: attachments that are too large are refused before they are sent, and stay', on('/#/chat', async (page) => {
+test('chat: attachments that are too large are refused before they are sent, and stay', withPage('/#/chat', async (page) => {
   // So large that the gateway would close the connection.
   await attach(page, file('big.txt', 4_000_000));
   await sendMessage(page, 'look');
   await page.getByRole('alert').getByText('the attachments have more than 1000 bytes').waitFor();
-  await typed(page, 'look');
+  await waitForDraft(page, 'look');
   await chips(page).getByText('big.txt').waitFor();
   await page.getByRole('button', { name: 'Remove big.txt' }).click();
   await box(page).press('Enter');
@@ -56,20 +55,20 @@ test('chat: attachments that are too large are refused before they are sent, and
 }));
 
 test('chat: files stay in the conversation where they were chosen', async (t) => {
-  // Files are read when the test says so.
-  const hold = (page) =>
+  // File reads are delayed until the test releases them.
+  const delayFileReads = (page) =>
     page.addInitScript(() => {
       const read = FileReader.prototype.readAsDataURL;
-      const held = [];
+      const delayedReads = [];
       FileReader.prototype.readAsDataURL = function (f) {
-        held.push(() => read.call(this, f));
+        delayedReads.push(() => read.call(this, f));
       };
-      window.releaseFiles = () => held.splice(0).forEach((f) => f());
+      window.releaseFiles = () => delayedReads.splice(0).forEach((f) => f());
     });
   const choose = (page, name) => page.getByLabel('Files to attach').setInputFiles([file(name)]);
-  await on('/#/chat', async (page) => {
+  await withPage('/#/chat', async (page) => {
     await choose(page, 'new.txt');
-    const first = await begin(page, 'files'); // it gets its address before the file is read
+    const first = await startEndlessReply(page, 'files'); // it gets its URL before the file is read
     await stop(page);
     await newChat(page);
     await page.evaluate(() => window.releaseFiles());
@@ -89,18 +88,18 @@ test('chat: files stay in the conversation where they were chosen', async (t) =>
     await page.locator('.tool-row').first().waitFor();
     await page.goto(first);
     await waitForCount(chips(page).locator('.chip'), 2); // other views keep them, too
-  }, { prepare: hold })(t);
+  }, { prepare: delayFileReads })(t);
 });
 
-test('chat: a message that is taken back or refused comes before what is typed, with its files', on('/#/chat', async (page) => {
-  await begin(page, 'back');
+test('chat: a withdrawn or refused message is restored before the draft, with its files', withPage('/#/chat', async (page) => {
+  await startEndlessReply(page, 'back');
   await attach(page, file('a.txt'));
   await sendMessage(page, 'queued');
   await page.getByText('Will be sent when the reply is finished').waitFor();
   await attach(page, file('b.txt'));
   await box(page).fill('typed since');
   await page.getByRole('button', { name: 'Edit', exact: true }).click();
-  await typed(page, 'queued\n\ntyped since');
+  await waitForDraft(page, 'queued\n\ntyped since');
   assert.deepEqual(await chips(page).locator('.chip .ellipsis').allInnerTexts(), ['a.txt', 'b.txt']);
 
   // Files alone.
@@ -116,21 +115,21 @@ test('chat: a message that is taken back or refused comes before what is typed, 
   // A refusal after that is restored and explained.
   await sendMessage(page, 'x'.repeat(300_000));
   await page.getByText(/has 300000 bytes/).waitFor();
-  await typed(page, 'x'.repeat(300_000));
+  await waitForDraft(page, 'x'.repeat(300_000));
   await waitForCount(chips(page).locator('.chip'), 2);
 }));
 
-test('chat: a message that waits when the user leaves becomes the draft of its conversation', on('/#/chat', async (page) => {
-  const first = await begin(page, 'leave');
+test('chat: a message that waits when the user leaves becomes the draft of its conversation', withPage('/#/chat', async (page) => {
+  const first = await startEndlessReply(page, 'leave');
   await attach(page, file('a.txt'));
   await sendMessage(page, 'for later');
   await page.getByText('Will be sent when the reply is finished').waitFor();
   await box(page).fill('typed since');
   await newChat(page);
-  await typed(page, '');
+  await waitForDraft(page, '');
   await waitForCount(chips(page), 0);
   await page.goto(first);
-  await typed(page, 'for later\n\ntyped since');
+  await waitForDraft(page, 'for later\n\ntyped since');
   await chips(page).getByText('a.txt').waitFor();
 
   await box(page).press('Enter');
@@ -138,12 +137,12 @@ test('chat: a message that waits when the user leaves becomes the draft of its c
   await page.getByRole('link', { name: 'Tools', exact: true }).click();
   await page.locator('.tool-row').first().waitFor();
   await page.goto(first);
-  await typed(page, 'for later\n\ntyped since');
+  await waitForDraft(page, 'for later\n\ntyped since');
   await chips(page).getByText('a.txt').waitFor();
   await stop(page);
 }));
 
-test('chat: Retry answers the same message again, with its files', on('/#/chat', async (page) => {
+test('chat: Retry answers the same message again, with its files', withPage('/#/chat', async (page) => {
   await attach(page, file('a.txt'));
   await sendMessage(page, 'fail with a file');
   await page.getByRole('button', { name: 'Retry' }).click();
@@ -152,7 +151,7 @@ test('chat: Retry answers the same message again, with its files', on('/#/chat',
   await page.getByRole('article', { name: 'Your message' }).getByText('a.txt').waitFor();
 }));
 
-test('an export and the arguments of an earlier run that cannot be read are reported', on('/#/activity', async (page, context) => {
+test('an export and the arguments of an earlier run that cannot be read are reported', withPage('/#/activity', async (page, context) => {
   const { g } = fixture;
   await context.request.post(`${g.url}/call_tool`, { data: { server: 'everything', tool: 'echo', arguments: { message: 'hi' } } });
   await page.route('**/api/export?*', (route) => route.fulfill({ status: 503, json: { code: 'UNAVAILABLE', message: 'no export now' } }));
@@ -168,7 +167,7 @@ test('settings: Try again reads the schema of the configuration, too', async (t)
   for (const [path, shown] of [['config', 'Search settings'], ['models', 'Add model']]) {
     let fail = true;
     const refuse = (page) => page.route('**/api/config/schema', (route) => (fail ? route.fulfill({ status: 503, json: { code: 'UNAVAILABLE', message: 'no schema now' } }) : route.continue()));
-    await on(`/#/settings/${path}`, async (page) => {
+    await withPage(`/#/settings/${path}`, async (page) => {
       await page.getByText('no schema now').waitFor();
       fail = false;
       await page.getByRole('button', { name: 'Try again' }).click();
@@ -177,7 +176,7 @@ test('settings: Try again reads the schema of the configuration, too', async (t)
   }
 });
 
-test('chat: settings that cannot be saved without a connection stay in the dialog', on('/#/chat', async (page) => {
+test('chat: settings that cannot be saved without a connection stay in the dialog', withPage('/#/chat', async (page) => {
   await sendMessage(page, 'hello');
   await page.getByText('You said: hello').waitFor();
   await replyFinished(page);

@@ -14,7 +14,7 @@ const fixture = shared(async (g) => {
   for (const [tool, args] of [['echo', { message: 'hello' }], ['get-sum', { a: 1, b: 2 }], ['get-sum', { a: 'one' }]])
     await call(g, 'everything', tool, args);
 });
-const { on } = fixture;
+const { withPage } = fixture;
 
 const views = [
   ['chat', '/#/chat', (p) => p.getByRole('heading', { name: 'What can I help with?' })],
@@ -36,7 +36,7 @@ const views = [
 ];
 
 for (const theme of ['light', 'dark']) {
-  test(`every view, ${theme}, at 390, 768, 1,024 and 1,440 px: no accessibility violation, no overflow`, on('/', async (page) => {
+  test(`every view, ${theme}, at 390, 768, 1,024 and 1,440 px: no accessibility violation, no overflow`, withPage('/', async (page) => {
     const waiting = new AbortController(); // a call that waits for approval, once the page has opened the inbox
     void (async () => {
       while (!waiting.signal.aborted) {
