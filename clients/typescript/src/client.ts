@@ -7,17 +7,17 @@ import { withWarnings, type BedrockResult, type CallToolResult, type Health, typ
 
 export interface ClientOptions {
   apiKey?: string;
-  /** For one request, 120 000 when left out. */
+  /** The timeout of one request; 120 000 by default. */
   timeoutMs?: number;
-  /** How often a request is tried again that can be without harm, 2 when left out. */
+  /** How often a request that is safe to repeat is retried; 2 by default. */
   retries?: number;
   headers?: Record<string, string>;
   fetch?: typeof fetch;
-  /** Waits between tries; for tests. */
+  /** Waits between retries; for tests. */
   sleep?: (ms: number) => Promise<void>;
 }
 
-/** What a listing is limited to. */
+/** The filter of a list of tools. */
 export interface Filter {
   server?: string | readonly string[];
   tags?: string | readonly string[];
@@ -71,8 +71,8 @@ export class GatewayClient {
   /**
    * Returns the tools as the provider's library takes them: a list for
    * OpenAI, xAI, Anthropic and Ollama; one tool with functionDeclarations for
-   * Gemini; a tool configuration for Bedrock. warningsOf says what the
-   * provider could not be told.
+   * Gemini; a tool configuration for Bedrock. warningsOf returns what the
+   * provider's format could not express.
    */
   async getTools<P extends Provider>(provider: P, options: ToolOptions = {}): Promise<Tools[P]> {
     const { signal, ...query } = options;
@@ -81,7 +81,7 @@ export class GatewayClient {
       function_declarations?: object[];
       toolConfig?: object;
       warnings?: Warning[];
-    }>("GET", `/tools/${segment(provider)}`, query, undefined, signal);
+    }>("GET", `/tools/${pathSegment(provider)}`, query, undefined, signal);
     const tools = body.toolConfig ?? (body.function_declarations && { functionDeclarations: body.function_declarations }) ?? body.tools ?? [];
     return withWarnings(tools, body.warnings ?? []) as Tools[P];
   }
@@ -100,7 +100,7 @@ export class GatewayClient {
   /** Returns the tools as text for a prompt, concise unless asked otherwise. */
   async context(provider: Provider, options: Filter & { detail?: "full" | "concise" } = {}): Promise<string> {
     const { signal, ...query } = options;
-    return (await this.#http.json<{ context: string }>("GET", `/tools/${segment(provider)}/context`, { detail: "concise", ...query }, undefined, signal)).context;
+    return (await this.#http.json<{ context: string }>("GET", `/tools/${pathSegment(provider)}/context`, { detail: "concise", ...query }, undefined, signal)).context;
   }
 
   /**
@@ -112,9 +112,9 @@ export class GatewayClient {
   execute<P extends Provider>(provider: P, call: object, options?: CallOptions): Promise<Results[P]>;
   async execute(provider: Provider, call: object, options: CallOptions = {}): Promise<unknown> {
     const body = { provider, call, ...(options.server && { server: options.server }) };
-    const answer = await this.#http.json<any>("POST", "/execute", undefined, body, options.signal);
-    if (provider !== "bedrock") return answer;
-    return Array.isArray(answer) ? answer.map(decodeMedia) : decodeMedia(answer);
+    const result = await this.#http.json<any>("POST", "/execute", undefined, body, options.signal);
+    if (provider !== "bedrock") return result;
+    return Array.isArray(result) ? result.map(decodeMedia) : decodeMedia(result);
   }
 
   /** Runs a tool by its own name and returns its MCP result. */
@@ -139,8 +139,8 @@ export class GatewayClient {
 
   /**
    * Follows the call log: records as calls are made, after the past ones that
-   * since or limit ask for. A connection that is lost is made again, for as
-   * long as it takes, and no record is left out. Leave the loop, or abort the
+   * since or limit ask for. It reconnects after a lost connection,
+   * without a limit, and no record is omitted. Leave the loop, or abort the
    * signal, to end it.
    */
   async *followLogs(filter: LogFilter = {}): AsyncGenerator<LogEntry, void, undefined> {
@@ -149,12 +149,12 @@ export class GatewayClient {
     let query = logQuery(filter);
     let connected = false;
     try {
-      for (let lost = 0; !signal.aborted; lost++) {
+      for (let losses = 0; !signal.aborted; losses++) {
         try {
           for await (const { event, data } of await this.#http.stream("/logs", query, signal)) {
             connected = true;
             if (event === "call") {
-              lost = 0;
+              losses = 0;
               query = { ...query, since: undefined, limit: undefined, after: data.seq };
               yield data as LogEntry;
             } else if (event === "open" && query["since"] === undefined && query["limit"] === undefined) {
@@ -165,21 +165,21 @@ export class GatewayClient {
           }
         } catch (e) {
           if (signal.aborted) return;
-          if (!connected || (e instanceof GatewayError && !isAbsence(e))) throw e;
+          if (!connected || (e instanceof GatewayError && !isUnavailable(e))) throw e;
         }
-        await this.#http.pause(lost, signal);
+        await this.#http.waitToReconnect(losses, signal);
       }
     } finally {
       stop.abort();
     }
   }
 
-  /** Says how the gateway and its servers are. */
+  /** Returns the state of the gateway and its servers. */
   health(options: { signal?: AbortSignal } = {}): Promise<Health> {
     return this.#http.json("GET", "/health", undefined, undefined, options.signal);
   }
 
-  /** Says whether the gateway takes requests. */
+  /** Reports whether the gateway accepts requests. */
   async ready(options: { signal?: AbortSignal } = {}): Promise<boolean> {
     try {
       return (await this.#http.json<{ ok: boolean }>("GET", "/health/ready", undefined, undefined, options.signal)).ok;
@@ -190,12 +190,12 @@ export class GatewayClient {
   }
 }
 
-/** Whether the gateway is away, rather than refusing. */
-function isAbsence(e: GatewayError): boolean {
+/** Reports whether the gateway is unavailable, rather than refusing the request. */
+function isUnavailable(e: GatewayError): boolean {
   return e instanceof GatewayConnectionError || e.status === 502 || e.status === 503 || e.status === 504;
 }
 
-function segment(provider: string): string {
+function pathSegment(provider: string): string {
   if (!/^[A-Za-z0-9_-]+$/.test(provider)) throw new TypeError(`${JSON.stringify(provider)} is not the name of a provider`);
   return provider;
 }

@@ -1,4 +1,4 @@
-/** What can go wrong, as errors that say what to do. */
+/** Errors, whose messages tell the caller what to do. */
 
 export interface ErrorFields {
   status?: number;
@@ -10,7 +10,7 @@ export interface ErrorFields {
 }
 
 /**
- * The gateway answered with an error. `code` is for programs (TOOL_NOT_FOUND,
+ * The gateway responded with an error. `code` is for programs (TOOL_NOT_FOUND,
  * INVALID_ARGUMENTS …), `details` has the facts, and `requestId` is the id
  * under which the gateway's log has the rest.
  */
@@ -19,7 +19,7 @@ export class GatewayError extends Error {
   readonly code: string | undefined;
   readonly details: unknown;
   readonly requestId: string | undefined;
-  /** Seconds after which trying again makes sense. */
+  /** Seconds after which a retry is useful. */
   readonly retryAfter: number | undefined;
 
   constructor(message: string, fields: ErrorFields = {}) {
@@ -63,7 +63,7 @@ const byStatus: Record<number, typeof GatewayError> = {
   504: UpstreamError,
 };
 
-/** Returns the error for an answer that is one. */
+/** Returns the error for an error response. */
 export function errorFor(status: number, body: unknown, retryAfter?: string | null): GatewayError {
   const fields = typeof body === "object" && body !== null ? (body as Record<string, unknown>) : {};
   const message = typeof fields["message"] === "string" ? fields["message"] : `the gateway answered with status ${status}`;

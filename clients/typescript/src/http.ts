@@ -2,8 +2,8 @@
 
 import { GatewayConnectionError, GatewayError, GatewayTimeout, errorFor } from "./errors.js";
 
-/** A wait that the gateway asks for is honoured up to this many seconds. */
-const maxWait = 30;
+/** The longest Retry-After that is honoured, in seconds. */
+const maxRetryAfter = 30;
 
 export interface TransportOptions {
   headers: Record<string, string>;
@@ -29,11 +29,11 @@ export class Transport {
   }
 
   async json<T>(method: "GET" | "POST", path: string, query?: Query, body?: unknown, signal?: AbortSignal): Promise<T> {
-    return this.retried(method, signal, async () => {
-      const [response, done] = await this.once(method, path, query, body, "application/json", signal);
+    return this.withRetries(method, signal, async () => {
+      const [response, done] = await this.sendOnce(method, path, query, body, "application/json", signal);
       try {
         const text = await response.text().catch((e: unknown) => {
-          throw this.unreachable(e, signal);
+          throw this.connectionError(e, signal);
         });
         try {
           return JSON.parse(text) as T;
@@ -48,36 +48,36 @@ export class Transport {
 
   /** Opens a stream of server-sent events. */
   async stream(path: string, query: Query, signal: AbortSignal): Promise<AsyncGenerator<{ event: string; data: any }>> {
-    const response = await this.retried("GET", signal, async () => {
-      const [response, done] = await this.once("GET", path, query, undefined, "text/event-stream", signal);
-      done(); // a stream has no end to wait for
+    const response = await this.withRetries("GET", signal, async () => {
+      const [response, done] = await this.sendOnce("GET", path, query, undefined, "text/event-stream", signal);
+      done(); // the timeout does not apply to a stream
       return response;
     });
-    return events(response);
+    return readEvents(response);
   }
 
   /**
-   * What only reads is tried again after any transient failure. What runs
-   * a tool is tried again only when the tool has certainly not run.
+   * Reads are retried after any transient failure. Tool calls are retried
+   * only if the tool has certainly not run.
    */
-  private async retried<T>(method: string, signal: AbortSignal | undefined, attempt: () => Promise<T>): Promise<T> {
+  private async withRetries<T>(method: string, signal: AbortSignal | undefined, attempt: () => Promise<T>): Promise<T> {
     for (let tries = 1; ; tries++) {
       try {
         return await attempt();
       } catch (e) {
-        if (!(e instanceof GatewayError) || tries > this.options.retries || !passes(e, method === "GET")) throw e;
-        await this.sleep(wait(e, tries), signal);
+        if (!(e instanceof GatewayError) || tries > this.options.retries || !isRetryable(e, method === "GET")) throw e;
+        await this.sleep(retryDelay(e, tries), signal);
         signal?.throwIfAborted();
       }
     }
   }
 
-  /** Waits before a stream that was lost that many times is opened again. */
-  pause(lost: number, signal: AbortSignal): Promise<void> {
-    return this.sleep(lost === 0 ? 0 : Math.min(250 * 2 ** (lost - 1), 5000), signal);
+  /** Waits before a stream is opened again after consecutive connection losses. */
+  waitToReconnect(losses: number, signal: AbortSignal): Promise<void> {
+    return this.sleep(losses === 0 ? 0 : Math.min(250 * 2 ** (losses - 1), 5000), signal);
   }
 
-  /** Waits, but not beyond the end of the signal. */
+  /** Waits until the time is over or the signal is aborted. */
   private async sleep(ms: number, signal: AbortSignal | undefined): Promise<void> {
     let wake = () => {};
     const aborted = new Promise<void>((resolve) => (wake = resolve));
@@ -89,7 +89,7 @@ export class Transport {
     }
   }
 
-  private async once(
+  private async sendOnce(
     method: string,
     path: string,
     query: Query | undefined,
@@ -98,8 +98,8 @@ export class Transport {
     signal: AbortSignal | undefined,
   ): Promise<[Response, () => void]> {
     const payload = body === undefined ? undefined : encode(body);
-    const limit = new AbortController();
-    const timer = setTimeout(() => limit.abort(new GatewayTimeout(`${this.url} did not answer in time; raise timeoutMs for slow tools`)), this.options.timeoutMs);
+    const timeout = new AbortController();
+    const timer = setTimeout(() => timeout.abort(new GatewayTimeout(`${this.url} did not answer in time; raise timeoutMs for slow tools`)), this.options.timeoutMs);
     const done = () => clearTimeout(timer);
     const headers: Record<string, string> = { ...this.options.headers, accept };
     if (body !== undefined) headers["content-type"] = "application/json";
@@ -109,19 +109,19 @@ export class Transport {
         method,
         headers,
         ...(payload !== undefined && { body: payload }),
-        signal: signal ? AbortSignal.any([signal, limit.signal]) : limit.signal,
+        signal: signal ? AbortSignal.any([signal, timeout.signal]) : timeout.signal,
       });
     } catch (e) {
       done();
-      throw this.unreachable(e, signal);
+      throw this.connectionError(e, signal);
     }
     if (response.ok) return [response, done];
-    const failure: unknown = await response.json().catch(() => undefined);
+    const errorBody: unknown = await response.json().catch(() => undefined);
     done();
-    throw errorFor(response.status, failure, response.headers.get("retry-after"));
+    throw errorFor(response.status, errorBody, response.headers.get("retry-after"));
   }
 
-  private unreachable(e: unknown, signal: AbortSignal | undefined): unknown {
+  private connectionError(e: unknown, signal: AbortSignal | undefined): unknown {
     if (e instanceof GatewayError || signal?.aborted) return e;
     const cause = (e as { cause?: { code?: string; message?: string } }).cause;
     const refused = cause?.code === "ECONNREFUSED" || cause?.code === "ENOTFOUND";
@@ -132,7 +132,7 @@ export class Transport {
   }
 }
 
-/** encode writes JSON; what JSON has no form for is the caller's mistake, not the gateway's. */
+/** encode encodes a body as JSON. A value that JSON cannot represent is an error of the caller, not of the gateway. */
 function encode(body: unknown): string {
   try {
     return JSON.stringify(body);
@@ -150,19 +150,19 @@ function queryString(query: Query | undefined): string {
   return pairs.size > 0 ? `?${pairs}` : "";
 }
 
-/** Whether trying again makes sense and does no harm. */
-function passes(e: GatewayError, safe: boolean): boolean {
-  if (e instanceof GatewayConnectionError) return safe || e.code === "REFUSED";
-  if (e.status === 429 || e.code === "CIRCUIT_OPEN") return (e.retryAfter ?? 0) <= maxWait;
-  return safe && (e.status === 502 || e.status === 503 || e.status === 504);
+/** Reports whether a retry is useful and safe; idempotent is whether the request only reads. */
+function isRetryable(e: GatewayError, idempotent: boolean): boolean {
+  if (e instanceof GatewayConnectionError) return idempotent || e.code === "REFUSED";
+  if (e.status === 429 || e.code === "CIRCUIT_OPEN") return (e.retryAfter ?? 0) <= maxRetryAfter;
+  return idempotent && (e.status === 502 || e.status === 503 || e.status === 504);
 }
 
-function wait(e: GatewayError, tries: number): number {
-  if (e.retryAfter !== undefined) return Math.min(e.retryAfter, maxWait) * 1000;
+function retryDelay(e: GatewayError, tries: number): number {
+  if (e.retryAfter !== undefined) return Math.min(e.retryAfter, maxRetryAfter) * 1000;
   return Math.min(200 * 2 ** (tries - 1), 5000) * (0.5 + Math.random());
 }
 
-async function* events(response: Response): AsyncGenerator<{ event: string; data: any }> {
+async function* readEvents(response: Response): AsyncGenerator<{ event: string; data: any }> {
   let buffer = "";
   let event = "message";
   let data: string[] = [];

@@ -10,16 +10,16 @@ import type { Provider, Tools } from "./types.js";
 export type Ask<P extends Provider, R> = (messages: any[], tools: Tools[P]) => R | Promise<R>;
 
 export interface RunOptions<P extends Provider> {
-  /** Those of getTools when left out. */
+  /** The tools for the model; those of getTools by default. */
   tools?: Tools[P];
-  /** Where bare tool names are looked for; also limits the tools. */
+  /** The server of tool names without one; also limits the tools. */
   server?: string;
-  /** How many rounds of calls are run, 25 when left out. */
+  /** The maximum number of rounds of tool calls; 25 by default. */
   maxSteps?: number;
   signal?: AbortSignal;
 }
 
-/** How a run ended. */
+/** The result of a run. */
 export interface RunResult<R> {
   /** The model's last response. */
   response: R;
@@ -44,7 +44,7 @@ interface Turn {
   calls: any[];
 }
 
-const turns: Record<Provider, (response: any) => Turn> = {
+const parseTurn: Record<Provider, (response: any) => Turn> = {
   openai: chat,
   xai: chat,
   ollama: chat,
@@ -56,7 +56,7 @@ const turns: Record<Provider, (response: any) => Turn> = {
     const content: any[] = r.content ?? [];
     return { messages: [{ role: "assistant", content }], calls: content.filter((block) => block.type === "tool_use") };
   },
-  // The turn goes back as it came: its parts carry thought signatures, and
+  // The turn is sent back unchanged: its parts carry thought signatures, and
   // the API refuses a history without them.
   gemini: (r) => {
     const content = r.candidates?.[0]?.content;
@@ -81,23 +81,23 @@ export async function run<P extends Provider, R>(
   messages: readonly any[],
   options: RunOptions<P>,
 ): Promise<RunResult<R>> {
-  if (!(provider in turns)) throw new TypeError(`unknown provider ${JSON.stringify(provider)}; use one of ${Object.keys(turns).join(", ")}`);
+  if (!(provider in parseTurn)) throw new TypeError(`unknown provider ${JSON.stringify(provider)}; use one of ${Object.keys(parseTurn).join(", ")}`);
   const { server, signal, maxSteps = 25 } = options;
   const tools = options.tools ?? (await gateway.getTools(provider, { ...(server && { server }), ...(signal && { signal }) }));
   const conversation = [...messages];
   for (let steps = 0; ; steps++) {
     const response = await ask(conversation, tools);
-    const turn = turns[provider](response);
+    const turn = parseTurn[provider](response);
     conversation.push(...turn.messages);
     if (turn.calls.length === 0) return { response, messages: conversation, steps };
     if (steps === maxSteps) throw new RunLimitError(maxSteps, conversation);
     const results = await gateway.execute(provider, turn.calls as object[], { ...(server && { server }), ...(signal && { signal }) });
-    conversation.push(...answers(provider, results));
+    conversation.push(...resultMessages(provider, results));
   }
 }
 
-/** Puts results where the provider wants them in a conversation. */
-function answers(provider: Provider, results: any[]): any[] {
+/** Returns the messages with the results, in the provider's format. */
+function resultMessages(provider: Provider, results: any[]): any[] {
   switch (provider) {
     case "anthropic":
     case "bedrock":

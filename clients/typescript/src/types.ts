@@ -1,4 +1,4 @@
-/** What goes over the wire, as types. */
+/** The types of requests and responses. */
 
 export type JSONValue = null | boolean | number | string | JSONValue[] | JSONObject;
 export interface JSONObject {
@@ -7,7 +7,7 @@ export interface JSONObject {
 
 export type Provider = "gemini" | "openai" | "openai-responses" | "xai" | "anthropic" | "ollama" | "bedrock";
 
-/** What a provider could not be told. */
+/** What a provider's format could not express. */
 export interface Warning {
   code: "lowered" | "left_out" | "limit" | "pending" | "down" | "ignored" | "none";
   message: string;
@@ -59,7 +59,7 @@ export interface BedrockTools {
   tools: { toolSpec: { name: string; description: string; inputSchema: { json: any } } }[];
 }
 
-/** The tools as each provider's library takes them. */
+/** The tools in the format of each provider's library. */
 export interface Tools {
   gemini: GeminiTools;
   openai: FunctionTool[];
@@ -70,7 +70,7 @@ export interface Tools {
   bedrock: BedrockTools;
 }
 
-/** The results as each provider wants them back. */
+/** The results in the format of each provider. */
 export interface Results {
   gemini: GeminiResult;
   openai: OpenAIResult;
@@ -125,7 +125,7 @@ export interface BedrockResult {
   toolResult: { toolUseId: string; status: "success" | "error"; content: any[] };
 }
 
-/** MCP's result of a tool. */
+/** The MCP result of a tool call. */
 export interface CallToolResult {
   content?: any[];
   structuredContent?: unknown;
@@ -165,13 +165,13 @@ export interface Health {
 
 const warnings = Symbol("warnings");
 
-/** Keeps warnings beside tools where no provider's library sees them. */
+/** Attaches warnings to tools in a property that providers' libraries do not see. */
 export function withWarnings<T extends object>(tools: T, list: Warning[]): T {
   Object.defineProperty(tools, warnings, { value: list });
   return tools;
 }
 
-/** Returns what the gateway warned of with these tools. */
+/** Returns the gateway's warnings about these tools. */
 export function warningsOf(tools: object): Warning[] {
   return (tools as { [warnings]?: Warning[] })[warnings] ?? [];
 }
