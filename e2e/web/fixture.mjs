@@ -79,7 +79,7 @@ export const servers = {
 const tokens = new Map();
 
 /**
- * gateway starts Junctor in a home of its own, with a scripted model unless
+ * gateway starts Junctor in its own home directory, with a scripted model unless
  * script is null, and waits until it has the tools, each a server:tool. A
  * server may have more of them some time after it is connected: the reference
  * server registers those that ask the person when it knows that it may.
@@ -231,7 +231,7 @@ async function openPage(chrome, url, options = {}) {
 
 /**
  * usePage opens a page of a gateway and uses it, and asserts what must never
- * happen there, except what is expected. A test that fails leaves pictures of all its pages, their
+ * happen there, except what is expected. A failed test leaves screenshots of all its pages, their
  * console and the gateway's log in a folder.
  */
 async function usePage(t, chrome, g, options, f) {
@@ -258,7 +258,7 @@ export const pageTests = (fixture) => (path, f, options) => (t) => {
   return usePage(t, chrome, g, { path, ...options }, f);
 };
 
-/** withOwnGateway makes a test with a gateway of its own, which is passed to f. */
+/** withOwnGateway makes a test with its own gateway, which is passed to f. */
 export const withOwnGateway = (fixture, options, path, f, pageOptions) => async (t) => {
   const own = await gateway(options);
   try {

@@ -79,7 +79,7 @@ function PendingApproval({ call }: { call: WaitingCall }) {
   );
 }
 
-/** NotificationButton offers desktop notifications where the browser has not been asked yet. */
+/** NotificationButton asks for the permission to show desktop notifications, unless it was decided before. */
 function NotificationButton() {
   const [permission, setPermission] = useState(typeof Notification === 'undefined' ? 'denied' : Notification.permission);
   if (permission !== 'default') return null;

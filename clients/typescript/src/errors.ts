@@ -1,4 +1,4 @@
-/** Errors, whose messages tell the caller what to do. */
+/** The errors of the client, with messages that explain what to do. */
 
 export interface ErrorFields {
   status?: number;

@@ -4,7 +4,7 @@ import { useQuery } from '../lib/use';
 import { Button, Dialog, Field } from '../ui/ui';
 import type { Preferences } from './protocol';
 
-/** hasPreferences reports whether a conversation has preferences of its own. */
+/** hasPreferences reports whether a conversation has preferences that differ from the defaults. */
 export function hasPreferences(p: Preferences): boolean {
   return Boolean(p.systemPrompt) || p.temperature !== undefined || (p.servers?.length ?? 0) > 0 || Boolean(p.profile);
 }

@@ -26,17 +26,17 @@ export interface Attachment {
   size: number;
 }
 
-/** MessageLimits are the bytes of text and of attachments that one message may have. */
+/** MessageLimits are the maximum bytes of text and of attachments of one message. */
 export interface MessageLimits {
   messageBytes: number;
   attachmentBytes: number;
 }
 
-/** Preferences are what the user chose for one conversation. */
+/** Preferences are the user's settings for one conversation. */
 export interface Preferences {
   systemPrompt?: string;
   temperature?: number;
-  /** Empty: all. */
+  /** The servers that the chat may use; empty means all. */
   servers?: string[];
   profile?: string;
 }

@@ -15,31 +15,31 @@ export interface ServerForm {
 /** splitArgs splits arguments as a shell does, with quotes and backslash escapes. */
 export function splitArgs(text: string): string[] {
   const out: string[] = [];
-  let word = '';
-  let inWord = false;
+  let argument = '';
+  let inArgument = false;
   let quote = '';
   for (let i = 0; i < text.length; i++) {
     const c = text[i]!;
     if (quote) {
       if (c === quote) quote = '';
-      else if (c === '\\' && quote === '"' && /["\\$`]/.test(text[i + 1] ?? '')) word += text[++i];
-      else word += c;
+      else if (c === '\\' && quote === '"' && /["\\$`]/.test(text[i + 1] ?? '')) argument += text[++i];
+      else argument += c;
     } else if (c === '"' || c === "'") {
       quote = c;
-      inWord = true;
+      inArgument = true;
     } else if (c === '\\' && i + 1 < text.length) {
-      word += text[++i];
-      inWord = true;
+      argument += text[++i];
+      inArgument = true;
     } else if (/\s/.test(c)) {
-      if (inWord) out.push(word);
-      word = '';
-      inWord = false;
+      if (inArgument) out.push(argument);
+      argument = '';
+      inArgument = false;
     } else {
-      word += c;
-      inWord = true;
+      argument += c;
+      inArgument = true;
     }
   }
-  if (inWord) out.push(word);
+  if (inArgument) out.push(argument);
   return out;
 }
 

@@ -29,7 +29,7 @@ describe('the defaults of a form', () => {
     },
     ['sure'],
   );
-  it('are sent, with those of objects that are complete without more', () => {
+  it('are sent, with those of objects that need no other values', () => {
     expect(untouched(schema)).toEqual({ priority: 'normal', notify: true, limit: 10, name: 'x', page: { size: 50 }, sure: false });
   });
   it('are shown, and marked', () => {
@@ -59,7 +59,7 @@ describe('the defaults of a form', () => {
 
 describe('the schemas of Python servers', () => {
   const optional = { anyOf: [{ type: 'string' }, { type: 'null' }], default: null, title: 'Name' };
-  it('make one field of an optional value, which is left out when empty', () => {
+  it('show an optional value as one field, which is omitted when empty', () => {
     const schema = object({ name: optional, age: { anyOf: [{ type: 'integer' }, { type: 'null' }] } });
     const page = html(schema);
     expect(page).toMatch(/<input id="root_name"[^>]*type="text"/);
@@ -75,7 +75,7 @@ describe('the schemas of Python servers', () => {
     expect(valueToSend(prepare(schema), { kind: 'a' })).toEqual({ name: null, kind: 'a' });
     expect(validate(schema, untouched(schema))).toEqual([]);
   });
-  it('have three states for an optional yes or no', () => {
+  it('have three states for an optional boolean', () => {
     const page = html(object({ on: { anyOf: [{ type: 'boolean' }, { type: 'null' }], default: null } }));
     expect(page).toMatch(/<select id="root_on"[\s\S]*Not set<\/option>[\s\S]*Yes<\/option>[\s\S]*No<\/option>/);
   });
@@ -84,7 +84,7 @@ describe('the schemas of Python servers', () => {
     Square: { type: 'object', title: 'Square', properties: { kind: { const: 'square', type: 'string' }, side: { type: 'number' } }, required: ['kind', 'side'] },
   };
   const shape = { oneOf: [{ $ref: '#/$defs/Circle' }, { $ref: '#/$defs/Square' }], discriminator: { propertyName: 'kind', mapping: { circle: '#/$defs/Circle', square: '#/$defs/Square' } } };
-  it('make a named choice of a union, with its constant filled in', () => {
+  it('show a union as a select of named variants, with the constant filled in', () => {
     const schema = { ...object({ shape }, ['shape']), $defs };
     const page = html(schema);
     expect(page).toMatch(/<select id="root_shape__oneof_select"[^>]*aria-label="shape: kind"[\s\S]*>circle<\/option>[\s\S]*>square<\/option>/);
@@ -93,11 +93,11 @@ describe('the schemas of Python servers', () => {
     expect(untouched(schema)).toEqual({ shape: { kind: 'circle', r: 1 } });
     expect(html(schema, { shape: { kind: 'square', side: 2 } })).toMatch(/<code id="root_shape_kind">square<\/code>[\s\S]*id="root_shape_side"[^>]*value="2"/);
   });
-  it('report what is wrong with the chosen schema of a union alone', () => {
+  it('report only the errors of the chosen variant of a union', () => {
     const schema = { ...object({ shapes: { type: 'array', items: shape } }), $defs };
     expect(validate(schema, { shapes: [{ kind: 'circle', r: 'x' }, { kind: 'square' }] }).map((e) => e.stack)).toEqual(['shapes.0.r type "string" is invalid. Expected "number".', 'shapes.1.side is required']);
   });
-  it('choose nothing in a union that may be left out', () => {
+  it('choose no variant in an optional union', () => {
     const schema = { ...object({ shape: { anyOf: [...shape.oneOf, { type: 'null' }], default: null }, other: shape }), $defs };
     const page = html(schema);
     expect(page).toMatch(/<option value="0" selected="">None<\/option>/);
@@ -108,7 +108,7 @@ describe('the schemas of Python servers', () => {
     const page = html(object({ id: { anyOf: [{ type: 'string' }, { type: 'integer' }, { type: 'array', items: { type: 'string' } }] } }, ['id']));
     for (const name of ['Text', 'Whole number', 'List: text']) expect(page).toContain(`>${name}</option>`);
   });
-  it('take JSON, or else text, where nothing is said of the type', () => {
+  it('accept JSON or text if the schema does not specify a type', () => {
     const schema = object({ a: {}, b: { description: 'Anything' }, c: true, d: { type: 'object' }, e: { type: 'array' }, f: { type: 'any' }, g: { type: 'dict' }, h: { type: 'str' } });
     const page = html(schema);
     for (const id of 'abcdefg') expect(page).toContain(`<textarea id="root_${id}"`);

@@ -52,7 +52,7 @@ export function isTooComplex(schema: Record<string, unknown>): boolean {
   return !walk(schema);
 }
 
-/** resolvePointer returns what a reference inside the schema points to. */
+/** resolvePointer returns the subschema at a JSON pointer reference. */
 export function resolvePointer(schema: unknown, ref: string): unknown {
   if (ref !== '#' && !ref.startsWith('#/')) return undefined;
   let at: unknown = schema;
