@@ -15,6 +15,7 @@ import (
 	"junctor/internal/listing"
 	"junctor/internal/llm"
 	"junctor/internal/llm/llmtest"
+	"junctor/internal/tool"
 	"junctor/internal/upstream"
 )
 
@@ -141,3 +142,30 @@ func TestRealServers(t *testing.T) {
 }
 
 var _ Executor = (*executor.Executor)(nil)
+
+// starting is a server that is starting, and whose lists may be each caller's own.
+type starting struct {
+	states
+	awaited chan string // receives for whom it was waited
+}
+
+func (s starting) Connecting() []string { return []string{"slow"} }
+
+func (s starting) Await(ctx context.Context, _ ...string) []string {
+	s.awaited <- tool.CallerFrom(ctx).ID
+	return nil
+}
+
+// A reply waits for servers on behalf of its caller, whose lists are then read.
+func TestReplyWaitsForServersAsItsCaller(t *testing.T) {
+	awaited := make(chan string, 10)
+	r := newFixture(t, llmtest.Script{}, func(o *Options, _ *[]llm.Config) {
+		o.Tools = listing.New(listing.Options{Catalog: catalog.New(nil, nil), Upstreams: starting{awaited: awaited}})
+	})
+	c := r.connect("as=ada")
+	c.say("hello")
+	c.reply()
+	if got := <-awaited; got != "ada" {
+		t.Errorf("the servers were waited for on behalf of %q", got)
+	}
+}

@@ -115,7 +115,7 @@ func (s *Session) Post(ctx context.Context, caller tool.Caller, m wire.SendMessa
 		s.mu.Unlock()
 		return noSession()
 	}
-	base := telemetry.WithSession(telemetry.WithRequest(h.ctx, t.id), s.id)
+	base := telemetry.WithSession(telemetry.WithRequest(tool.WithCaller(h.ctx, caller), t.id), s.id)
 	if parent := telemetry.TraceOf(ctx); parent.IsValid() {
 		base = telemetry.WithTrace(base, parent)
 	}
