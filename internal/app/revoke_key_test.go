@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"junctor/internal/audit"
 	"junctor/internal/store"
 	"junctor/internal/tool"
 	"junctor/internal/upstream/upstreamtest"
@@ -59,6 +61,10 @@ func TestRevokedKeyEndsLoginsAndTasks(t *testing.T) {
 	eventually(t, "the end of the login of a revoked key", func() bool {
 		_, err := r.store.Value(t.Context(), login.Space, login.Name)
 		return errors.Is(err, store.ErrNotFound)
+	})
+	eventually(t, "the audit entry of the login, by the gateway", func() bool {
+		list, err := r.audit.Entries(t.Context(), audit.Query{Action: "login.end"})
+		return err == nil && len(list) == 1 && list[0].Actor == "gateway" && list[0].Target == "up" && strings.Contains(string(list[0].Detail), caller)
 	})
 
 	// The result of a task that was taken over is cut to what the rules select.
