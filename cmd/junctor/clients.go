@@ -14,6 +14,7 @@ import (
 	"junctor/internal/authserver"
 	"junctor/internal/store"
 	"junctor/internal/terminal"
+	"junctor/internal/tool"
 )
 
 func (c *cli) clientsCommand() *cobra.Command {
@@ -73,7 +74,7 @@ out, their open streams end, and they have to ask again.`,
 					if !all && !slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(g.ID, arg) }) {
 						continue
 					}
-					if err := authserver.Revoke(cmd.Context(), s, g, audit.New(s, nil, slog.Default()).Audit); err != nil {
+					if err := authserver.Revoke(tool.WithCaller(cmd.Context(), tool.Local), s, g, audit.New(s, nil, slog.Default()).Audit); err != nil {
 						return err
 					}
 					c.Note("Revoked %s for %s.", terminal.OneLine(g.ClientName), terminal.OneLine(g.Name))

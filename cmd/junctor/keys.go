@@ -93,7 +93,7 @@ func (c *cli) keysAdd() *cobra.Command {
 				} else if err != nil {
 					return err
 				}
-				audit.New(s, nil, slog.Default()).Audit(cmd.Context(), "key.add", key.Name, key)
+				audit.New(s, nil, slog.Default()).Audit(tool.WithCaller(cmd.Context(), tool.Local), "key.add", key.Name, key)
 				if asJSON {
 					return c.PrintJSON(struct {
 						Name    string    `json:"name"`
@@ -205,7 +205,7 @@ func (c *cli) keysRevoke() *cobra.Command {
 				} else if err != nil {
 					return err
 				}
-				audit.New(s, nil, slog.Default()).Audit(cmd.Context(), "key.revoke", k.Name, map[string]any{"id": k.ID})
+				audit.New(s, nil, slog.Default()).Audit(tool.WithCaller(cmd.Context(), tool.Local), "key.revoke", k.Name, map[string]any{"id": k.ID})
 				c.Note("Revoked %q.", k.Name)
 				return nil
 			})

@@ -22,7 +22,7 @@ import (
 
 // withLogins gives f what keeps the logins to a server, over the same store as a
 // gateway that may be running, which sees a new login by itself. The context of f
-// has the named caller, if any.
+// has the named caller, or this machine's user without a name.
 func (c *cli) withLogins(ctx context.Context, server, caller string, f func(context.Context, *oauth.Service) error) error {
 	o := c.options(hereToo)
 	cfg, err := c.load(o)
@@ -36,17 +36,16 @@ func (c *cli) withLogins(ctx context.Context, server, caller string, f func(cont
 	defer a.Close()
 	logins := a.Logins()
 	defer logins.Close()
+	who := tool.Local
 	if caller != "" {
 		if err := logins.HasCallerLogins(server); err != nil {
 			return plainly(err)
 		}
-		who, err := a.CallerNamed(ctx, caller)
-		if err != nil {
+		if who, err = a.CallerNamed(ctx, caller); err != nil {
 			return err
 		}
-		ctx = tool.WithCaller(ctx, who)
 	}
-	return f(ctx, logins)
+	return f(tool.WithCaller(ctx, who), logins)
 }
 
 // onBehalfOf completes a message about the login of a caller.

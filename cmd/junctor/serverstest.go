@@ -134,7 +134,7 @@ func (c *cli) known(ctx context.Context, name string, o *doctor.TestOptions) (do
 	}
 	var logins *oauth.Service = a.Logins()
 	o.Dial.Authorize = func(ctx context.Context, r *http.Request, refused *mcpclient.HTTPError) error {
-		return logins.Authorize(ctx, server.LoginOf(tool.Local.ID), r, refused)
+		return logins.Authorize(tool.WithCaller(ctx, tool.Local), server.LoginOf(tool.Local.ID), r, refused)
 	}
 	return func() {
 		logins.Close()

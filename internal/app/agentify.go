@@ -65,7 +65,8 @@ func (a *App) ServeAgentify(ctx context.Context, in io.Reader, out io.Writer) er
 	face := a.newAgentify(a.configure)
 	defer face.Close()
 	port.open(a.config.Load().DebugPort)
-	return face.ServeStream(ctx, in, out)
+	// Only the stream is this machine's user: the debug port has the same context.
+	return face.ServeStream(tool.WithCaller(ctx, tool.Local), in, out)
 }
 
 // configure joins a client's options to the configuration and puts the whole

@@ -76,6 +76,7 @@ func serverConfig(address string, about json.RawMessage) upstream.Config {
 
 // authorize opens the sign-in address, where the suite consents at once.
 func authorize(ctx context.Context, logins *oauth.Service, server string, r *http.Request, refused *mcpclient.HTTPError) error {
+	ctx = tool.WithCaller(ctx, tool.Local) // the suite's user, who may begin a sign-in
 	err := logins.Authorize(ctx, upstream.Login{Server: server}, r, refused)
 	e, ok := errors.AsType[*tool.Error](err)
 	if !ok || e.Kind != tool.UpstreamAuthRequired {
