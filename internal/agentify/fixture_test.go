@@ -299,7 +299,7 @@ func (r *fixture) connect(head bool) *client {
 	c := &client{t: r.t, in: inW, raw: &bytes.Buffer{}, done: make(chan error, 1), head: head}
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
-		err := r.ServeStream(ctx, inR, outW)
+		err := r.ServeStream(tool.WithCaller(ctx, tool.Local), inR, outW)
 		outW.Close()
 		inR.Close()
 		c.done <- err

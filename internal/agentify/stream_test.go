@@ -211,7 +211,7 @@ func TestPlainMCPClients(t *testing.T) {
 			inR, inW := io.Pipe()
 			outR, outW := io.Pipe()
 			done := make(chan error, 1)
-			go func() { done <- r.ServeStream(ctxFor(t), inR, outW); outW.Close() }()
+			go func() { done <- r.ServeStream(tool.WithCaller(ctxFor(t), tool.Local), inR, outW); outW.Close() }()
 			c, err := mcpclient.Connect(ctxFor(t), mcpclient.OverLink(mcp.NewStream(outR, inW, mcp.StreamOptions{})), mcpclient.Options{
 				Name: "test", Protocol: version, Pin: true, DiscoverTimeout: time.Hour, Capabilities: mcpclient.Capabilities{ElicitationForm: true},
 			})
@@ -277,6 +277,6 @@ func FuzzStream(f *testing.F) {
 	r := newFixture(f, nil, noScript)
 	r.model = nil
 	f.Fuzz(func(t *testing.T, in []byte) {
-		_ = r.ServeStream(t.Context(), strings.NewReader(string(in)), io.Discard)
+		_ = r.ServeStream(tool.WithCaller(t.Context(), tool.Local), strings.NewReader(string(in)), io.Discard)
 	})
 }

@@ -185,7 +185,8 @@ func running(t testing.TB, open Opener) (path string, stop func()) {
 	}
 	s := New(Options{
 		HTTP: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			fmt.Fprintf(w, "%s %s %s", r.Method, r.URL.Path, tool.CallerFrom(r.Context()).ID)
+			ctx := tool.WithCaller(r.Context(), tool.Local) // as the gateway's handler for the socket does
+			fmt.Fprintf(w, "%s %s %s", r.Method, r.URL.Path, tool.CallerFrom(ctx).ID)
 		}),
 		Open: open, Version: "1", Log: slog.New(slog.DiscardHandler),
 	})

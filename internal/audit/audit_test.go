@@ -31,7 +31,7 @@ func TestEntriesAreKeptAndSelected(t *testing.T) {
 	ann := tool.WithCaller(t.Context(), tool.Caller{ID: "key:1", Name: "ann"})
 	l.Audit(ann, "key.add", "k1", map[string]any{"admin": true})
 	l.Audit(ann, "key.revoke", "k1", nil)
-	l.Audit(t.Context(), "server.add", "files", strings.Repeat("x", maxDetail))
+	l.Audit(tool.WithCaller(t.Context(), tool.Local), "server.add", "files", strings.Repeat("x", maxDetail))
 	for name, tt := range map[string]struct {
 		q    Query
 		want string

@@ -276,11 +276,11 @@ func (r *fixture) start(opts ...option) {
 	r.host.Routes(mux)
 	r.inbox.Routes(mux)
 	r.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		ctx := req.Context()
+		caller := tool.Local
 		if who := req.URL.Query().Get("as"); who != "" {
-			ctx = tool.WithCaller(ctx, tool.Caller{ID: who, Name: who, Chat: true})
+			caller = tool.Caller{ID: who, Name: who, Chat: true}
 		}
-		mux.ServeHTTP(w, req.WithContext(ctx))
+		mux.ServeHTTP(w, req.WithContext(tool.WithCaller(req.Context(), caller)))
 	}))
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 2)

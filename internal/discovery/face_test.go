@@ -421,18 +421,19 @@ func TestRemovedServerEndsItsViews(t *testing.T) {
 	<-c.Done()
 	want(t, heard, "notifications/tools/list_changed")
 	r.Close()
-	if _, err := r.pick(context.Background(), View{Server: "other"}); tool.KindOf(err) != tool.Unavailable {
+	ctx := tool.WithCaller(context.Background(), tool.Local)
+	if _, err := r.pick(ctx, View{Server: "other"}); tool.KindOf(err) != tool.Unavailable {
 		t.Errorf("a view after Close: %v", err)
 	}
 	for _, args := range [][2]string{{"odd", ""}, {"", "gone"}} {
-		if _, err := r.Open(context.Background(), args[0], args[1]); err == nil {
+		if _, err := r.Open(ctx, args[0], args[1]); err == nil {
 			t.Errorf("opened %q", args)
 		}
 	}
-	if serve, err := r.Open(context.Background(), "direct", ""); err != nil || serve == nil {
+	if serve, err := r.Open(ctx, "direct", ""); err != nil || serve == nil {
 		t.Errorf("Open = %v", err)
 	}
-	if err := r.ServeStream(context.Background(), View{Server: "gone"}, nil, nil); tool.KindOf(err) != tool.ServerNotFound {
+	if err := r.ServeStream(ctx, View{Server: "gone"}, nil, nil); tool.KindOf(err) != tool.ServerNotFound {
 		t.Errorf("a view of a server that is gone: %v", err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strconv"
@@ -296,7 +297,9 @@ func newFixture(t testing.TB, servers map[string]*testServer, edit ...func(*fixt
 		Scripts: codemode.New(codemode.Options{Engine: engine, Calls: calls, Tools: tools, Kept: kept, Config: codemode.DefaultConfig(), Log: log}),
 	})
 	calls.Items = r.Face
-	hs := httptest.NewServer(r.Face)
+	hs := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		r.Face.ServeHTTP(w, q.WithContext(tool.WithCaller(q.Context(), tool.Local)))
+	}))
 	r.url = hs.URL
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup

@@ -18,6 +18,7 @@ import (
 	"junctor/internal/mcp"
 	"junctor/internal/mcpclient"
 	"junctor/internal/rawjson"
+	"junctor/internal/tool"
 )
 
 // line is a caller on a byte stream.
@@ -35,7 +36,7 @@ func newLine(t testing.TB, s *Server) *line {
 	ctx, cancel := context.WithCancel(context.Background())
 	l := &line{t: t, in: inW, out: mcp.NewReader(outR, mcp.FramingLines, mcp.Limits{}, nil), done: make(chan error, 1), stop: cancel}
 	go func() {
-		l.done <- s.ServeStream(ctx, inR, outW)
+		l.done <- s.ServeStream(tool.WithCaller(ctx, tool.Local), inR, outW)
 		outW.Close()
 	}()
 	t.Cleanup(func() {

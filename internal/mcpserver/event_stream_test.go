@@ -20,7 +20,7 @@ func TestResumedStreamsAreForgotten(t *testing.T) {
 		session := srv.open(newSession(tool.Local, nil))
 		serve := func(method, body string, headers ...string) {
 			t.Helper()
-			r := httptest.NewRequest(method, "/", strings.NewReader(body))
+			r := httptest.NewRequestWithContext(tool.WithCaller(t.Context(), tool.Local), method, "/", strings.NewReader(body))
 			for i, headers := 0, append(headers, headerSession, session.id, "Content-Type", "application/json", "Accept", "text/event-stream"); i < len(headers); i += 2 {
 				r.Header.Set(headers[i], headers[i+1])
 			}

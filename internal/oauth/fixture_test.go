@@ -364,7 +364,7 @@ func call(ctx context.Context, s *Service, cfg upstream.Config) (int, error) {
 	}
 }
 
-func (r *fixture) call() (int, error) { return call(r.t.Context(), r.Service, *r.cfg) }
+func (r *fixture) call() (int, error) { return call(as(r.t, tool.Local), r.Service, *r.cfg) }
 
 // urlIn returns the address to open in a consent error.
 func urlIn(t *testing.T, err error) string {

@@ -59,7 +59,7 @@ func TestLoginWithConsent(t *testing.T) {
 	}
 	// Another process finds the login, and what the store holds shows none of
 	// it.
-	if status, err := call(t.Context(), r.another(), *r.cfg); status != 200 || err != nil {
+	if status, err := call(as(t, tool.Local), r.another(), *r.cfg); status != 200 || err != nil {
 		t.Errorf("another process: %d, %v", status, err)
 	}
 	rec := r.kept()
@@ -237,7 +237,7 @@ func TestLegacyServers(t *testing.T) {
 	r := newFixture(t, w)
 	r.cfg.URL = w.as.URL + "/mcp"
 	w.url = r.cfg.URL
-	address, err := r.Begin(t.Context(), "jira")
+	address, err := r.Begin(as(t, tool.Local), "jira")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,7 +248,7 @@ func TestLegacyServers(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.do(func() { w.metaPath = "/nowhere" })
-	if address, err = r.Begin(t.Context(), "jira"); err != nil {
+	if address, err = r.Begin(as(t, tool.Local), "jira"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := r.Complete(t.Context(), visit(t, address)); err != nil {
@@ -329,7 +329,7 @@ func TestBeginAndFind(t *testing.T) {
 			before := *r.cfg
 			defer func() { *r.cfg = before }()
 			tt.set()
-			if _, err := r.Begin(t.Context(), tt.server); tool.KindOf(err) != tt.kind {
+			if _, err := r.Begin(as(t, tool.Local), tt.server); tool.KindOf(err) != tt.kind {
 				t.Errorf("Begin: %v, want %s", err, tt.kind)
 			}
 		})
@@ -338,7 +338,7 @@ func TestBeginAndFind(t *testing.T) {
 	open := newWorld(t)
 	open.noPRM = true
 	r.cfg.URL = open.rs.URL + "/elsewhere"
-	if _, err := r.Begin(t.Context(), "jira"); tool.KindOf(err) != tool.InvalidRequest {
+	if _, err := r.Begin(as(t, tool.Local), "jira"); tool.KindOf(err) != tool.InvalidRequest {
 		t.Errorf("Begin: %v", err)
 	}
 	if err := r.Authorize(t.Context(), upstream.Login{Server: "nobody"}, &http.Request{Header: http.Header{}}, nil); err != nil {
@@ -355,7 +355,7 @@ func TestLoginWithOwnListener(t *testing.T) {
 	for range 2 {
 		s := r.another()
 		s.SetCallback("")
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(as(t, tool.Local), time.Minute)
 		err := s.Login(ctx, "jira", func(address string) {
 			u, _ := url.Parse(address)
 			redirects = append(redirects, u.Query().Get("redirect_uri"))
@@ -384,11 +384,11 @@ func TestLoginWithOwnListener(t *testing.T) {
 	defer blocker.close()
 	s := r.another()
 	s.SetCallback("")
-	if _, err := s.Begin(t.Context(), "jira"); err != nil || len(w.registered) != 2 {
+	if _, err := s.Begin(as(t, tool.Local), "jira"); err != nil || len(w.registered) != 2 {
 		t.Errorf("Begin: %v, %d registrations", err, len(w.registered))
 	}
 	// A person who does not come.
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(as(t, tool.Local))
 	err = s.Login(ctx, "jira", func(string) { cancel() })
 	if tool.KindOf(err) != tool.Timeout {
 		t.Errorf("Login: %v", err)

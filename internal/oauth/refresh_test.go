@@ -19,7 +19,7 @@ func TestConcurrentExpiryRefreshesOnce(t *testing.T) {
 	r := newFixture(t, w)
 	r.login()
 	second := r.another()
-	if status, err := call(t.Context(), second, *r.cfg); status != 200 || err != nil {
+	if status, err := call(as(t, tool.Local), second, *r.cfg); status != 200 || err != nil {
 		t.Fatalf("second process: %d %v", status, err)
 	}
 	for round := range 5 {
@@ -32,7 +32,7 @@ func TestConcurrentExpiryRefreshesOnce(t *testing.T) {
 				if i%2 == 1 {
 					s = second
 				}
-				if status, err := call(t.Context(), s, *r.cfg); status != 200 || err != nil {
+				if status, err := call(as(t, tool.Local), s, *r.cfg); status != 200 || err != nil {
 					t.Errorf("call %d: %d, %v", i, status, err)
 				}
 			})
@@ -59,7 +59,7 @@ func TestConcurrentRefusalRefreshesOnce(t *testing.T) {
 			if i%2 == 1 {
 				s = second
 			}
-			if status, err := call(t.Context(), s, *r.cfg); status != 200 || err != nil {
+			if status, err := call(as(t, tool.Local), s, *r.cfg); status != 200 || err != nil {
 				t.Errorf("call %d: %d, %v", i, status, err)
 			}
 		})
@@ -345,11 +345,11 @@ func TestClientCredentials(t *testing.T) {
 	if e.Kind != tool.UpstreamAuthRequired || strings.Contains(e.Msg, "secret?") {
 		t.Errorf("error = %v", err)
 	}
-	if address, err := r.Begin(t.Context(), "jira"); err == nil {
+	if address, err := r.Begin(as(t, tool.Local), "jira"); err == nil {
 		t.Errorf("Begin = %q", address)
 	}
 	w.do(func() { w.fail = nil })
-	if address, err := r.Begin(t.Context(), "jira"); err != nil || address != "" {
+	if address, err := r.Begin(as(t, tool.Local), "jira"); err != nil || address != "" {
 		t.Errorf("Begin = %q, %v", address, err)
 	}
 }

@@ -23,7 +23,7 @@ func TestStoreErrors(t *testing.T) {
 	broken := &brokenStore{Store: r.store}
 	s := r.another()
 	s.opts.Store = broken
-	if status, err := call(t.Context(), s, *r.cfg); status != 200 || err != nil {
+	if status, err := call(as(t, tool.Local), s, *r.cfg); status != 200 || err != nil {
 		t.Fatalf("call = %d, %v", status, err)
 	}
 	st := s.state(jira)
@@ -34,17 +34,17 @@ func TestStoreErrors(t *testing.T) {
 	}
 	broken.set(errors.New("disk gone"), nil, nil)
 	stale()
-	if status, err := call(t.Context(), s, *r.cfg); status != 200 || err != nil {
+	if status, err := call(as(t, tool.Local), s, *r.cfg); status != 200 || err != nil {
 		t.Errorf("with a store that cannot be read: %d, %v", status, err)
 	}
 	// A renewed token that cannot be written holds, and is written later.
 	broken.set(nil, errors.New("disk full"), nil)
 	r.age(2*time.Hour, s)
-	if status, err := call(t.Context(), s, *r.cfg); status != 200 || err != nil {
+	if status, err := call(as(t, tool.Local), s, *r.cfg); status != 200 || err != nil {
 		t.Errorf("with a store that cannot be written: %d, %v", status, err)
 	}
 	stale()
-	if status, err := call(t.Context(), s, *r.cfg); status != 200 || err != nil || w.refreshes != 1 {
+	if status, err := call(as(t, tool.Local), s, *r.cfg); status != 200 || err != nil || w.refreshes != 1 {
 		t.Errorf("again: %d, %v, %d refreshes", status, err, w.refreshes)
 	}
 	broken.set(nil, nil, nil)
@@ -55,7 +55,7 @@ func TestStoreErrors(t *testing.T) {
 	// Without a lease nothing is redeemed.
 	broken.set(nil, nil, errors.New("no lease"))
 	r.age(2*time.Hour, s)
-	if _, err := call(t.Context(), s, *r.cfg); tool.KindOf(err) != tool.Unavailable || w.refreshes != 1 {
+	if _, err := call(as(t, tool.Local), s, *r.cfg); tool.KindOf(err) != tool.Unavailable || w.refreshes != 1 {
 		t.Errorf("without a lease: %v, %d refreshes", err, w.refreshes)
 	}
 	// Another key.
@@ -65,10 +65,10 @@ func TestStoreErrors(t *testing.T) {
 	}
 	s = r.another()
 	s.opts.Sealer = func() (*store.Sealer, error) { return other, nil }
-	if _, err := call(t.Context(), s, *r.cfg); tool.KindOf(err) != tool.UpstreamFailed || !strings.Contains(err.Error(), "JUNCTOR_SECRET_KEY") {
+	if _, err := call(as(t, tool.Local), s, *r.cfg); tool.KindOf(err) != tool.UpstreamFailed || !strings.Contains(err.Error(), "JUNCTOR_SECRET_KEY") {
 		t.Errorf("with another key: %v", err)
 	}
-	if address, err := s.Begin(t.Context(), "jira"); err != nil || address == "" {
+	if address, err := s.Begin(as(t, tool.Local), "jira"); err != nil || address == "" {
 		t.Errorf("a new login with another key: %q, %v", address, err)
 	}
 	s.opts.Sealer = func() (*store.Sealer, error) { return nil, errors.New("no key") }
@@ -168,7 +168,7 @@ func TestRefreshAfterClose(t *testing.T) {
 	if _, err := r.call(); tool.KindOf(err) != tool.Unavailable {
 		t.Errorf("a renewal after the end: %v", err)
 	}
-	if _, err := r.Begin(t.Context(), "jira"); tool.KindOf(err) != tool.Unavailable {
+	if _, err := r.Begin(as(t, tool.Local), "jira"); tool.KindOf(err) != tool.Unavailable {
 		t.Errorf("a login after the end: %v", err)
 	}
 }

@@ -149,7 +149,7 @@ func TestPathAndParameterNarrow(t *testing.T) {
 	} {
 		path, query, view = "", "", ""
 		w := httptest.NewRecorder()
-		h.ServeHTTP(w, httptest.NewRequest("GET", target, nil))
+		h.ServeHTTP(w, httptest.NewRequestWithContext(tool.WithCaller(t.Context(), tool.Local), "GET", target, nil))
 		got := fmt.Sprint(w.Code)
 		if w.Code == 200 {
 			got = fmt.Sprintf("%d %s %s %s", w.Code, path, query, view)

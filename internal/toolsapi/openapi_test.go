@@ -200,12 +200,13 @@ func thousand(tb testing.TB) *API {
 func BenchmarkListing(b *testing.B) {
 	api := thousand(b)
 	handler := handlerOf(api)
+	ctx := tool.WithCaller(b.Context(), tool.Local)
 	for _, name := range []string{"openai", "anthropic"} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				rec := httptest.NewRecorder()
-				handler.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/tools/"+name, nil))
+				handler.ServeHTTP(rec, httptest.NewRequestWithContext(ctx, http.MethodGet, "/tools/"+name, nil))
 				if rec.Code != 200 {
 					b.Fatal(rec.Code)
 				}
