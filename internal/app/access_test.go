@@ -340,3 +340,68 @@ func (who somebody) send(t *testing.T, base, route string) (int, string) {
 	}
 	return res.StatusCode, string(b)
 }
+
+// emptyForNobody are the routes that answer a caller without rights with an
+// empty list, or with what depends on no caller.
+var emptyForNobody = []string{
+	"GET /api/approvals", "GET /api/backends", "GET /api/calls", "GET /api/clients", "GET /api/connections", "GET /api/events", "GET /api/export", "GET /api/mcptrace", "GET /api/models",
+	"GET /api/profiles", "GET /api/servers", "GET /api/sessions", "GET /api/stats", "GET /api/status", "GET /api/tools", "GET /api/waiting",
+	"GET /logs", "GET /openapi.json", "GET /tools", "GET /tools/{provider}", "GET /tools/{provider}/context",
+}
+
+// TestNobodyGetsNothing sends a request to every route as it is mounted, without
+// the gate before it, and so without a caller.
+func TestNobodyGetsNothing(t *testing.T) {
+	up := upstreamtest.Listen(t, upstreamtest.Script{})
+	r := start(t, fmt.Sprintf(`{"mcpServers":{"mine":{"url":%q,"proxy":true}},"profiles":{"guarded-part":{"servers":["mine"]}}}`, up.URL), t.TempDir())
+	r.connected("mine")
+	gate, err := r.newGate(t.Context(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mounted := httptest.NewServer(r.mount(gate))
+	t.Cleanup(mounted.Close)
+	for _, route := range slices.Sorted(maps.Keys(access)) {
+		what := access[route]
+		if what == notHere || what == public || !strings.Contains(route, "/") || strings.Contains(route, `"`) {
+			continue
+		}
+		code, body := somebody{}.send(t, mounted.URL, route)
+		if (code/100 == 2) != slices.Contains(emptyForNobody, route) {
+			t.Errorf("%s: %d %s", route, code, body)
+		}
+		if code/100 == 2 && (strings.Contains(body, `"mine`) || strings.Contains(body, "echo") || strings.Contains(body, "guarded-part")) && route != "GET /openapi.json" {
+			t.Errorf("%s shows what nobody may see: %s", route, body)
+		}
+	}
+	// Requests that a caller with rights can make.
+	const call = `"params":{"name":"echo","arguments":{}}}`
+	for _, tt := range [][3]string{
+		{"POST", "/call_tool", `{"server":"mine","tool":"echo","arguments":{}}`}, {"POST", "/call_tool", `{"tool":"calculate","arguments":{"expression":"6*7"}}`},
+		{"POST", "/api/call", `{"tool":"mine:echo","arguments":{}}`}, {"POST", "/api/call", `{"tool":"calculate","arguments":{"expression":"6*7"}}`}, {"POST", "/run", `{"code":"return 1"}`},
+		{"POST", "/api/mcp/mine/proxy", `{"jsonrpc":"2.0","id":1,"method":"tools/call",` + call}, {"POST", "/api/servers/mine/request", `{"method":"ping","params":{}}`},
+		{"POST", "/mcp/mine", `{"jsonrpc":"2.0","id":1,"method":"tools/call",` + call}, {"POST", "/api/mcp/mine/authorize", ``}, {"DELETE", "/api/mcp/mine/authorize", ``},
+		{"POST", "/api/orchestrate", `{"query":"echo"}`}, {"POST", "/api/keys", `{"name":"x","admin":true}`}, {"POST", "/api/servers", `{"servers":{"mcpServers":{"evil":{"command":"true"}}}}`},
+		{"PATCH", "/api/servers/mine", `{"enabled":false}`}, {"DELETE", "/api/servers/mine", ``}, {"POST", "/api/servers/mine/restart", ``}, {"PATCH", "/api/tools/mine/echo", `{"enabled":false}`},
+		{"PATCH", "/api/config", `{"set":{"log":{"level":"debug"}}}`}, {"PUT", "/api/profiles/part", `{"servers":["mine"]}`}, {"GET", "/tools?profile=guarded-part", ``}, {"GET", "/profiles/guarded-part/tools", ``},
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), tt[0], mounted.URL+tt[1], strings.NewReader(tt[2]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Accept", "application/json, text/event-stream")
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(res.Body)
+		res.Body.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res.StatusCode < 400 || res.StatusCode >= 500 {
+			t.Errorf("%s %s %s: %d %s", tt[0], tt[1], tt[2], res.StatusCode, body)
+		}
+	}
+}

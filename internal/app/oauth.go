@@ -90,7 +90,7 @@ func (a *App) keyOf(ctx context.Context, caller string) (k store.Key, found bool
 }
 
 // itself is the actor of what the gateway does without a caller. It has no rights.
-var itself = tool.Caller{ID: "gateway", Name: "gateway", Servers: []string{"!*"}, Tools: []string{"!*"}}
+var itself = tool.Caller{ID: "gateway", Name: "gateway", Servers: tool.Anonymous.Servers, Tools: tool.Anonymous.Tools}
 
 // endLoginsOfKeys ends the logins to servers of revoked keys, until ctx is done.
 func (a *App) endLoginsOfKeys(ctx context.Context) error {

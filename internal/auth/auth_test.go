@@ -201,6 +201,7 @@ func TestGateWithKeys(t *testing.T) {
 			}
 		})
 	}
+	anonymous := tool.Anonymous
 	if anonymous.MaySee("anything") || anonymous.MayUse(tool.Name{Server: "a", Tool: "b"}) {
 		t.Error("anonymous may do something")
 	}

@@ -272,7 +272,7 @@ func (g *Gate) public(r *http.Request) bool { return g.opts.Public != nil && g.o
 // identify returns the sender of the request. On failure it returns which check
 // failed.
 func (g *Gate) identify(r *http.Request, from origin, forwarded bool) (id identity, reason string, err error) {
-	anyone := identity{caller: anonymous}
+	anyone := identity{caller: tool.Anonymous}
 	open := g.rules.Load().open && !forwarded // what a proxy forwards is not of this machine
 	if open {
 		anyone = g.local

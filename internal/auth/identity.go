@@ -22,9 +22,6 @@ type identity struct {
 	renew func(context.Context) (identity, error)
 }
 
-// anonymous is the unauthenticated caller, which has no rights.
-var anonymous = tool.Caller{ID: tool.AnonymousID, Name: tool.AnonymousID, Servers: []string{}, Tools: []string{}}
-
 type identityKey struct{}
 
 func withIdentity(ctx context.Context, id *identity) context.Context {

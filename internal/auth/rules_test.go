@@ -87,8 +87,8 @@ func TestChatRightDefaults(t *testing.T) {
 			t.Errorf("key %s: chat %v, %d tokens", c.Name, c.Chat, c.TokensPerDay)
 		}
 	}
-	if anonymous.Chat || !tool.Local.Chat {
-		t.Errorf("anonymous %v, local %v", anonymous.Chat, tool.Local.Chat)
+	if tool.Anonymous.Chat || !tool.Local.Chat {
+		t.Errorf("anonymous %v, local %v", tool.Anonymous.Chat, tool.Local.Chat)
 	}
 	jwt := JWTConfig{Rules: []JWTRule{
 		{Scopes: []string{"gh"}, Servers: []string{"github"}},

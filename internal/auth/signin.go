@@ -257,7 +257,7 @@ type CallerInfo struct {
 // callerInfo returns the caller, with the secret of its session when it is new
 // and the page has to keep it.
 func (g *Gate) callerInfo(id identity, session string) CallerInfo {
-	anybody := id.caller.ID == anonymous.ID
+	anybody := id.caller.ID == tool.AnonymousID
 	out := CallerInfo{
 		Caller: id.caller.Name, Admin: id.caller.Admin, SignedIn: !anybody, NeedsSignIn: anybody,
 		Authenticated: id.credential != "", Session: session,

@@ -93,7 +93,7 @@ func (s *Service) newLogin(ctx context.Context, cfg upstream.Config, st *state, 
 	st.mu.Lock()
 	st.wanted = &loginRequest{challenge: ch, asked: asked}
 	st.mu.Unlock()
-	if !ownCredentials(cfg) && (caller.ID == "" || s.mayBegin(ctx, cfg, st, caller) != nil) {
+	if !ownCredentials(cfg) && s.mayBegin(ctx, cfg, st, caller) != nil {
 		return nil, consentRequired(st.login, "")
 	}
 	b := s.begin(cfg, st, loginRequest{challenge: ch, asked: asked, owner: caller})

@@ -10,7 +10,6 @@ import (
 	"junctor/internal/mcpclient"
 	"junctor/internal/mcpserver"
 	"junctor/internal/telemetry"
-	"junctor/internal/tool"
 	"junctor/internal/upstream"
 )
 
@@ -63,9 +62,8 @@ func (d Dialer) Dial(ctx context.Context, cfg upstream.Config) (mcpclient.Transp
 	server := mcpserver.New(mcpserver.Options{Log: d.logger(cfg)}, handler)
 	near, far := mcp.Pipe()
 	// The requests of all callers come over this connection, which does not say
-	// whose they are. Without a caller in the context they would be a local
-	// administrator's, who may begin a sign-in.
-	life, end := context.WithCancel(tool.WithCaller(context.Background(), tool.Caller{}))
+	// whose they are: they begin no sign-in.
+	life, end := context.WithCancel(context.Background())
 	go handler.Watch(life, func() { server.Notify(mcp.MethodToolsChanged, nil) })
 	go func() {
 		defer end()

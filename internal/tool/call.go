@@ -60,9 +60,13 @@ type Rate struct {
 // Local is the caller of the command line, of stdio, and of open loopback.
 var Local = Caller{ID: "local", Name: "local", Admin: true, Chat: true}
 
-// AnonymousID is the ID of a caller that nobody has authenticated. It has no
-// rights.
+// AnonymousID is the ID of [Anonymous].
 const AnonymousID = "anonymous"
+
+// Anonymous is a caller that nobody has authenticated, and of a context without
+// one. It has no rights: its globs also exclude, because the gateway's own tools
+// need none that selects them.
+var Anonymous = Caller{ID: AnonymousID, Name: AnonymousID, Servers: []string{"!*"}, Tools: []string{"!*"}}
 
 // Exchange is the caller's end of a call in flight. The zero Exchange is a
 // caller that receives no notifications and can be asked nothing.

@@ -15,13 +15,13 @@ func WithCaller(ctx context.Context, c Caller) context.Context {
 func SetCaller(ctx context.Context, c *Caller) context.Context { return SetValue(ctx, callerKey{}, c) }
 
 // CallerFrom returns the caller that [WithCaller] put into ctx. Without one it
-// is [Local]: what reaches a face unauthenticated came over stdio, from the
-// command line or over open loopback.
+// is [Anonymous]: who forgets to say on whose behalf something is done gets no
+// rights.
 func CallerFrom(ctx context.Context) Caller {
 	if c, ok := ctx.Value(callerKey{}).(*Caller); ok {
 		return *c
 	}
-	return Local
+	return Anonymous
 }
 
 // String names the caller for people and says which one it is.

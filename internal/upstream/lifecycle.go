@@ -240,7 +240,7 @@ func (u *upstream) signedInMeanwhile(why *failure) bool {
 
 // run is the life of the upstream, until ctx is done.
 func (u *upstream) run(ctx context.Context) {
-	ctx = tool.WithCaller(ctx, tool.Caller{}) // background work has no caller
+	ctx = tool.WithCaller(ctx, tool.Anonymous) // background work has no caller
 	if u.after != nil {
 		<-u.after
 	}
