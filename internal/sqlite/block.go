@@ -255,7 +255,7 @@ func texts(raw string, n int) ([][4]string, error) {
 	r := reader{b: raw}
 	out := make([][4]string, n)
 	for i := range out {
-		out[i] = r.four()
+		out[i] = r.fourTexts()
 	}
 	if r.bad || r.b != "" {
 		return nil, errBlock
@@ -263,7 +263,7 @@ func texts(raw string, n int) ([][4]string, error) {
 	return out, nil
 }
 
-func (r *reader) four() (out [4]string) {
+func (r *reader) fourTexts() (out [4]string) {
 	for i := range out {
 		out[i] = r.text()
 	}

@@ -18,7 +18,7 @@ func (s *Store) Append(ctx context.Context, c store.Call) error {
 	buf := recordBuffers.Get().(*[]byte)
 	*buf = encodeRecord(*buf, &c)
 	err := s.journal.append(ctx, *buf)
-	if cap(*buf) <= keepBuffer {
+	if cap(*buf) <= maxKeptBuffer {
 		recordBuffers.Put(buf)
 	}
 	s.failure.note(err)
@@ -53,7 +53,7 @@ func (s *Store) Calls(ctx context.Context, q store.CallQuery) ([]store.Call, err
 				return err
 			}
 			if out = append(out, c); len(out) == want {
-				return errEnough
+				return errStopScan
 			}
 		}
 		return nil
@@ -87,7 +87,7 @@ func (s *Store) Call(ctx context.Context, id string) (out store.Call, err error)
 				continue
 			}
 			if out, err = b.call(i, false); err != nil || own {
-				return cmp.Or(err, errEnough)
+				return cmp.Or(err, errStopScan)
 			}
 		}
 		return nil

@@ -26,7 +26,7 @@ func (s *Store) convertCalls(ctx context.Context) error {
 	s.log.InfoContext(ctx, "converting the call log to the new format", "records", last-first+1)
 	for ctx.Err() == nil {
 		var n int
-		err := s.write.submit(ctx, several, func(w *writer) (err error) {
+		err := s.write.submit(ctx, manyStatements, func(w *writer) (err error) {
 			n, err = w.convert()
 			return err
 		})
@@ -87,8 +87,8 @@ func (w *writer) oldCalls(ctx context.Context) (out []store.Call, err error) {
 	return out, rows.Err()
 }
 
-// insertCalls writes records with the numbers they have, which grow. Where a
-// number is left out a new block begins.
+// insertCalls writes records with their own sequence numbers, in ascending
+// order. A gap in the numbers begins a new block.
 func (w *writer) insertCalls(calls []store.Call) error {
 	var out blockWriter
 	for i := range calls {
@@ -109,7 +109,7 @@ func (w *writer) insertCalls(calls []store.Call) error {
 	return nil
 }
 
-// importCalls writes those of the records whose numbers are not taken.
+// importCalls writes the records whose sequence numbers are not in the log yet.
 func (w *writer) importCalls(calls []store.Call) error {
 	var fresh []store.Call
 	for _, c := range calls {

@@ -44,7 +44,7 @@ func TestConvertOldCallLog(t *testing.T) {
 		}
 	}
 	old(1, storetest.Call(n+2)) // its table is empty, and it counts on its own
-	s.tidy(context.Background())
+	s.maintain(context.Background())
 	c, err := s.Call(context.Background(), fmt.Sprintf("req-%d", n+2))
 	if err != nil || c.Seq != n+2 {
 		t.Errorf("what an older process wrote is record %d, %v; want %d", c.Seq, err, n+2)

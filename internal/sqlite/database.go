@@ -34,7 +34,7 @@ func (d database) Query(ctx context.Context, op sqlstore.Op, s sqlstore.Statemen
 	if op.Kind == sqlstore.Read {
 		err = take(d.read.QueryContext(ctx, query, args...))
 	} else {
-		err = d.write.submit(ctx, single, func(w *writer) error {
+		err = d.write.submit(ctx, oneStatement, func(w *writer) error {
 			st, err := w.stmt(context.Background(), query)
 			if err != nil {
 				return err
@@ -42,20 +42,20 @@ func (d database) Query(ctx context.Context, op sqlstore.Op, s sqlstore.Statemen
 			return take(st.Query(args...))
 		})
 	}
-	return d.explain(op.Name, named(err))
+	return d.explain(op.Name, constraintError(err))
 }
 
 // Exec implements sqlstore.Database.
 func (d database) Exec(ctx context.Context, op sqlstore.Op, list ...sqlstore.Statement) (n int64, err error) {
-	m := several
+	m := manyStatements
 	if len(list) == 1 {
-		m = single
+		m = oneStatement
 	}
 	err = d.write.submit(ctx, m, func(w *writer) (err error) {
 		n, err = d.execAll(w, list)
 		return err
 	})
-	return n, d.explain(op.Name, named(err))
+	return n, d.explain(op.Name, constraintError(err))
 }
 
 // execAll executes statements and returns how many rows the first one changed.
@@ -73,13 +73,13 @@ func (d database) execAll(w *writer, list []sqlstore.Statement) (first int64, er
 	return first, nil
 }
 
-// named returns the error of package store for a constraint that a statement
-// violates.
-func named(err error) error {
+// constraintError returns the error of package store for a constraint that a
+// statement violates.
+func constraintError(err error) error {
 	switch {
-	case taken(err):
+	case isUniqueViolation(err):
 		return store.ErrConflict
-	case orphan(err):
+	case isForeignKeyViolation(err):
 		return store.ErrNotFound
 	}
 	return err

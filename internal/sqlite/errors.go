@@ -35,21 +35,22 @@ func fatal(err error) bool {
 	return false
 }
 
-// busy reports whether another process was in the way.
-func busy(err error) bool {
+// isBusy reports whether another process held a lock on the file.
+func isBusy(err error) bool {
 	primary, _ := code(err)
 	return primary == codes.SQLITE_BUSY || primary == codes.SQLITE_LOCKED
 }
 
-// taken reports whether a row was refused because its key is there already.
-func taken(err error) bool {
+// isUniqueViolation reports whether a row was refused because its key exists
+// already.
+func isUniqueViolation(err error) bool {
 	_, extended := code(err)
 	return extended == codes.SQLITE_CONSTRAINT_UNIQUE || extended == codes.SQLITE_CONSTRAINT_PRIMARYKEY || extended == codes.SQLITE_CONSTRAINT_ROWID
 }
 
-// orphan reports whether a row was refused because what it belongs to is not
-// there.
-func orphan(err error) bool {
+// isForeignKeyViolation reports whether a row was refused because the row that
+// it refers to does not exist.
+func isForeignKeyViolation(err error) bool {
 	_, extended := code(err)
 	return extended == codes.SQLITE_CONSTRAINT_FOREIGNKEY
 }
@@ -74,7 +75,7 @@ func (s *Store) explain(act string, err error) error {
 		return fmt.Errorf("%s: %s has been locked by another program for more than %v; close that program, or name another file with store.path: %w: %w",
 			act, s.path, busyTimeout, store.ErrUnavailable, err)
 	case codes.SQLITE_CORRUPT, codes.SQLITE_NOTADB:
-		return fmt.Errorf("%s: %s is damaged, or is no store; put a backup in its place, or move it away and Junctor starts an empty one: %w", act, s.path, err)
+		return fmt.Errorf("%s: %s is damaged or not a Junctor store; restore a backup, or rename the file and Junctor creates an empty store: %w", act, s.path, err)
 	case codes.SQLITE_READONLY, codes.SQLITE_CANTOPEN, codes.SQLITE_PERM:
 		return fmt.Errorf("%s: %s cannot be written; make the file and its folder writable for this user, or name another file with store.path: %w", act, s.path, err)
 	case codes.SQLITE_FULL:
@@ -88,7 +89,7 @@ func (s *Store) Check(ctx context.Context) error {
 	var result string
 	err := s.read.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&result)
 	if err == nil && result != "ok" {
-		return fmt.Errorf("check the store: %s is damaged: %s; put a backup in its place, or move it away and Junctor starts an empty one",
+		return fmt.Errorf("check the store: %s is damaged: %s; restore a backup, or rename the file and Junctor creates an empty store",
 			s.path, strings.ReplaceAll(result, "\n", " "))
 	}
 	return s.explain("check the store", err)

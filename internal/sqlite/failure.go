@@ -16,9 +16,9 @@ const (
 	probeBytes = 256 << 10              // that must fit on the disk before they can again
 )
 
-// failure remembers that records could not be written, so that calls are
+// writeFailure remembers that records could not be written, so that calls are
 // refused before they are executed.
-type failure struct {
+type writeFailure struct {
 	probe func() error
 
 	mu    sync.Mutex
@@ -28,7 +28,7 @@ type failure struct {
 
 // note records the outcome of writing a record. A cancelled caller or a closed
 // store does not count.
-func (f *failure) note(err error) {
+func (f *writeFailure) note(err error) {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, store.ErrClosed) {
 		return
 	}
@@ -39,9 +39,9 @@ func (f *failure) note(err error) {
 	}
 }
 
-// check returns why records cannot be written, nil when they can, as far as
-// is known. Now and then it tries.
-func (f *failure) check() error {
+// check returns why records cannot be written, or nil if they can. After a
+// failure it tests the disk at most once per probeEvery.
+func (f *writeFailure) check() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.err == nil || time.Since(f.tried) < probeEvery {
@@ -52,7 +52,7 @@ func (f *failure) check() error {
 	return f.err
 }
 
-// probe finds out whether the disk takes records.
+// probe reports whether a file of probeBytes can be written beside the database.
 func probe(base string) error {
 	f, err := os.CreateTemp(filepath.Dir(base), filepath.Base(base)+"-probe-*")
 	if err != nil {

@@ -142,7 +142,7 @@ func TestTextSearchUsesFilters(t *testing.T) {
 		err := s.snapshot(ctx, func(tx *snapshot) error {
 			blocks, err := tx.extents(store.CallQuery{Text: "zweckverband"}, nil, 10)
 			for _, e := range blocks {
-				if e.lack {
+				if e.excluded {
 					excluded++
 				}
 			}
@@ -156,7 +156,7 @@ func TestTextSearchUsesFilters(t *testing.T) {
 	if n := last(); n != 2 {
 		t.Errorf("%d blocks are excluded, want 2", n)
 	}
-	if _, err := s.forget(ctx, "DELETE FROM call_blocks WHERE seq < 200"); err != nil {
+	if _, err := s.deleteRows(ctx, "DELETE FROM call_blocks WHERE seq < 200"); err != nil {
 		t.Fatal(err)
 	}
 	if n := filters(); n != 1 {

@@ -62,7 +62,7 @@ func (s *Store) moveRecords(f *os.File, name string, from, end int64) (done int6
 	if err != nil {
 		return from, err
 	}
-	if cap(chunk) <= keepBuffer {
+	if cap(chunk) <= maxKeptBuffer {
 		s.chunk = chunk
 	}
 	var blocks []block
@@ -86,7 +86,7 @@ func (s *Store) moveRecords(f *os.File, name string, from, end int64) (done int6
 	if to == from {
 		return from, nil
 	}
-	err = s.write.submit(context.Background(), several, func(w *writer) error {
+	err = s.write.submit(context.Background(), manyStatements, func(w *writer) error {
 		// While the journal's file is there, the note of it is, too.
 		if _, err := os.Stat(f.Name()); err != nil {
 			return errMoved
@@ -317,7 +317,7 @@ func (s *Store) forgetJournals(ctx context.Context) error {
 		if slices.Contains(there, name) {
 			continue
 		}
-		if _, err := s.forget(ctx, "DELETE FROM journals WHERE name = ?", name); err != nil {
+		if _, err := s.deleteRows(ctx, "DELETE FROM journals WHERE name = ?", name); err != nil {
 			return err
 		}
 	}

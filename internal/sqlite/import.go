@@ -9,7 +9,7 @@ import (
 
 // Import implements store.Importer.
 func (s *Store) Import(ctx context.Context, b store.Batch) error {
-	err := s.write.submit(ctx, several, func(w *writer) error {
+	err := s.write.submit(ctx, manyStatements, func(w *writer) error {
 		if err := w.importCalls(b.Calls); err != nil {
 			return err
 		}
@@ -17,7 +17,7 @@ func (s *Store) Import(ctx context.Context, b store.Batch) error {
 		return err
 	})
 	if err != nil {
-		return s.explain("import records", named(err))
+		return s.explain("import records", constraintError(err))
 	}
 	s.WakeAll()
 	return nil

@@ -11,9 +11,9 @@ import (
 // joinBytes is how much joined blocks may take, compressed.
 const joinBytes = blockBytes / 2
 
-// joinBlocks joins neighbouring small blocks, which few calls at a time leave
-// behind, so that the call log has no more blocks than it needs. The last
-// blocks wait until there are enough of them to fill one.
+// joinBlocks joins neighbouring small blocks, so that the call log has no more
+// blocks than it needs. Small blocks come from a low rate of calls. The last
+// ones are joined when there are enough of them to fill a block.
 func (s *Store) joinBlocks(ctx context.Context) error {
 	for ctx.Err() == nil {
 		run, more, err := s.joinable(ctx)
@@ -25,7 +25,7 @@ func (s *Store) joinBlocks(ctx context.Context) error {
 		}
 		for len(run) > 0 {
 			joined := 0
-			err = s.write.submit(ctx, several, func(w *writer) (err error) {
+			err = s.write.submit(ctx, manyStatements, func(w *writer) (err error) {
 				joined, err = w.join(run)
 				return err
 			})
@@ -135,6 +135,6 @@ func (w *blockWriter) addBlock(head, ids, body []byte) error {
 // record returns four texts as they are encoded.
 func (r *reader) record() string {
 	all := r.b
-	r.four()
+	r.fourTexts()
 	return all[:len(all)-len(r.b)]
 }

@@ -18,15 +18,15 @@ import (
 
 // How records wait for their block.
 const (
-	flushAfter  = 100 * time.Millisecond // a record is in a block this long after it came
-	flushRetry  = time.Second            // and when that failed
-	flushBytes  = 512 << 10              // bytes that are moved at once
-	softBehind  = 8 << 20                // bytes that wait before callers help to move them
-	hardBehind  = 64 << 20               // bytes that wait at most
-	maxJournal  = 4 << 20                // bytes in a file before the next is begun
-	maxSpare    = 3                      // files that are kept to be used again
-	keepBuffer  = 1 << 20                // bytes of memory worth keeping for the next
-	journalMark = "-calls-"              // between the database's name and the journal's own
+	flushAfter    = 100 * time.Millisecond // a record is in a block this long after it came
+	flushRetry    = time.Second            // and when that failed
+	flushBytes    = 512 << 10              // bytes that are moved at once
+	softBacklog   = 8 << 20                // bytes that wait before callers help to move them
+	hardBacklog   = 64 << 20               // bytes that wait at most
+	maxJournal    = 4 << 20                // bytes in a file before the next is begun
+	maxSpare      = 3                      // files that are kept to be used again
+	maxKeptBuffer = 1 << 20                // bytes of memory worth keeping for the next
+	journalMark   = "-calls-"              // between the database's name and the journal's own
 )
 
 // journal is this process's own log of records that are not in blocks yet.
@@ -38,12 +38,12 @@ type journal struct {
 	group *store.Group[journalEntry]
 	due   chan time.Duration // when to flush
 
-	mu     sync.Mutex
-	files  []*journalFile // oldest first; records are written to the last unless it is sealed
-	spare  []*journalFile // empty ones that are mapped, to be used again
-	behind int64          // bytes that are not in blocks
-	failed time.Time      // when they last could not be moved; zero when they can
-	batch  []byte         // of the group's leader
+	mu      sync.Mutex
+	files   []*journalFile // oldest first; records are written to the last unless it is sealed
+	spare   []*journalFile // empty ones that are mapped, to be used again
+	backlog int64          // bytes that are not in blocks
+	failed  time.Time      // when they last could not be moved; zero when they can
+	batch   []byte         // of the group's leader
 }
 
 // journalEntry is one encoded record on its way into the file.
@@ -82,7 +82,7 @@ func (j *journal) write(entries []*journalEntry) {
 			e.err = err
 		}
 	}
-	if cap(j.batch) > keepBuffer {
+	if cap(j.batch) > maxKeptBuffer {
 		j.batch = nil
 	}
 }
@@ -118,12 +118,12 @@ func (j *journal) put(records []byte) error {
 		return err
 	}
 	f.size += int64(len(records))
-	before := j.behind
-	j.behind += int64(len(records))
+	before := j.backlog
+	j.backlog += int64(len(records))
 	switch {
 	case before == 0:
 		j.wake(flushAfter)
-	case before < flushBytes && j.behind >= flushBytes:
+	case before < flushBytes && j.backlog >= flushBytes:
 		j.wake(0)
 	}
 	return nil
@@ -134,18 +134,18 @@ func (j *journal) put(records []byte) error {
 // to be locked or full, callers do not wait for it.
 func (j *journal) makeRoom(size int64) error {
 	j.mu.Lock()
-	behind, failed := j.behind, j.failed
+	backlog, failed := j.backlog, j.failed
 	j.mu.Unlock()
-	if behind == 0 || behind+size <= softBehind {
+	if backlog == 0 || backlog+size <= softBacklog {
 		return nil
 	}
-	if failed.IsZero() || behind+size > hardBehind && time.Since(failed) > flushRetry {
+	if failed.IsZero() || backlog+size > hardBacklog && time.Since(failed) > flushRetry {
 		if err := j.flush(); err == nil {
 			return nil
 		}
 	}
-	if behind+size > hardBehind {
-		return fmt.Errorf("%d MiB of records wait to be moved into the database: %w", behind>>20, store.ErrUnavailable)
+	if backlog+size > hardBacklog {
+		return fmt.Errorf("%d MiB of records wait to be moved into the database: %w", backlog>>20, store.ErrUnavailable)
 	}
 	return nil
 }
@@ -209,7 +209,7 @@ func (j *journal) next() (f *journalFile, end int64, err error) {
 func (j *journal) moved(f *journalFile, done int64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.behind -= min(done, f.size) - min(f.done, f.size)
+	j.backlog -= min(done, f.size) - min(f.done, f.size)
 	f.done = done
 }
 

@@ -29,7 +29,7 @@ func die(t *testing.T, s *Store) {
 			t.Fatal(err)
 		}
 	}
-	s.journal.files, s.journal.spare, s.journal.behind = nil, nil, 0
+	s.journal.files, s.journal.spare, s.journal.backlog = nil, nil, 0
 }
 
 func appendCalls(t *testing.T, s *Store, calls ...int) {
@@ -144,7 +144,7 @@ func TestRecoverLargeJournal(t *testing.T) {
 func lock(t *testing.T, s *Store) (unlock func()) {
 	t.Helper()
 	set := func(pragma string) {
-		if err := s.write.outside(func(w *writer) error {
+		if err := s.write.betweenTransactions(func(w *writer) error {
 			_, err := w.conn.ExecContext(context.Background(), pragma)
 			return err
 		}); err != nil {
@@ -192,7 +192,7 @@ func TestReadersAndWriters(t *testing.T) {
 					}
 				}
 				if i%50 == 0 && w < len(handles) { // one goroutine of a store tidies
-					s.tidy(context.Background())
+					s.maintain(context.Background())
 				}
 			}
 		})
@@ -284,7 +284,7 @@ func TestJournalIsBounded(t *testing.T) {
 	wg.Wait()
 	cancel()
 	<-ended
-	if limit := int64(softBehind + 2*maxJournal); most.Load() > limit {
+	if limit := int64(softBacklog + 2*maxJournal); most.Load() > limit {
 		t.Errorf("the journals had %d MiB while %d MiB came, want %d at most", most.Load()>>20, n.Load()*16>>10, limit>>20)
 	}
 	if last, err := s.LastSeq(context.Background()); err != nil || last != n.Load() {
@@ -300,13 +300,13 @@ func TestJournalOfLockedDatabase(t *testing.T) {
 	ctx := context.Background()
 	var kept int64
 	var err error
-	for err == nil && kept < 2*hardBehind>>20 {
+	for err == nil && kept < 2*hardBacklog>>20 {
 		if err = s.Append(ctx, bigCall(int(kept), 1<<20)); err == nil {
 			kept++
 		}
 	}
-	if _, size := journalsOf(t, s); err == nil || size > hardBehind+1<<20 || size < softBehind {
-		t.Fatalf("the journals have %d MiB, %v; want a refusal at %d", size>>20, err, hardBehind>>20)
+	if _, size := journalsOf(t, s); err == nil || size > hardBacklog+1<<20 || size < softBacklog {
+		t.Fatalf("the journals have %d MiB, %v; want a refusal at %d", size>>20, err, hardBacklog>>20)
 	}
 	if s.Lost() != 1 || s.Available(ctx) == nil {
 		t.Errorf("%d records count as lost, and the store is available: %v", s.Lost(), s.Available(ctx))

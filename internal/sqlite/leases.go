@@ -49,7 +49,7 @@ func (s *Store) Acquire(ctx context.Context, name, owner string, ttl time.Durati
 }
 
 func (s *Store) acquire(ctx context.Context, name, owner string, ttl time.Duration) (l store.Lease, held bool, err error) {
-	err = s.write.submit(ctx, single, func(w *writer) error {
+	err = s.write.submit(ctx, oneStatement, func(w *writer) error {
 		bg := context.Background()
 		now := micros(s.now())
 		var until int64
@@ -152,7 +152,7 @@ func (s *Store) endLeasesOf(ctx context.Context, path string) (dead bool, err er
 	if len(owner) == 0 || s.owners.has(string(owner)) { // it had no lease yet, or this process has its name now
 		return true, nil
 	}
-	return true, s.write.submit(ctx, single, func(w *writer) error {
+	return true, s.write.submit(ctx, oneStatement, func(w *writer) error {
 		return w.exec(context.Background(), "UPDATE leases SET owner = '', until = ?1 WHERE owner = ?2 AND until > ?1", micros(s.now()), string(owner))
 	})
 }

@@ -39,7 +39,7 @@ func migrate(ctx context.Context, db *sql.DB) error {
 		if err == nil {
 			return nil
 		}
-		if try == startRetries || ctx.Err() != nil || fatal(err) && !busy(err) {
+		if try == startRetries || ctx.Err() != nil || fatal(err) && !isBusy(err) {
 			return err
 		}
 		select {

@@ -76,7 +76,7 @@ func TestOpenErrors(t *testing.T) {
 func TestReadOnly(t *testing.T) {
 	cfg := store.Config{Path: filepath.Join(t.TempDir(), "junctor.db")}
 	s := openAt(t, cfg)
-	if err := s.write.outside(func(w *writer) error { return w.exec(context.Background(), "PRAGMA query_only = 1") }); err != nil {
+	if err := s.write.betweenTransactions(func(w *writer) error { return w.exec(context.Background(), "PRAGMA query_only = 1") }); err != nil {
 		t.Fatal(err)
 	}
 	err := s.CreateSession(context.Background(), store.Session{ID: "x"})
@@ -160,7 +160,7 @@ func TestFsync(t *testing.T) {
 	for fsync, want := range map[bool]int{false: 1, true: 2} {
 		s := openAt(t, store.Config{Path: filepath.Join(t.TempDir(), "junctor.db"), Fsync: fsync})
 		var got int
-		if err := s.write.outside(func(w *writer) error {
+		if err := s.write.betweenTransactions(func(w *writer) error {
 			return w.one(context.Background(), "PRAGMA synchronous", nil, &got)
 		}); err != nil || got != want {
 			t.Errorf("fsync %v: synchronous = %d, %v; want %d", fsync, got, err, want)
@@ -174,10 +174,10 @@ func TestLockedFileFailsWrites(t *testing.T) {
 	s := openAt(t, store.Config{Path: filepath.Join(t.TempDir(), "junctor.db")})
 	other := openAt(t, store.Config{Path: s.path})
 	ctx := context.Background()
-	if err := s.write.outside(func(w *writer) error { return w.exec(ctx, "PRAGMA busy_timeout = 20") }); err != nil {
+	if err := s.write.betweenTransactions(func(w *writer) error { return w.exec(ctx, "PRAGMA busy_timeout = 20") }); err != nil {
 		t.Fatal(err)
 	}
-	if err := other.write.outside(func(w *writer) error { return w.exec(ctx, "BEGIN IMMEDIATE") }); err != nil {
+	if err := other.write.betweenTransactions(func(w *writer) error { return w.exec(ctx, "BEGIN IMMEDIATE") }); err != nil {
 		t.Fatal(err)
 	}
 	err := s.CreateSession(ctx, store.Session{ID: "x"})
@@ -190,7 +190,7 @@ func TestLockedFileFailsWrites(t *testing.T) {
 	if calls, err := s.Calls(ctx, store.CallQuery{}); err != nil || len(calls) != 0 {
 		t.Errorf("reading a locked file: %d calls, %v", len(calls), err)
 	}
-	if err := other.write.outside(func(w *writer) error { return w.exec(ctx, "ROLLBACK") }); err != nil {
+	if err := other.write.betweenTransactions(func(w *writer) error { return w.exec(ctx, "ROLLBACK") }); err != nil {
 		t.Fatal(err)
 	}
 	if calls, err := s.Calls(ctx, store.CallQuery{}); err != nil || len(calls) != 1 {
@@ -209,7 +209,7 @@ func TestBatchIsolation(t *testing.T) {
 	started := make(chan struct{})
 	first := make(chan error, 1)
 	go func() {
-		first <- s.write.submit(ctx, several, func(*writer) error {
+		first <- s.write.submit(ctx, manyStatements, func(*writer) error {
 			close(started)
 			<-release
 			panic("a bug")

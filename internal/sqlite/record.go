@@ -91,9 +91,9 @@ func recordSize(head []byte) int64 {
 	return recordHead + int64(binary.LittleEndian.Uint32(head))
 }
 
-// journaled is one record of a journal: its size and its content, or the error
+// journalRecord is one record of a journal: its size and its content, or the error
 // of decoding it.
-type journaled struct {
+type journalRecord struct {
 	size int64
 	record
 	err error
@@ -102,8 +102,8 @@ type journaled struct {
 // records yields consecutive records, up to the first that is broken or not
 // whole. They refer to b, which must not change while they are used. salt is
 // that of their journal.
-func records(b []byte, salt uint32) iter.Seq[journaled] {
-	return func(yield func(journaled) bool) {
+func records(b []byte, salt uint32) iter.Seq[journalRecord] {
+	return func(yield func(journalRecord) bool) {
 		text := unsafe.String(unsafe.SliceData(b), len(b)) // a copy would cost as much as decoding
 		for {
 			size := recordSize(b)
@@ -113,7 +113,7 @@ func records(b []byte, salt uint32) iter.Seq[journaled] {
 			if crc32.Checksum(b[recordHead:size], castagnoli)^salt != binary.LittleEndian.Uint32(b[4:]) {
 				return
 			}
-			j := journaled{size: size}
+			j := journalRecord{size: size}
 			j.record, j.err = decodeRecord(text[recordHead:size])
 			if !yield(j) {
 				return
@@ -141,8 +141,8 @@ func decodeRecord(body string) (record, error) {
 	rec.ids = r.text()
 	rec.body = r.b
 	ids, parts := reader{b: rec.ids}, reader{b: rec.body}
-	ids.four()
-	parts.four()
+	ids.fourTexts()
+	parts.fourTexts()
 	if r.bad || ids.bad || parts.bad || ids.b != "" || parts.b != "" {
 		return record{}, errRecord
 	}
@@ -154,13 +154,13 @@ func decodeRecord(body string) (record, error) {
 func decodeOldRecord(body string) (record, error) {
 	r := reader{b: body}
 	number := func() int64 {
-		if r.letter() != 'i' {
+		if r.typeByte() != 'i' {
 			r.bad = true
 		}
 		return r.signed()
 	}
 	text := func() string {
-		switch r.letter() {
+		switch r.typeByte() {
 		case 's':
 			return r.text()
 		case 'n':
@@ -193,7 +193,7 @@ func decodeOldRecord(body string) (record, error) {
 	return rec, nil
 }
 
-func (r *reader) letter() byte {
+func (r *reader) typeByte() byte {
 	if r.b == "" {
 		r.bad = true
 		return 0

@@ -6,18 +6,18 @@ import (
 )
 
 const (
-	sweepChunk     = 32               // blocks deleted in one commit: others must not wait for it
-	leaseRest      = 24 * time.Hour   // how long a free lease is remembered
-	nodeMessageTTL = 10 * time.Minute // and for a message that is not received
+	sweepChunk     = 32               // blocks deleted in one commit, so that other writers do not wait
+	freeLeaseTTL   = 24 * time.Hour   // how long an expired lease is kept
+	nodeMessageTTL = 10 * time.Minute // how long a message that is not received is kept
 )
 
-// tidy recovers journals of dead processes, joins small blocks, and deletes
+// maintain recovers journals of dead processes, joins small blocks, and deletes
 // records over the retention limits and expired values and leases. It logs its
 // errors.
-func (s *Store) tidy(ctx context.Context) {
-	for _, step := range []func(context.Context) error{s.recoverJournals, s.flushStep, s.convertCalls, s.joinBlocks, s.forgetOld, s.forgetMuch, s.forgetExpired, s.shrink} {
+func (s *Store) maintain(ctx context.Context) {
+	for _, step := range []func(context.Context) error{s.recoverJournals, s.flushStep, s.convertCalls, s.joinBlocks, s.deleteByAge, s.deleteBySize, s.deleteExpired, s.shrink} {
 		if err := step(ctx); err != nil && ctx.Err() == nil {
-			s.log.WarnContext(ctx, "tidying the store", "err", s.explain("tidy the store", err))
+			s.log.WarnContext(ctx, "store maintenance failed", "err", s.explain("maintain the store", err))
 			return
 		}
 	}
@@ -25,17 +25,17 @@ func (s *Store) tidy(ctx context.Context) {
 
 func (s *Store) flushStep(context.Context) error { return s.flushOwn() }
 
-// forgetOld deletes the blocks whose records are all older than the
-// retention. The newest block stays whatever its age: its numbers must not be
-// given again.
-func (s *Store) forgetOld(ctx context.Context) error {
-	age := s.keep.Age()
+// deleteByAge deletes the blocks whose records are all older than the
+// retention. The newest block stays at any age, because its sequence numbers
+// must not be used again.
+func (s *Store) deleteByAge(ctx context.Context) error {
+	age := s.retention.Age()
 	if age <= 0 {
 		return nil
 	}
 	before := micros(s.now().Add(-age))
 	for {
-		n, err := s.forget(ctx, `DELETE FROM call_blocks WHERE seq IN (SELECT seq FROM call_blocks WHERE until < ?1 ORDER BY until LIMIT ?2)
+		n, err := s.deleteRows(ctx, `DELETE FROM call_blocks WHERE seq IN (SELECT seq FROM call_blocks WHERE until < ?1 ORDER BY until LIMIT ?2)
 AND seq < (SELECT max(seq) FROM call_blocks)`, before, sweepChunk)
 		if err != nil || n == 0 {
 			return err
@@ -43,10 +43,10 @@ AND seq < (SELECT max(seq) FROM call_blocks)`, before, sweepChunk)
 	}
 }
 
-// forgetMuch deletes the oldest blocks while the call log is larger than the
+// deleteBySize deletes the oldest blocks while the call log is larger than the
 // retention.
-func (s *Store) forgetMuch(ctx context.Context) error {
-	limit := s.keep.Bytes()
+func (s *Store) deleteBySize(ctx context.Context) error {
+	limit := s.retention.Bytes()
 	if limit <= 0 {
 		return nil
 	}
@@ -55,8 +55,8 @@ func (s *Store) forgetMuch(ctx context.Context) error {
 		if err := s.read.QueryRowContext(ctx, "SELECT coalesce(sum(bytes), 0) FROM call_blocks INDEXED BY call_blocks_time").Scan(&used); err != nil || used <= limit {
 			return err
 		}
-		// A little more than needed, so as not to be back the next minute.
-		n, err := s.forget(ctx, `DELETE FROM call_blocks WHERE seq IN (
+		// 5 % more than needed, so that the next sweep has nothing to delete.
+		n, err := s.deleteRows(ctx, `DELETE FROM call_blocks WHERE seq IN (
 	SELECT seq FROM (SELECT seq, sum(bytes) OVER (ORDER BY seq) - bytes AS before FROM (SELECT seq, bytes FROM call_blocks ORDER BY seq LIMIT ?2))
 	WHERE before < ?1)
 AND seq < (SELECT max(seq) FROM call_blocks)`, used-limit+limit/20, sweepChunk)
@@ -66,15 +66,16 @@ AND seq < (SELECT max(seq) FROM call_blocks)`, used-limit+limit/20, sweepChunk)
 	}
 }
 
-func (s *Store) forgetExpired(ctx context.Context) error {
+// deleteExpired deletes expired values, leases and messages between nodes.
+func (s *Store) deleteExpired(ctx context.Context) error {
 	now := micros(s.now())
-	if _, err := s.forget(ctx, "DELETE FROM vals WHERE expires <> 0 AND expires <= ?", now); err != nil {
+	if _, err := s.deleteRows(ctx, "DELETE FROM vals WHERE expires <> 0 AND expires <= ?", now); err != nil {
 		return err
 	}
-	if _, err := s.forget(ctx, "DELETE FROM leases WHERE until < ?", now-leaseRest.Microseconds()); err != nil {
+	if _, err := s.deleteRows(ctx, "DELETE FROM leases WHERE until < ?", now-freeLeaseTTL.Microseconds()); err != nil {
 		return err
 	}
-	_, err := s.forget(ctx, "DELETE FROM mail WHERE at < ?", now-nodeMessageTTL.Microseconds())
+	_, err := s.deleteRows(ctx, "DELETE FROM mail WHERE at < ?", now-nodeMessageTTL.Microseconds())
 	return err
 }
 
@@ -86,7 +87,7 @@ func (s *Store) shrink(ctx context.Context) error {
 		return err
 	}
 	for free > 256 && free > pages/4 && ctx.Err() == nil {
-		if err := s.write.outside(func(w *writer) error {
+		if err := s.write.betweenTransactions(func(w *writer) error {
 			_, err := w.conn.ExecContext(context.Background(), "PRAGMA incremental_vacuum(256)")
 			return err
 		}); err != nil {
@@ -97,9 +98,9 @@ func (s *Store) shrink(ctx context.Context) error {
 	return nil
 }
 
-// forget runs one deletion and returns how many rows it took away.
-func (s *Store) forget(ctx context.Context, query string, args ...any) (n int64, err error) {
-	err = s.write.submit(ctx, single, func(w *writer) (err error) {
+// deleteRows executes a DELETE and returns the number of deleted rows.
+func (s *Store) deleteRows(ctx context.Context, query string, args ...any) (n int64, err error) {
+	err = s.write.submit(ctx, oneStatement, func(w *writer) (err error) {
 		n, err = w.affect(context.Background(), query, args...)
 		return err
 	})

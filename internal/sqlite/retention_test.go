@@ -33,14 +33,14 @@ func TestRetentionByAge(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s.tidy(ctx)
+	s.maintain(ctx)
 	calls, err := s.Calls(ctx, store.CallQuery{Limit: store.MaxLimit})
 	if err != nil || len(calls) != 50 || calls[0].Seq != 1151 {
 		t.Fatalf("%d records are left, want the 50 young ones: %v", len(calls), err)
 	}
 	// All are too old now; the newest block stays for its numbers.
 	s.now = func() time.Time { return now.Add(100 * 24 * time.Hour) }
-	s.tidy(ctx)
+	s.maintain(ctx)
 	if calls, err = s.Calls(ctx, store.CallQuery{}); err != nil || len(calls) != 50 || calls[49].Seq != 1200 {
 		t.Fatalf("left: %d records, %v; want those of the newest block", len(calls), err)
 	}
@@ -78,7 +78,7 @@ func TestRetentionBySize(t *testing.T) {
 	if err := s.PutCatalogue(ctx, big); err != nil {
 		t.Fatal(err)
 	}
-	s.tidy(ctx)
+	s.maintain(ctx)
 	left, err := s.Calls(ctx, store.CallQuery{Limit: store.MaxLimit})
 	if err != nil {
 		t.Fatal(err)
@@ -95,7 +95,7 @@ func TestRetentionBySize(t *testing.T) {
 		t.Errorf("the file still has %d KB, %v; want it to shrink", file>>10, err)
 	}
 	before := len(left)
-	s.tidy(ctx)
+	s.maintain(ctx)
 	if left, err = s.Calls(ctx, store.CallQuery{Limit: store.MaxLimit}); err != nil || len(left) != before {
 		t.Errorf("a second tidying left %d of %d records: the catalogue is not the call log's fault", len(left), before)
 	}
@@ -114,7 +114,7 @@ func TestExpiredValuesAreDeleted(t *testing.T) {
 		}
 	}
 	s.now = func() time.Time { return now.Add(49 * time.Hour) }
-	s.tidy(ctx)
+	s.maintain(ctx)
 	for table, want := range map[string]int{"vals": 2, "leases": 2} {
 		var n int
 		if err := s.read.QueryRow("SELECT count(*) FROM " + table).Scan(&n); err != nil || n != want {
@@ -151,7 +151,7 @@ func TestRunTidiesAndLogsErrors(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	wait(t, "a word about a closed store", func() bool { return strings.Contains(log.String(), "tidying the store") })
+	wait(t, "a warning about a closed store", func() bool { return strings.Contains(log.String(), "store maintenance failed") })
 	cancel()
 	if err := <-done; err != nil {
 		t.Errorf("Run = %v", err)

@@ -15,14 +15,14 @@ import (
 	"junctor/internal/tool"
 )
 
-// errEnough ends a scan early.
-var errEnough = errors.New("enough")
+// errStopScan ends a scan early.
+var errStopScan = errors.New("enough")
 
 // How many blocks are looked up at once: few at first, because the first page
 // of an answer is often in them.
 const (
-	firstBlocks = 4
-	mostBlocks  = 256
+	minScanBlocks = 4
+	maxScanBlocks = 256
 )
 
 // snapshot is a connection that sees one state of the database.
@@ -79,10 +79,10 @@ func (t *snapshot) part(name string, seq int64, use func([]byte) error) error {
 
 // extent is the place of a block.
 type extent struct {
-	seq  int64
-	n    int
-	head []byte // nil if it was not read with it
-	lack bool   // it does not have the text of the query
+	seq      int64
+	n        int
+	head     []byte // nil if it was not read with it
+	excluded bool   // it does not contain the text of the query
 }
 
 // extents returns blocks that may have matching records, in the order in
@@ -128,21 +128,21 @@ func (t *snapshot) extents(q store.CallQuery, last *extent, limit int) (out []ex
 		if err := rows.Scan(&e.seq, &e.n, &e.head, &filter); err != nil {
 			return nil, err
 		}
-		e.lack = !mayHave(filter, text)
+		e.excluded = !mayHave(filter, text)
 		out = append(out, e)
 	}
 	return out, rows.Err()
 }
 
 // scan shows the blocks that may have matching records to f, in the order in
-// which the query wants them, until f returns errEnough. With numbers f can
+// which the query wants them, until f returns errStopScan. With numbers f can
 // do without sessions and sizes.
 func (s *Store) scan(ctx context.Context, q store.CallQuery, numbers bool, f func(*blockReader) error) error {
 	s.flushAll(ctx)
 	err := s.snapshot(ctx, func(t *snapshot) error {
 		b := blockReader{tx: t, numbers: numbers && q.Session == ""}
 		var last *extent
-		for limit := firstBlocks; ; limit = min(4*limit, mostBlocks) {
+		for limit := minScanBlocks; ; limit = min(4*limit, maxScanBlocks) {
 			page, err := t.extents(q, last, limit)
 			if err != nil || len(page) == 0 {
 				return err
@@ -167,7 +167,7 @@ func (s *Store) scan(ctx context.Context, q store.CallQuery, numbers bool, f fun
 			}
 		}
 	})
-	if errors.Is(err, errEnough) {
+	if errors.Is(err, errStopScan) {
 		return nil
 	}
 	return err

@@ -54,7 +54,7 @@ func (t *snapshot) withText(b *blockReader, blocks []extent, q store.CallQuery) 
 			})
 		}
 		for i, e := range blocks {
-			if e.lack {
+			if e.excluded {
 				continue
 			}
 			if err := b.open(e); err != nil {
@@ -97,7 +97,7 @@ func (t *snapshot) withText(b *blockReader, blocks []extent, q store.CallQuery) 
 func (t *snapshot) bodies(blocks []extent, oldest bool, use func(i int, head, ids, body []byte)) error {
 	for i := 0; i < len(blocks); i++ {
 		first := i
-		for i < len(blocks) && !blocks[i].lack {
+		for i < len(blocks) && !blocks[i].excluded {
 			i++
 		}
 		if first == i {

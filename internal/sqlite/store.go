@@ -41,17 +41,17 @@ type Store struct {
 	store.Hub
 	sqlstore.Records
 
-	path  string
-	keep  store.Retention
-	log   *slog.Logger
-	now   func() time.Time
-	write *writer
-	read  *sql.DB
-	poll  time.Duration
-	sweep time.Duration
+	path      string
+	retention store.Retention
+	log       *slog.Logger
+	now       func() time.Time
+	write     *writer
+	read      *sql.DB
+	poll      time.Duration
+	sweep     time.Duration
 
 	journal *journal
-	failure failure      // of writing to it
+	failure writeFailure // of writing to it
 	serveOn bool         // calls are answered without a record when it cannot be written
 	lost    atomic.Int64 // the records that then were not written
 	owners  leaseOwners
@@ -62,7 +62,7 @@ type Store struct {
 	blocks   blockWriter      // guarded by flushing
 	chunk    []byte           // likewise
 	others   map[string]int64 // how much of other processes' journals is in blocks
-	joined   int64            // up to this number blocks are not small; only tidy uses it
+	joined   int64            // up to this number blocks are not small; only maintain uses it
 }
 
 var _ store.Store = (*Store)(nil)
@@ -72,7 +72,7 @@ var _ store.Store = (*Store)(nil)
 // do about a file that is locked, damaged, read-only or of a newer Junctor.
 func Open(ctx context.Context, cfg store.Config, log *slog.Logger) (*Store, error) {
 	s := &Store{
-		path: cfg.Path, keep: cfg.Retention, log: log.With(telemetry.KeyComponent, "store"),
+		path: cfg.Path, retention: cfg.Retention, log: log.With(telemetry.KeyComponent, "store"),
 		now: time.Now, poll: pollEvery, sweep: sweepEvery, others: map[string]int64{},
 		serveOn: cfg.WhenAway == store.AwayOpen,
 	}
@@ -199,7 +199,7 @@ func (s *Store) Close() error {
 // see that the file changed.
 func (s *Store) Announce(topic string) { s.Wake(topic) }
 
-// Run moves the records of calls into blocks, forgets what is too old or
+// Run moves the records of calls into blocks, deletes what is too old or
 // too much, and wakes watchers when another process wrote to the file, until
 // ctx is done.
 func (s *Store) Run(ctx context.Context) error {
@@ -208,7 +208,7 @@ func (s *Store) Run(ctx context.Context) error {
 	defer sweep.Stop()
 	defer flush.Stop()
 	var seen int64
-	s.tidy(ctx)
+	s.maintain(ctx)
 	for {
 		select {
 		case <-ctx.Done():
@@ -222,7 +222,7 @@ func (s *Store) Run(ctx context.Context) error {
 				s.WakeAll()
 			}
 		case <-sweep.C:
-			s.tidy(ctx)
+			s.maintain(ctx)
 		case wait := <-s.journal.due:
 			flush.Reset(wait)
 		case <-flush.C:

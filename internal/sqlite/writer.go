@@ -23,18 +23,18 @@ type writer struct {
 
 // job is one write. It may fail without harm to the others in its batch.
 type job struct {
-	run  func(*writer) error
-	mode mode
-	err  error
+	run    func(*writer) error
+	txMode txMode
+	err    error
 }
 
-// mode is the kind of transaction that a job needs.
-type mode uint8
+// txMode is the kind of transaction that a job needs.
+type txMode uint8
 
 const (
-	several mode = iota // several statements: undone together when one fails
-	single              // at most one statement that writes: it undoes itself
-	outside             // no transaction
+	manyStatements txMode = iota // several statements: undone together when one fails
+	oneStatement                 // at most one statement that writes: it undoes itself
+	noTransaction                // no transaction
 )
 
 func newWriter(ctx context.Context, db *sql.DB) (*writer, error) {
@@ -49,8 +49,8 @@ func newWriter(ctx context.Context, db *sql.DB) (*writer, error) {
 
 // submit executes run within a transaction and returns when it is
 // committed.
-func (w *writer) submit(ctx context.Context, m mode, run func(*writer) error) error {
-	j := job{run: run, mode: m}
+func (w *writer) submit(ctx context.Context, m txMode, run func(*writer) error) error {
+	j := job{run: run, txMode: m}
 	if err := w.group.Do(ctx, &j); err != nil {
 		return err
 	}
@@ -61,21 +61,21 @@ func (w *writer) submit(ctx context.Context, m mode, run func(*writer) error) er
 func (w *writer) execute(batch []*job) {
 	var inside int
 	for _, j := range batch {
-		if j.mode != outside {
+		if j.txMode != noTransaction {
 			inside++
 		}
 	}
 	if inside > 0 {
 		if err := w.transact(batch, inside == 1); err != nil {
 			for _, j := range batch {
-				if j.mode != outside && j.err == nil {
+				if j.txMode != noTransaction && j.err == nil {
 					j.err = err
 				}
 			}
 		}
 	}
 	for _, j := range batch {
-		if j.mode == outside {
+		if j.txMode == noTransaction {
 			j.err = guard(w, j.run)
 		}
 	}
@@ -95,7 +95,7 @@ func (w *writer) transact(batch []*job, alone bool) (err error) {
 		}
 	}()
 	for _, j := range batch {
-		if j.mode == outside {
+		if j.txMode == noTransaction {
 			continue
 		}
 		if alone {
@@ -112,7 +112,7 @@ func (w *writer) transact(batch []*job, alone bool) (err error) {
 // runJob runs one job so that its failure undoes its own writes alone. It
 // returns an error when the transaction as a whole is lost.
 func (w *writer) runJob(ctx context.Context, j *job) error {
-	if j.mode == several {
+	if j.txMode == manyStatements {
 		if err := w.exec(ctx, "SAVEPOINT job"); err != nil {
 			return err
 		}
@@ -121,7 +121,7 @@ func (w *writer) runJob(ctx context.Context, j *job) error {
 		return j.err
 	}
 	switch {
-	case j.mode == single:
+	case j.txMode == oneStatement:
 		return nil
 	case j.err != nil:
 		return errors.Join(w.exec(ctx, "ROLLBACK TO job"), w.exec(ctx, "RELEASE job"))
@@ -179,15 +179,15 @@ func (w *writer) one(ctx context.Context, query string, args []any, into ...any)
 	return st.QueryRowContext(ctx, args...).Scan(into...)
 }
 
-// outside runs f with the connection between two transactions.
-func (w *writer) outside(f func(*writer) error) error {
-	return w.submit(context.Background(), outside, f)
+// betweenTransactions runs f with the connection between two transactions.
+func (w *writer) betweenTransactions(f func(*writer) error) error {
+	return w.submit(context.Background(), noTransaction, f)
 }
 
 // dataVersion returns a number that differs from the last when another
 // connection wrote to the file. Own writes do not count.
 func (w *writer) dataVersion() (v int64, err error) {
-	err = w.outside(func(w *writer) error {
+	err = w.betweenTransactions(func(w *writer) error {
 		return w.one(context.Background(), "PRAGMA data_version", nil, &v)
 	})
 	return v, err
