@@ -28,10 +28,10 @@ type pendingRecord struct {
 
 // Append implements store.CallLog.
 //
-// While the database is unavailable, closed, it waits store.timeoutMs at most for it
-// to come back and then fails with store.ErrUnavailable, at once when it has
-// been away for that long. Open, it keeps the record in memory to be written
-// later, up to a bound beyond which records are lost and counted.
+// During an outage, with store.AwayClosed, it waits for the database until the
+// outage has lasted for store.timeoutMs, and then fails with
+// store.ErrUnavailable. With store.AwayOpen it keeps the record in memory and
+// writes it later. Records over maxBacklog are lost and counted.
 func (s *Store) Append(ctx context.Context, c store.Call) error {
 	if s.calls.Waiting() >= maxWaiting {
 		return fmt.Errorf("record the call: %d others wait for the database: %w", maxWaiting, store.ErrUnavailable)
@@ -51,13 +51,13 @@ func (s *Store) Append(ctx context.Context, c store.Call) error {
 // unavailable database, and Run periodically checks one that was not used. It
 // waits for the first of these checks, so that one slow query refuses no calls.
 func (s *Store) Available(ctx context.Context) error {
-	if s.open { // nothing is refused
-		return explain("record the call", s.away.reason())
+	if s.serveOn { // nothing is refused
+		return explain("record the call", s.outage.reason())
 	}
-	return explain("record the call", s.away.confirm(ctx, s.timeout))
+	return explain("record the call", s.outage.confirm(ctx, s.timeout))
 }
 
-// Lost returns how many records were given up while the database was away.
+// Lost returns how many records were lost because the database was unavailable.
 func (s *Store) Lost() int64 { return s.backlog.lost.Load() }
 
 // commit writes a batch and sets the outcome of each record.
@@ -65,47 +65,47 @@ func (s *Store) commit(batch []*pendingRecord) {
 	var err error
 	maybeWritten := false // an attempt that failed may have written the batch
 	for {
-		if err = s.away.reason(); err == nil {
+		if err = s.outage.reason(); err == nil {
 			begun := time.Now()
-			if err = s.insert(s.ctx, batch, maybeWritten); err == nil || !down(err) {
+			if err = s.insert(s.ctx, batch, maybeWritten); err == nil || !isUnavailable(err) {
 				break
 			}
 			maybeWritten = true
-			s.lose(err, begun)
+			s.startOutage(err, begun)
 		}
-		if s.open && s.postpone(batch) {
+		if s.serveOn && s.postpone(batch) {
 			return
 		}
-		if !s.open && !s.away.wait(s.ctx, s.timeout) {
+		if !s.serveOn && !s.outage.wait(s.ctx, s.timeout) {
 			break
 		}
 	}
 	for _, e := range batch {
-		if e.err = err; err != nil && !down(err) && len(batch) > 1 {
+		if e.err = err; err != nil && !isUnavailable(err) && len(batch) > 1 {
 			e.err = s.insert(s.ctx, []*pendingRecord{e}, maybeWritten) // one bad record must not cost the others theirs
 		}
 	}
 }
 
-// postpone keeps the records of a batch for when the database is back. It
-// reports false when it is back already.
+// postpone adds the records of a batch to the backlog. It reports false if the
+// outage has ended.
 func (s *Store) postpone(batch []*pendingRecord) bool {
 	s.backlog.mu.Lock()
 	defer s.backlog.mu.Unlock()
-	if s.away.reason() == nil {
+	if s.outage.reason() == nil {
 		return false
 	}
 	for _, e := range batch {
-		if s.backlog.keep(e.call) { // once for each absence
+		if s.backlog.keep(e.call) { // once for each outage
 			s.log.Error("the database is unavailable for too long: call records are lost", "kept", maxBacklog)
 		}
 	}
 	return true
 }
 
-// down reports whether an error means that the database is unavailable.
-func down(err error) bool {
-	return undone(err) || lost(err) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, store.ErrUnavailable) || sqlstate(err) == "53300"
+// isUnavailable reports whether an error means that the database is unavailable.
+func isUnavailable(err error) bool {
+	return isRetryable(err) || isConnectionLost(err) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, store.ErrUnavailable) || sqlstate(err) == "53300"
 }
 
 func (s *Store) insert(ctx context.Context, batch []*pendingRecord, maybeWritten bool) error {
@@ -130,10 +130,10 @@ func (s *Store) insertCalls(ctx context.Context, calls []*store.Call, maybeWritt
 		} else {
 			_, err = s.pool.Exec(ctx, insertCalls, args...)
 		}
-		if err == nil || attempt == maxConns+2 || ctx.Err() != nil || !undone(err) && !lost(err) || refused(err) {
+		if err == nil || attempt == maxConns+2 || ctx.Err() != nil || !isRetryable(err) && !isConnectionLost(err) || isConnectError(err) {
 			return err
 		}
-		maybeWritten = maybeWritten || lost(err)
+		maybeWritten = maybeWritten || isConnectionLost(err)
 	}
 }
 
@@ -164,8 +164,7 @@ INSERT INTO calls (logged, ` + callColumns + `)
 SELECT clock_timestamp(), counter.base + row_number() OVER (ORDER BY c.ord), ` + fieldList("c.%[2]s") + `
 FROM counter, missing AS c`
 
-// backlog holds the records of calls that were answered while the database
-// was away.
+// backlog holds the records of calls that were answered during an outage.
 type backlog struct {
 	mu    sync.Mutex
 	calls []*store.Call
@@ -192,10 +191,10 @@ func (b *backlog) size() int {
 	return len(b.calls)
 }
 
-// drain writes the backlog in order. Its records may have been written by the
-// attempt after which they were kept, or by a drain that failed. Only one
-// goroutine does it at a time; calls go on meanwhile. done, which may be nil, is
-// called when all is written and before any other record is added.
+// drain writes the backlog in order. An earlier attempt that failed may have
+// written some of its records already. Only one goroutine drains at a time, and
+// calls continue meanwhile. done, which may be nil, is called when the backlog
+// is empty, before another record is added.
 func (s *Store) drain(ctx context.Context, done func()) error {
 	b := &s.backlog
 	for {
@@ -220,7 +219,7 @@ func (s *Store) drain(ctx context.Context, done func()) error {
 	}
 }
 
-// drainLast is the last try, at the end of the program.
+// drainLast tries once more to write the backlog, when the program ends.
 func (s *Store) drainLast() error {
 	if s.backlog.size() == 0 {
 		return nil

@@ -162,7 +162,7 @@ func (s *Store) Calls(ctx context.Context, q store.CallQuery) (out []store.Call,
 		order = " ASC"
 	}
 	query += " ORDER BY seq" + order + " LIMIT " + strconv.Itoa(q.Rows())
-	err = s.readMuch(ctx, "read the call log", func(ctx context.Context) (err error) {
+	err = s.readSlow(ctx, "read the call log", func(ctx context.Context) (err error) {
 		out, err = collect(ctx, s, scanCall, query, args...)
 		return err
 	})
@@ -174,7 +174,7 @@ func (s *Store) Calls(ctx context.Context, q store.CallQuery) (out []store.Call,
 
 // Call implements store.CallLog.
 func (s *Store) Call(ctx context.Context, id string) (c store.Call, err error) {
-	err = s.readMuch(ctx, "read call "+id, func(ctx context.Context) (err error) {
+	err = s.readSlow(ctx, "read call "+id, func(ctx context.Context) (err error) {
 		for _, column := range []string{"id", "request_id"} {
 			c, err = one(ctx, s, scanCall, "SELECT "+callColumns+" FROM calls WHERE "+column+" = $1 AND $1 <> '' ORDER BY seq DESC LIMIT 1", sqlstore.Clean(id))
 			if !errors.Is(err, store.ErrNotFound) {

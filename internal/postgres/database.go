@@ -24,7 +24,7 @@ func (d database) Query(ctx context.Context, op sqlstore.Op, s sqlstore.Statemen
 			return err
 		}
 		defer rows.Close()
-		return named(read(rows))
+		return constraintError(read(rows))
 	})
 }
 
@@ -35,7 +35,7 @@ func (d database) Exec(ctx context.Context, op sqlstore.Op, list ...sqlstore.Sta
 		if len(list) == 1 {
 			tag, err := d.pool.Exec(ctx, dialect.Replace(list[0].SQL), arguments(list[0].Args)...)
 			n = tag.RowsAffected()
-			return named(err)
+			return constraintError(err)
 		}
 		results := d.pool.SendBatch(ctx, batch(list))
 		tag, err := results.Exec()
@@ -43,7 +43,7 @@ func (d database) Exec(ctx context.Context, op sqlstore.Op, list ...sqlstore.Sta
 		if closed := results.Close(); err == nil {
 			err = closed
 		}
-		return named(err)
+		return constraintError(err)
 	})
 	return n, err
 }
@@ -57,13 +57,13 @@ func batch(list []sqlstore.Statement) *pgx.Batch {
 	return b
 }
 
-// named returns the error of package store for a constraint that a statement
-// violates.
-func named(err error) error {
+// constraintError returns the error of package store for a constraint that a
+// statement violates.
+func constraintError(err error) error {
 	switch {
-	case taken(err):
+	case isUniqueViolation(err):
 		return store.ErrConflict
-	case orphan(err):
+	case isForeignKeyViolation(err):
 		return store.ErrNotFound
 	}
 	return err

@@ -23,13 +23,15 @@ func sqlstate(err error) string {
 	return ""
 }
 
-func taken(err error) bool  { return sqlstate(err) == "23505" }
-func orphan(err error) bool { return sqlstate(err) == "23503" }
+// isUniqueViolation reports whether the key of a row exists already, and
+// isForeignKeyViolation whether the row that it refers to does not exist.
+func isUniqueViolation(err error) bool     { return sqlstate(err) == "23505" }
+func isForeignKeyViolation(err error) bool { return sqlstate(err) == "23503" }
 
-// undone reports whether an error means that nothing was executed because the
-// connection or the server was shutting down, so that a retry is safe.
-func undone(err error) bool {
-	if pgconn.SafeToRetry(err) || refused(err) {
+// isRetryable reports whether an error means that nothing was executed, because
+// the connection or the server was shutting down. A retry is then safe.
+func isRetryable(err error) bool {
+	if pgconn.SafeToRetry(err) || isConnectError(err) {
 		return true
 	}
 	switch sqlstate(err) {
@@ -40,14 +42,15 @@ func undone(err error) bool {
 	return false
 }
 
-// refused reports whether no connection could be made.
-func refused(err error) bool {
+// isConnectError reports whether no connection could be made.
+func isConnectError(err error) bool {
 	_, is := errors.AsType[*pgconn.ConnectError](err)
 	return is
 }
 
-// lost reports whether the connection broke, so that the outcome is unknown.
-func lost(err error) bool {
+// isConnectionLost reports whether the connection broke. The outcome of the
+// statement is then unknown.
+func isConnectionLost(err error) bool {
 	_, network := errors.AsType[net.Error](err)
 	return network || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, net.ErrClosed) ||
@@ -73,13 +76,13 @@ func explain(act string, err error) error {
 	case strings.HasPrefix(state, "28"):
 		return fmt.Errorf("%s: the database refuses the user or the password of store.url: %w", act, err)
 	case state == "3D000":
-		return fmt.Errorf("%s: the database of store.url does not exist; make it with createdb: %w", act, err)
+		return fmt.Errorf("%s: the database of store.url does not exist; create it with createdb: %w", act, err)
 	case state == "42501":
-		return fmt.Errorf("%s: the user of store.url may not do that; it needs CREATE on the database: %w", act, err)
+		return fmt.Errorf("%s: the user of store.url lacks a permission; grant it CREATE on the database: %w", act, err)
 	case state == "53100":
 		return fmt.Errorf("%s: the database's disk is full: %w: %w", act, store.ErrUnavailable, err)
-	case state == "53300" || undone(err) || lost(err) || errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("%s: the database does not answer; see that it runs and that store.url is right: %w: %w", act, store.ErrUnavailable, err)
+	case state == "53300" || isRetryable(err) || isConnectionLost(err) || errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("%s: the database does not answer; check that it runs and that store.url is valid: %w: %w", act, store.ErrUnavailable, err)
 	}
 	return fmt.Errorf("%s: %w", act, err)
 }

@@ -19,11 +19,11 @@ func (s *Store) Import(ctx context.Context, b store.Batch) error {
 			days[i] = time.Unix(0, 0)
 		}
 	}
-	err := s.readMuch(ctx, "make room for calls", func(ctx context.Context) error { return s.makeDays(ctx, days) })
+	err := s.readSlow(ctx, "make room for calls", func(ctx context.Context) error { return s.makePartitionsOf(ctx, days) })
 	if err != nil {
 		return err
 	}
-	err = s.readMuch(ctx, "import records", func(ctx context.Context) error {
+	err = s.readSlow(ctx, "import records", func(ctx context.Context) error {
 		return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 			if len(b.Calls) > 0 {
 				calls, seqs := make([]*store.Call, len(b.Calls)), make([]int64, len(b.Calls))
@@ -34,13 +34,13 @@ func (s *Store) Import(ctx context.Context, b store.Batch) error {
 					return err
 				}
 			}
-			return named(tx.SendBatch(ctx, batch(sqlstore.Import(b))).Close())
+			return constraintError(tx.SendBatch(ctx, batch(sqlstore.Import(b))).Close())
 		})
 	})
 	if err != nil {
 		return err
 	}
 	s.WakeAll()
-	s.notifier.add(everything)
+	s.notifier.add(allTopics)
 	return nil
 }

@@ -147,7 +147,7 @@ func TestOldPartitionsAreDropped(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s.tidy(ctx)
+	s.maintain(ctx)
 	calls, err := s.Calls(ctx, store.CallQuery{})
 	if err != nil || fmt.Sprint(seqs(calls)) != "[1 102 103 105]" {
 		t.Errorf("left: %v, %v; want what is younger than 30 days", seqs(calls), err)
@@ -163,12 +163,12 @@ func TestOldPartitionsAreDropped(t *testing.T) {
 	}
 
 	// By size: the oldest days go, today stays.
-	s.keep = store.Retention{SizeMB: 1}
+	s.retention = store.Retention{SizeMB: 1}
 	if _, err := s.pool.Exec(ctx, "INSERT INTO calls SELECT 1000 + n, $1::timestamptz, 'x', now(), 0, 'ok', '', '', '', '', '', '', '', '', '', 0, '', repeat(md5(n::text), 60), NULL, NULL FROM generate_series(1, 1000) AS n",
 		now.AddDate(0, 0, -10)); err != nil {
 		t.Fatal(err)
 	}
-	s.tidy(ctx)
+	s.maintain(ctx)
 	if got := names(); len(got) != daysAhead+2 || got[0] != now.AddDate(0, 0, -5).Format(partitionName) {
 		t.Errorf("partitions left by size: %v, want all but the oldest", got)
 	}
@@ -220,7 +220,7 @@ func TestExpiredValuesAreDeleted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := s.forgetExpired(ctx); err != nil {
+	if err := s.deleteExpired(ctx); err != nil {
 		t.Fatal(err)
 	}
 	for table, want := range map[string]int{"vals": 2, "leases": 2} {
@@ -231,7 +231,7 @@ func TestExpiredValuesAreDeleted(t *testing.T) {
 	}
 }
 
-// TestOneNodeTidiesAtATime: concurrent nodes do not tidy at the same time.
+// TestOneNodeTidiesAtATime: only one node at a time maintains the store.
 func TestOneNodeTidiesAtATime(t *testing.T) {
 	url := shared.Database(t)
 	var log bytes.Buffer
@@ -241,19 +241,19 @@ func TestOneNodeTidiesAtATime(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx := context.Background()
-	a.tidy(ctx)
+	a.maintain(ctx)
 	if l, held, err := b.Acquire(ctx, "store/tidy", "someone else", time.Second); held || err != nil || l.Owner != a.node {
 		t.Errorf("the lease: %+v, %v, %v; want a's", l, held, err)
 	}
-	b.tidy(ctx)
+	b.maintain(ctx)
 	if err := b.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if log.Len() > 0 {
 		t.Errorf("a node that leaves tidying to another says %s", log.String())
 	}
-	b.tidy(ctx)
-	if !strings.Contains(log.String(), "tidying the store") {
+	b.maintain(ctx)
+	if !strings.Contains(log.String(), "store maintenance failed") {
 		t.Errorf("tidying a closed store is not reported: %s", log.String())
 	}
 }

@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	channel      = "junctor"
-	newsEvery    = 100 * time.Millisecond // ten times a second at most
-	maxPayload   = 7000                   // PostgreSQL takes 8000 bytes
-	everything   = "*"
-	relistenWait = time.Second
+	channel        = "junctor"
+	notifyInterval = 100 * time.Millisecond // between two announcements
+	maxPayload     = 7000                   // PostgreSQL takes 8000 bytes
+	allTopics      = "*"
+	relistenWait   = time.Second
 )
 
 // notifier gathers what changed and sends it on in one announcement, at once if
@@ -42,7 +42,7 @@ func (n *notifier) add(topic string) {
 	}
 	n.topics[topic] = struct{}{}
 	if n.timer == nil {
-		n.timer = time.AfterFunc(max(0, newsEvery-time.Since(n.last)), n.flush)
+		n.timer = time.AfterFunc(max(0, notifyInterval-time.Since(n.last)), n.flush)
 	}
 }
 
@@ -64,7 +64,7 @@ func (n *notifier) flush() {
 	defer n.mu.Unlock()
 	n.timer = nil
 	if len(n.topics) > 0 && !n.stopped {
-		n.timer = time.AfterFunc(newsEvery, n.flush)
+		n.timer = time.AfterFunc(notifyInterval, n.flush)
 	}
 }
 
@@ -74,7 +74,7 @@ func (n *notifier) take() string {
 	for topic := range n.topics {
 		if b.Len()+len(topic) > maxPayload || strings.Contains(topic, "\n") {
 			b.Reset()
-			b.WriteString("\n" + everything)
+			b.WriteString("\n" + allTopics)
 			break
 		}
 		b.WriteString("\n" + topic)
@@ -166,7 +166,7 @@ func (s *Store) handleNotification(payload string) {
 		return
 	}
 	for topic := range strings.SplitSeq(topics, "\n") {
-		if topic == everything {
+		if topic == allTopics {
 			s.WakeAll()
 			return
 		}

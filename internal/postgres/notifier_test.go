@@ -70,7 +70,7 @@ func TestNotifyRateIsBounded(t *testing.T) {
 	// What is left to be said comes within a moment; then it is silent.
 	count := map[string]int{}
 	for {
-		quiet, cancel := context.WithTimeout(ctx, 5*newsEvery)
+		quiet, cancel := context.WithTimeout(ctx, 5*notifyInterval)
 		n, err := heard.WaitForNotification(quiet)
 		cancel()
 		if err != nil && (len(count) == len(stores) || ctx.Err() != nil) {
@@ -84,7 +84,7 @@ func TestNotifyRateIsBounded(t *testing.T) {
 		}
 		count[from]++
 	}
-	most := int(took/newsEvery) + 2 // the first at once, the last after the end
+	most := int(took/notifyInterval) + 2 // the first at once, the last after the end
 	for _, s := range stores {
 		if n := count[s.node]; n == 0 || n > most {
 			t.Errorf("%d announcements of a node in %v, want 1 to %d", n, took, most)

@@ -12,11 +12,11 @@ import (
 // outage remembers whether the database answers, so that not every call has to
 // find out by waiting.
 type outage struct {
-	mu      sync.Mutex
-	since   time.Time     // when the first query began that failed; zero: it answers
-	noticed time.Time     // when the failure of that query was noticed
-	err     error         // why it does not
-	back    chan struct{} // closed when it is back
+	mu       sync.Mutex
+	since    time.Time     // when the first query that failed began; zero while the database answers
+	noticed  time.Time     // when the failure of that query was noticed
+	err      error         // why the database does not answer
+	restored chan struct{} // closed when the database answers again
 }
 
 // begin records that a query started at then failed because the database is
@@ -28,16 +28,16 @@ func (a *outage) begin(err error, then time.Time) bool {
 	if !a.since.IsZero() {
 		return false
 	}
-	a.since, a.noticed, a.back = then, time.Now(), make(chan struct{})
+	a.since, a.noticed, a.restored = then, time.Now(), make(chan struct{})
 	return true
 }
 
-// end notes that the database is back.
+// end records that the database answers again.
 func (a *outage) end() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.since.IsZero() {
-		close(a.back)
+		close(a.restored)
 	}
 	a.since, a.err = time.Time{}, nil
 }
@@ -55,43 +55,44 @@ func (a *outage) reason() error {
 	return a.err
 }
 
-// bridge waits as wait does, and returns why the database is unavailable if it is
-// not back.
-func (a *outage) bridge(ctx context.Context, d time.Duration) error {
+// await waits like wait. It returns why the database is unavailable if the
+// outage has not ended.
+func (a *outage) await(ctx context.Context, d time.Duration) error {
 	if a.wait(ctx, d) {
 		return nil
 	}
 	return cmp.Or(ctx.Err(), a.reason())
 }
 
-// confirm waits until the database is back, d at most after its absence was
-// noticed, and returns why it is unavailable if it is not back. One slow query
-// looks like an absence until the database answers another one.
+// confirm waits until the outage has ended, until d after it was noticed at
+// most. It returns why the database is unavailable if the outage continues. One
+// slow query looks like an outage until the database answers another one.
 func (a *outage) confirm(ctx context.Context, d time.Duration) error {
 	a.mu.Lock()
-	noticed, back := a.noticed, a.back
-	away := !a.since.IsZero()
+	noticed, restored := a.noticed, a.restored
+	out := !a.since.IsZero()
 	a.mu.Unlock()
-	if !away || backWithin(ctx, back, noticed, d) {
+	if !out || restoredWithin(ctx, restored, noticed, d) {
 		return nil
 	}
 	return cmp.Or(ctx.Err(), a.reason())
 }
 
-// wait waits until the database is back, or has been away for d. It reports
-// whether it is back.
+// wait waits until the outage has ended or has lasted for d. It reports whether
+// it has ended.
 func (a *outage) wait(ctx context.Context, d time.Duration) bool {
 	a.mu.Lock()
-	since, back := a.since, a.back
+	since, restored := a.since, a.restored
 	a.mu.Unlock()
-	return since.IsZero() || backWithin(ctx, back, since, d)
+	return since.IsZero() || restoredWithin(ctx, restored, since, d)
 }
 
-func backWithin(ctx context.Context, back <-chan struct{}, since time.Time, d time.Duration) bool {
+// restoredWithin waits for restored, until d after since at most.
+func restoredWithin(ctx context.Context, restored <-chan struct{}, since time.Time, d time.Duration) bool {
 	timer := time.NewTimer(d - time.Since(since))
 	defer timer.Stop()
 	select {
-	case <-back:
+	case <-restored:
 		return true
 	case <-timer.C:
 	case <-ctx.Done():
@@ -99,17 +100,18 @@ func backWithin(ctx context.Context, back <-chan struct{}, since time.Time, d ti
 	return false
 }
 
-// lose notes that a query that began then failed because the database is
-// away, and lets a goroutine look for it until it is back.
-func (s *Store) lose(err error, then time.Time) {
-	if s.ctx.Err() == nil && s.away.begin(err, then) {
+// startOutage records that a query that began then failed because the database
+// is unavailable. At the beginning of an outage it starts the goroutine that probes
+// the database until it answers.
+func (s *Store) startOutage(err error, then time.Time) {
+	if s.ctx.Err() == nil && s.outage.begin(err, then) {
 		s.log.Warn("the database is unavailable", "err", explain("query", err))
 		s.probing.Go(s.probe)
 	}
 }
 
-// probe looks for the database until it answers, then writes what was kept
-// for it. The first look is at once: the query that failed may have been slow
+// probe queries the database until it answers, and then writes the backlog. The
+// first query is sent at once, because the query that failed may have been slow
 // for a reason of its own.
 func (s *Store) probe() {
 	for s.ctx.Err() == nil {
@@ -120,7 +122,7 @@ func (s *Store) probe() {
 		})
 		kept := s.backlog.size()
 		if err == nil {
-			err = s.drain(s.ctx, s.away.end)
+			err = s.drain(s.ctx, s.outage.end)
 		}
 		if err == nil {
 			s.log.Info("the database is available again", "recordsWritten", kept, "recordsLost", s.Lost())
@@ -129,7 +131,7 @@ func (s *Store) probe() {
 			}
 			return
 		}
-		s.away.begin(err, begun)
+		s.outage.begin(err, begun)
 		select {
 		case <-s.ctx.Done():
 		case <-time.After(probeEvery):

@@ -192,7 +192,7 @@ func TestCloseReportsUnwrittenRecords(t *testing.T) {
 	if err := pg.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	s.lose(store.ErrUnavailable, time.Now().Add(-time.Hour)) // for long already
+	s.startOutage(store.ErrUnavailable, time.Now().Add(-time.Hour)) // for long already
 	if err := s.Append(context.Background(), storetest.Call(1)); err != nil {
 		t.Fatal(err)
 	}
@@ -262,7 +262,7 @@ func TestBrokenConnectionsLoseNoRecords(t *testing.T) {
 func TestReadWaitsForShortOutage(t *testing.T) {
 	s := openAt(t, config(shared.Server(t).Database(t)))
 	for range 10 {
-		s.lose(store.ErrUnavailable, time.Now())
+		s.startOutage(store.ErrUnavailable, time.Now())
 		if _, err := s.Keys(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -274,7 +274,7 @@ func TestReadWaitsForShortOutage(t *testing.T) {
 func TestSlowQueryRefusesNoCalls(t *testing.T) {
 	s := openAt(t, config(shared.Server(t).Database(t)))
 	for range 10 {
-		s.lose(store.ErrUnavailable, time.Now().Add(-time.Hour))
+		s.startOutage(store.ErrUnavailable, time.Now().Add(-time.Hour))
 		if err := s.Available(t.Context()); err != nil {
 			t.Fatal(err)
 		}

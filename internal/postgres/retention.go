@@ -12,31 +12,30 @@ import (
 const (
 	partitionName = "calls_20060102" // one a day
 
-	daysAhead = 3
-	lockWait  = "2s" // a partition is not worth making calls wait
-	sweepRows = 1000
-	rest      = 24 * time.Hour // how long a free lease and an unused budget are remembered
+	daysAhead    = 3
+	lockWait     = "2s" // a partition is not worth making calls wait
+	sweepRows    = 1000
+	freeLeaseTTL = 24 * time.Hour // how long an expired lease and an unused budget are kept
 )
 
-// tidy creates partitions for the next days and deletes records over the
+// maintain creates partitions for the next days and deletes records over the
 // retention limits. Only one node at a time does this. It logs its errors.
-func (s *Store) tidy(ctx context.Context) {
+func (s *Store) maintain(ctx context.Context) {
 	_, held, err := s.Acquire(ctx, "store/tidy", s.node, 10*s.sweep)
 	if err == nil && !held {
 		return
 	}
-	for _, step := range []func(context.Context) error{s.makePartitions, s.forgetOld, s.forgetMuch, s.forgetExpired} {
+	for _, step := range []func(context.Context) error{s.makePartitions, s.deleteByAge, s.deleteBySize, s.deleteExpired} {
 		if err == nil {
 			err = step(ctx)
 		}
 	}
 	if err != nil && ctx.Err() == nil {
-		s.log.WarnContext(ctx, "tidying the store", "err", explain("tidy the store", err))
+		s.log.WarnContext(ctx, "store maintenance failed", "err", explain("maintain the store", err))
 	}
 }
 
-// makePartitions makes what is missing of today's and the next days'
-// partitions.
+// makePartitions creates the missing partitions of today and the next days.
 func (s *Store) makePartitions(ctx context.Context) error {
 	now, err := s.clock(ctx)
 	if err != nil {
@@ -46,12 +45,12 @@ func (s *Store) makePartitions(ctx context.Context) error {
 	for i := range days {
 		days[i] = now.AddDate(0, 0, i)
 	}
-	return s.makeDays(ctx, days)
+	return s.makePartitionsOf(ctx, days)
 }
 
-// makeDays makes what is missing of the partitions of days. A day whose
-// records already went to the rest keeps them there.
-func (s *Store) makeDays(ctx context.Context, days []time.Time) error {
+// makePartitionsOf creates the missing partitions of the days. A day whose
+// records are in the default partition already keeps them there.
+func (s *Store) makePartitionsOf(ctx context.Context, days []time.Time) error {
 	names := make([]string, len(days))
 	for i, day := range days {
 		names[i] = day.UTC().Format(partitionName)
@@ -126,9 +125,9 @@ WHERE i.inhparent = 'calls'::regclass ORDER BY c.relname`)
 	return days, total, nil
 }
 
-// forgetOld drops the days that are older than the retention.
-func (s *Store) forgetOld(ctx context.Context) error {
-	age := s.keep.Age()
+// deleteByAge drops the days that are older than the retention.
+func (s *Store) deleteByAge(ctx context.Context) error {
+	age := s.retention.Age()
 	if age <= 0 {
 		return nil
 	}
@@ -156,10 +155,10 @@ func (s *Store) forgetOld(ctx context.Context) error {
 	}
 }
 
-// forgetMuch drops the oldest days while the call log is larger than the
+// deleteBySize drops the oldest days while the call log is larger than the
 // retention; today stays.
-func (s *Store) forgetMuch(ctx context.Context) error {
-	limit := s.keep.Bytes()
+func (s *Store) deleteBySize(ctx context.Context) error {
+	limit := s.retention.Bytes()
 	if limit <= 0 {
 		return nil
 	}
@@ -183,7 +182,9 @@ func (s *Store) forgetMuch(ctx context.Context) error {
 	return nil
 }
 
-func (s *Store) forgetExpired(ctx context.Context) error {
+// deleteExpired deletes expired values, leases, budgets and messages between
+// nodes.
+func (s *Store) deleteExpired(ctx context.Context) error {
 	var errs []error
 	for _, query := range []string{
 		"DELETE FROM vals WHERE expires <= clock_timestamp() AND $1::interval IS NOT NULL",
@@ -191,7 +192,7 @@ func (s *Store) forgetExpired(ctx context.Context) error {
 		"DELETE FROM budgets WHERE at < clock_timestamp() - $1::interval",
 		"DELETE FROM mail WHERE at < clock_timestamp() - least($1::interval, interval '10 minutes')",
 	} {
-		_, err := s.pool.Exec(ctx, query, rest)
+		_, err := s.pool.Exec(ctx, query, freeLeaseTTL)
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)

@@ -36,7 +36,7 @@ func (s *Store) Stats(ctx context.Context, q store.CallQuery) (out store.CallSta
 	coalesce(percentile_disc(ARRAY[0.5, 0.95, 0.99]) WITHIN GROUP (ORDER BY duration), '{0, 0, 0}')
 FROM (SELECT server, tool, caller, caller_name, face, status, duration, ` + part + ` AS part FROM calls WHERE ` + where + `) AS c
 GROUP BY GROUPING SETS ((server, tool), (server), (caller), (face), (part), ()) ORDER BY server, tool, caller, face`
-	err = s.readMuch(ctx, "read the call log", func(ctx context.Context) error {
+	err = s.readSlow(ctx, "read the call log", func(ctx context.Context) error {
 		out = store.EmptyStats(q)
 		rows, err := s.pool.Query(ctx, query, args...)
 		if err != nil {

@@ -35,15 +35,15 @@ type Store struct {
 	store.Hub
 	sqlstore.Records
 
-	pool *pgxpool.Pool
-	keep store.Retention
-	open bool // serve on without records while the database is unavailable
-	log  *slog.Logger
-	node string // distinguishes own announcements from those of other nodes
+	pool      *pgxpool.Pool
+	retention store.Retention
+	serveOn   bool // answer calls without a record during an outage
+	log       *slog.Logger
+	node      string // distinguishes own announcements from those of other nodes
 
 	timeout  time.Duration // of a query that a call may wait for
 	calls    *store.Group[pendingRecord]
-	away     outage
+	outage   outage
 	backlog  backlog
 	notifier notifier
 
@@ -90,7 +90,7 @@ func Open(ctx context.Context, cfg store.Config, log *slog.Logger) (*Store, erro
 		return nil, explain("open the store", err)
 	}
 	s := &Store{
-		pool: pool, keep: cfg.Retention, open: cfg.WhenAway == store.AwayOpen, log: log.With(telemetry.KeyComponent, "store"),
+		pool: pool, retention: cfg.Retention, serveOn: cfg.WhenAway == store.AwayOpen, log: log.With(telemetry.KeyComponent, "store"),
 		node: rand.Text()[:10], poll: pollEvery, sweep: sweepEvery, timeout: cfg.Timeout(),
 	}
 	s.Records = sqlstore.New(database{s})
@@ -126,7 +126,7 @@ func (s *Store) Close() error {
 func (s *Store) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { s.listen(ctx) })
-	wg.Go(func() { every(ctx, s.sweep, s.tidy) })
+	wg.Go(func() { every(ctx, s.sweep, s.maintain) })
 	wg.Go(func() {
 		every(ctx, s.poll, func(ctx context.Context) {
 			_ = s.read(ctx, "look for the database", func(ctx context.Context) error { // which is remembered
@@ -155,8 +155,8 @@ func every(ctx context.Context, interval time.Duration, do func(context.Context)
 }
 
 // try runs f with a deadline. It records an outage; the timeout of a slow query
-// does not count as one. As [Store.Append], it waits store.timeoutMs at most for
-// an unavailable database to come back and then repeats f where that is safe:
+// does not count as one. Like [Store.Append] it waits store.timeoutMs at most
+// for the end of an outage. It then repeats f where that is safe, because
 // connections may break and be replaced within milliseconds.
 func (s *Store) try(ctx context.Context, act string, timeout time.Duration, again bool, f func(context.Context) error) error {
 	first := time.Now()
@@ -164,42 +164,41 @@ func (s *Store) try(ctx context.Context, act string, timeout time.Duration, agai
 		if s.closed.Load() {
 			return fmt.Errorf("%s: %w", act, store.ErrClosed)
 		}
-		if err := s.away.bridge(ctx, s.timeout); err != nil {
+		if err := s.outage.await(ctx, s.timeout); err != nil {
 			return explain(act, err)
 		}
 		begun := time.Now()
 		err := s.attempt(ctx, timeout, again, f)
-		if err == nil || !down(err) || ctx.Err() != nil || timeout == slowTimeout && errors.Is(err, context.DeadlineExceeded) {
+		if err == nil || !isUnavailable(err) || ctx.Err() != nil || timeout == slowTimeout && errors.Is(err, context.DeadlineExceeded) {
 			return explain(act, err)
 		}
-		s.lose(err, begun)
-		if !(undone(err) || again && lost(err)) || time.Since(first) > s.timeout {
+		s.startOutage(err, begun)
+		if !(isRetryable(err) || again && isConnectionLost(err)) || time.Since(first) > s.timeout {
 			return explain(act, err)
 		}
 	}
 }
 
-// attempt runs f and, when a connection turned out to be dead before anything
-// was done with it, again with another one. With again it is also repeated
-// when it may have been done: f then must not mind.
+// attempt runs f, and runs it again with another connection if the first one
+// turned out to be dead before it was used. With again set, which requires that
+// f is idempotent, it also repeats f if f may have been executed.
 func (s *Store) attempt(ctx context.Context, timeout time.Duration, again bool, f func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	for attempt := 1; ; attempt++ {
 		err := f(ctx)
-		if err == nil || attempt == maxConns+2 || ctx.Err() != nil || !(undone(err) || again && lost(err)) {
+		if err == nil || attempt == maxConns+2 || ctx.Err() != nil || !(isRetryable(err) || again && isConnectionLost(err)) {
 			return err
 		}
 		// Each try takes one dead connection out of the pool. If they are all
 		// dead because the database is unavailable, a new one is refused at once.
-		if refused(err) && attempt >= 2 {
+		if isConnectError(err) && attempt >= 2 {
 			return err
 		}
 	}
 }
 
-// read and write run f as something that may, and that must not, be done
-// twice.
+// read runs f, which may be executed twice. write runs f at most once.
 func (s *Store) read(ctx context.Context, act string, f func(context.Context) error) error {
 	return s.try(ctx, act, s.timeout, true, f)
 }
@@ -208,8 +207,8 @@ func (s *Store) write(ctx context.Context, act string, f func(context.Context) e
 	return s.try(ctx, act, s.timeout, false, f)
 }
 
-// readMuch runs f as something that may be done twice and may take long.
-func (s *Store) readMuch(ctx context.Context, act string, f func(context.Context) error) error {
+// readSlow is read with the longer timeout of slowTimeout.
+func (s *Store) readSlow(ctx context.Context, act string, f func(context.Context) error) error {
 	return s.try(ctx, act, slowTimeout, true, f)
 }
 

@@ -168,7 +168,7 @@ func TestRecordsOfLostCommitAreWrittenOnce(t *testing.T) {
 			case <-ctx.Done():
 				t.Fatal("the records were not committed")
 			}
-			wait(t, "the absence to be known", func() bool { return s.away.reason() != nil })
+			wait(t, "the outage to be noticed", func() bool { return s.outage.reason() != nil })
 			if away == store.AwayOpen {
 				wait(t, "the records to be kept", func() bool { return s.backlog.size() == len(batch) })
 				for i := range 3 { // what is kept later was written by nobody
