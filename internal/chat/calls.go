@@ -18,8 +18,8 @@ import (
 	"junctor/internal/tool"
 )
 
-// failure returns err as a tool result for the model.
-func failure(c *llm.ToolCall, err error) *llm.ToolResult {
+// errorResult returns err as a tool result for the model.
+func errorResult(c *llm.ToolCall, err error) *llm.ToolResult {
 	return llm.TextResult(c, provider.ErrorContent(err).Text(), true)
 }
 
@@ -148,13 +148,13 @@ func (s *Session) execute(ctx context.Context, t *turn, c, target *llm.ToolCall)
 		return yes, err
 	}
 	res, err := s.dispatch(ctx, t, c, target, approve)
-	if first := addressesFirst(err, questionOf(c, target)); first != nil {
+	if urls := requiredURLs(err, questionOf(c, target)); urls != nil {
 		// A call that reached the server is approved already, if not by the
 		// user then by an administrator. A sign-in may be required before.
 		if approved == "" && mcp.SignInFirst(err) == nil {
 			approved = s.host.Approvals.Subject(target.Tool)
 		}
-		if s.openURLs(ctx, t, first) {
+		if s.openURLs(ctx, t, urls) {
 			res, err = s.dispatch(ctx, t, c, target, approve)
 		}
 	}
@@ -162,9 +162,9 @@ func (s *Session) execute(ctx context.Context, t *turn, c, target *llm.ToolCall)
 	case ctx.Err() != nil:
 		return cancelled(ctx, c)
 	case err != nil:
-		result := failure(c, err)
-		if said := s.reason(t, c); said != "" && tool.KindOf(err) == tool.Denied {
-			result = llm.TextResult(c, provider.ErrorContent(err).Text()+" The person said: "+said, true)
+		result := errorResult(c, err)
+		if reason := s.denialReason(t, c); reason != "" && tool.KindOf(err) == tool.Denied {
+			result = llm.TextResult(c, provider.ErrorContent(err).Text()+" The person said: "+reason, true)
 		}
 		return result
 	}
@@ -195,8 +195,8 @@ func (s *Session) dispatch(ctx context.Context, t *turn, c, target *llm.ToolCall
 	})
 }
 
-// reason returns the user's reason for denying a call, or "".
-func (s *Session) reason(t *turn, c *llm.ToolCall) string {
+// denialReason returns the user's reason for denying a call, or "".
+func (s *Session) denialReason(t *turn, c *llm.ToolCall) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return t.reasons[c.ID]
@@ -214,8 +214,8 @@ func (s *Session) progress(c, target *llm.ToolCall, params json.RawMessage) {
 		Data: &wire.StatusData{CallID: c.ID, Progress: params}})
 }
 
-// maxPictures bounds the base64 data of the images in one result.
-const maxPictures = 4 << 20
+// maxImageBytes bounds the base64 data of the images in one result.
+const maxImageBytes = 4 << 20
 
 // cutResult truncates a result to about max bytes of text, with a note that
 // says so and how to get the rest. It always returns a CallToolResult.
@@ -228,7 +228,7 @@ func cutResult(raw json.RawMessage, max int) json.RawMessage {
 	if json.Unmarshal(raw, &r) != nil || json.Unmarshal(r["content"], &blocks) != nil && len(r["content"]) > 0 {
 		return cutText(string(raw), max, len(raw))
 	}
-	left, pictures, changed := max, maxPictures, false
+	left, images, changed := max, maxImageBytes, false
 	for i, b := range blocks {
 		var head struct {
 			Type string `json:"type"`
@@ -239,8 +239,8 @@ func cutResult(raw json.RawMessage, max int) json.RawMessage {
 			continue
 		}
 		switch {
-		case head.Data != "" && len(head.Data) <= pictures:
-			pictures -= len(head.Data)
+		case head.Data != "" && len(head.Data) <= images:
+			images -= len(head.Data)
 		case head.Data != "":
 			blocks[i], changed = textBlock(fmt.Sprintf("[%s of %d bytes left out: too large]", head.Type, len(head.Data)*3/4)), true
 		case head.Type == "text" && len(head.Text) > left:

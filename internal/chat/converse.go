@@ -32,8 +32,8 @@ var endings = map[string]string{
 	stopRepetition: "Stopped: the same call again and again",
 }
 
-// maxAgain bounds the retries after an empty or malformed reply.
-const maxAgain = 2
+// maxModelRetries bounds the retries after an empty or malformed reply.
+const maxModelRetries = 2
 
 // converse sends requests to the model and executes its calls until the reply
 // is complete. It returns the stop reason.
@@ -41,11 +41,11 @@ func (s *Session) converse(ctx context.Context, t *turn) string {
 	cfg := s.host.config()
 	model := s.host.model(s.chosen())
 	if model == nil {
-		return s.fallback(ctx, wire.CodeNoModel, capital(llm.NoModel))
+		return s.fallback(ctx, wire.CodeNoModel, capitalize(llm.NoModel))
 	}
 	s.emit(wire.TypeStatus, wire.StatusPayload{State: "processing", Message: "Thinking", Data: s.unavailable(t)})
 	repeats := map[string]int{}
-	last, again := "", 0 // last: why the model gets no more tools
+	last, retries := "", 0 // last is why the model gets no more tools
 	for step := 1; ; step++ {
 		o := s.host.toolsFor(ctx, &t.caller, cfg.MetaToolsAbove, s.preferences())
 		reply, err := s.ask(ctx, t, model, o, last)
@@ -58,7 +58,7 @@ func (s *Session) converse(ctx context.Context, t *turn) string {
 			reply.Message = withoutCalls(reply.Message)
 		}
 		if len(calls) == 0 && strings.TrimSpace(reply.Message.Text()) == "" && reply.Stop != llm.StopFilter && reply.Stop != llm.StopLength {
-			if again++; again <= maxAgain && ctx.Err() == nil {
+			if retries++; retries <= maxModelRetries && ctx.Err() == nil {
 				continue // an empty or malformed reply: nothing was sent yet
 			}
 			switch last { // it keeps calling tools that are no longer available
@@ -142,11 +142,11 @@ func (s *Session) ask(ctx context.Context, t *turn, model llm.Model, o requestTo
 			s.gauge.Observe(estimate, reply.Usage.Input)
 		}
 		s.mu.Unlock()
-		if llm.ReasonOf(err) == llm.ContextLength && attempt < 8 && history > leastBudget {
+		if llm.ReasonOf(err) == llm.ContextLength && attempt < 8 && history > minBudget {
 			// The context window is smaller than assumed, or the estimate is
 			// wrong.
 			s.mu.Lock()
-			s.learned = max(history/2, leastBudget)
+			s.acceptedTokens = max(history/2, minBudget)
 			s.mu.Unlock()
 			s.host.Log.WarnContext(ctx, "history too long for the model; it gets half", "model", model.Info().ID, "tokens", estimate)
 			continue
@@ -157,13 +157,13 @@ func (s *Session) ask(ctx context.Context, t *turn, model llm.Model, o requestTo
 
 // endWithModelError ends a turn whose model failed and keeps the partial reply.
 func (s *Session) endWithModelError(ctx context.Context, model llm.Model, reply llm.Turn, err error) string {
-	said := withoutCalls(reply.Message)
+	partial := withoutCalls(reply.Message)
 	notice := noticeBroken
 	if ctx.Err() != nil {
 		notice = noticeAborted
 	}
-	if strings.TrimSpace(said.Text()) != "" {
-		if err := s.append(context.WithoutCancel(ctx), said, messageMeta{Model: model.Info().ID, Notice: notice}); err != nil {
+	if strings.TrimSpace(partial.Text()) != "" {
+		if err := s.append(context.WithoutCancel(ctx), partial, messageMeta{Model: model.Info().ID, Notice: notice}); err != nil {
 			return s.unsaved(ctx, err)
 		}
 	}
@@ -173,9 +173,9 @@ func (s *Session) endWithModelError(ctx context.Context, model llm.Model, reply 
 	s.host.Log.WarnContext(ctx, "model failed", "model", model.Info().ID, "err", err)
 	e := tool.AsError(err)
 	if llm.ReasonOf(err) == "" && (e.Kind == tool.RateLimited || e.Kind == tool.Denied) { // not the model refused, but the gateway
-		return s.fallback(ctx, string(e.Kind), capital(e.Msg)+".")
+		return s.fallback(ctx, string(e.Kind), capitalize(e.Msg)+".")
 	}
-	if strings.TrimSpace(said.Text()) != "" {
+	if strings.TrimSpace(partial.Text()) != "" {
 		s.emit(wire.TypeError, wire.ErrorPayload{Code: wire.CodeModel, Message: e.Msg, RetryAfter: e.RetryAfter.Milliseconds()})
 		return stopError
 	}
@@ -254,7 +254,7 @@ func canonical(args json.RawMessage) string {
 	return string(b)
 }
 
-func capital(s string) string {
+func capitalize(s string) string {
 	if s == "" {
 		return s
 	}

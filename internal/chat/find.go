@@ -57,7 +57,7 @@ func (h *Host) Search(ctx context.Context, caller tool.Caller, text string, limi
 	return out[:min(limit, len(out))], nil
 }
 
-// matchIn returns the text around the first match in what was said.
+// matchIn returns the text around the first match in the messages.
 func matchIn(messages []store.Message, text string) string {
 	for _, m := range messages {
 		e := decode(m)

@@ -136,8 +136,9 @@ func (h *Host) endDeadTurns(ctx context.Context) {
 	}
 }
 
-// watchTime is the lease time of a process with watchers.
-const watchTime = 10 * time.Second
+// watchLeaseTTL is the duration of the lease by which a process shows that it
+// has watchers of a session.
+const watchLeaseTTL = 10 * time.Second
 
 func watchName(session string) string { return "chat-watch/" + session }
 
@@ -151,7 +152,7 @@ func (s *Session) renewWatchLease(ctx context.Context) (bool, error) {
 	if !due {
 		return false, nil
 	}
-	_, _, err := s.host.Store.Acquire(ctx, watchName(s.id), s.host.Node, watchTime)
+	_, _, err := s.host.Store.Acquire(ctx, watchName(s.id), s.host.Node, watchLeaseTTL)
 	return true, err
 }
 
@@ -160,7 +161,7 @@ func (s *Session) releaseWatchLease(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	if err := s.host.Store.Release(ctx, watchName(s.id), s.host.Node); err != nil {
-		s.host.Log.WarnContext(ctx, "mark of a watched session not released", "after", watchTime, "err", err)
+		s.host.Log.WarnContext(ctx, "lease of a watched session not released; it expires", "after", watchLeaseTTL, "err", err)
 	}
 }
 
@@ -173,7 +174,7 @@ func (s *Session) watchedElsewhere() bool {
 	}
 	ctx, cancel := context.WithTimeout(telemetry.WithSession(s.host.ctx, s.id), 5*time.Second)
 	defer cancel()
-	_, free, err := s.host.Store.Acquire(ctx, watchName(s.id), s.host.Node, watchTime)
+	_, free, err := s.host.Store.Acquire(ctx, watchName(s.id), s.host.Node, watchLeaseTTL)
 	if err != nil {
 		return true
 	}
@@ -193,11 +194,11 @@ func (s *Session) release(ctx context.Context) {
 // reply. They are needed because the user may be connected to another node.
 const commandSpace = "chat-commands"
 
-// commandLife bounds how long a command waits for that process.
-const commandLife = time.Minute
+// commandTTL bounds how long a command waits for that process.
+const commandTTL = time.Minute
 
 type command struct {
-	Seen       int64          `json:"seen"` // the last message that the sender knew: the command is for no later reply
+	Seen       int64          `json:"seen"` // the last message that the sender knew; the command does not apply to later replies
 	Abort      bool           `json:"abort,omitempty"`
 	CallID     string         `json:"callId,omitempty"`
 	Decision   *wire.Decision `json:"decision,omitempty"`
@@ -216,7 +217,7 @@ func (h *Host) command(ctx context.Context, session string, c command) bool {
 		return false
 	}
 	name := session + "/" + newID("cmd")
-	if _, err := h.Store.PutValue(ctx, store.Value{Space: commandSpace, Name: name, Data: data, Expires: time.Now().Add(commandLife)}, store.AnyVersion); err != nil {
+	if _, err := h.Store.PutValue(ctx, store.Value{Space: commandSpace, Name: name, Data: data, Expires: time.Now().Add(commandTTL)}, store.AnyVersion); err != nil {
 		h.Log.WarnContext(ctx, "command to another process not stored", telemetry.KeySession, session, "err", err)
 		return false
 	}

@@ -244,7 +244,7 @@ func TestMetadataBeforeFirstMessageIsStored(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Prefer(t.Context(), narrow, wire.Preferences{SystemPrompt: "Be brief."}); err != nil {
+	if err := s.SetPreferences(t.Context(), narrow, wire.Preferences{SystemPrompt: "Be brief."}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Send(t.Context(), narrow, "hello", ""); err != nil {
@@ -348,7 +348,7 @@ func TestOlderRecordChangesNothing(t *testing.T) {
 				there := b.open(s.ID())
 				err := there.writtenBy(t.Context(), &tool.Local)
 				if err == nil {
-					err = there.Prefer(t.Context(), tool.Local, wire.Preferences{SystemPrompt: "Be brief."})
+					err = there.SetPreferences(t.Context(), tool.Local, wire.Preferences{SystemPrompt: "Be brief."})
 				}
 				there.flush()
 				if err == nil {

@@ -52,8 +52,8 @@ func intersect(profiles, names []string) []string {
 	return slices.DeleteFunc(slices.Clone(profiles), func(name string) bool { return !slices.Contains(names, name) })
 }
 
-// keepProfiles takes the other profiles from the session and drops the watchers
-// that may no longer read it. s.mu is held.
+// keepProfiles removes all profiles but the named ones from the session, and
+// drops the watchers that may no longer read it. s.mu is held.
 func (s *Session) keepProfiles(names []string) {
 	s.meta.Profiles = intersect(s.meta.Profiles, names)
 	for w := range s.watchers {
@@ -64,9 +64,10 @@ func (s *Session) keepProfiles(names []string) {
 	}
 }
 
-// writtenBy takes the profiles from the session that the caller does not have:
-// who has them cannot read what this caller writes. That is stored before
-// anything is written, so other processes check it after they have read.
+// writtenBy removes the profiles that the caller does not have from the session,
+// because callers with these profiles must not read what this caller writes. The
+// change is stored before anything is written, so other processes check it after
+// they have read.
 func (s *Session) writtenBy(ctx context.Context, caller *tool.Caller) error {
 	names := caller.Profiles.Names()
 	s.recordMu.Lock()
@@ -75,7 +76,7 @@ func (s *Session) writtenBy(ctx context.Context, caller *tool.Caller) error {
 	due := s.stored && len(intersect(s.meta.Profiles, names)) < len(s.meta.Profiles)
 	s.mu.Unlock()
 	if due {
-		if err := s.change(ctx, func(m *metadata) { m.Profiles = intersect(m.Profiles, names) }); err != nil {
+		if err := s.updateMetadata(ctx, func(m *metadata) { m.Profiles = intersect(m.Profiles, names) }); err != nil {
 			return unavailable(err)
 		}
 	}

@@ -16,27 +16,27 @@ func (h *Host) narrow(caller tool.Caller, p wire.Preferences) (tool.Caller, erro
 	return h.Profiles.Narrow(caller, p.Profile)
 }
 
-// Prefer replaces the preferences of the conversation, from the next message
-// on.
-func (s *Session) Prefer(ctx context.Context, caller tool.Caller, p wire.Preferences) error {
+// SetPreferences replaces the preferences of the conversation, from the next
+// message on.
+func (s *Session) SetPreferences(ctx context.Context, caller tool.Caller, p wire.Preferences) error {
 	if err := p.Validate(); err != nil {
 		return err
 	}
 	if _, err := s.host.narrow(caller, p); err != nil {
 		return err
 	}
-	if s.preferUnstored(p) {
+	if s.setUnstoredPreferences(p) {
 		return nil
 	}
-	_, err := s.changeRecord(ctx, func(rec *store.Session) error {
+	_, err := s.updateRecord(ctx, func(rec *store.Session) error {
 		return changeMetadata(rec, func(m *metadata) { m.Preferences = p })
 	})
 	return unavailable(err)
 }
 
-// preferUnstored sets the preferences of a session that is not stored: the first
-// message stores them. It reports false if the session is stored.
-func (s *Session) preferUnstored(p wire.Preferences) bool {
+// setUnstoredPreferences sets the preferences of a session that is not stored
+// yet; the first message stores them. It reports false if the session is stored.
+func (s *Session) setUnstoredPreferences(p wire.Preferences) bool {
 	s.recordMu.Lock()
 	defer s.recordMu.Unlock()
 	if s.isStored() {

@@ -83,7 +83,7 @@ func TestProfileReadsOnlyWhatWasWrittenWithIt(t *testing.T) {
 	}
 	defer w.Close()
 	write(whole, part, "more words")
-	<-w.gone
+	<-w.done
 	if _, err := r.host.Open(t.Context(), narrow, part); err == nil {
 		t.Error("the profile reads on")
 	}
@@ -140,7 +140,7 @@ func TestProfileIsTakenOnAnotherNode(t *testing.T) {
 	}
 	defer w.Close()
 	// One whose process has not heard of the change yet.
-	late := &connection{host: a.host, caller: narrow, session: first, watcher: &Watcher{session: first, caller: narrow, queue: make(chan []byte, queueLength), gone: make(chan struct{})}}
+	late := &connection{host: a.host, caller: narrow, session: first, watcher: &Watcher{session: first, caller: narrow, queue: make(chan []byte, queueLength), done: make(chan struct{})}}
 
 	second := open(b, whole, first.ID())
 	reply, err := second.Watch(t.Context(), whole, -1)

@@ -18,9 +18,9 @@ const basePrompt = "You are a helpful assistant. You can use the tools that you 
 	"use them when they help, and answer from what they return. When a tool fails, say so plainly, and try another way where there is one. " +
 	"Never invent a tool's result."
 
-// leastBudget is the minimum number of tokens for the history, however small
+// minBudget is the minimum number of tokens for the history, however small
 // the context window is.
-const leastBudget = 512
+const minBudget = 512
 
 // request builds a request that fits the model's context window: the newest
 // messages unchanged, and a summary in place of the oldest. It returns its
@@ -79,16 +79,16 @@ func (s *Session) budget(info llm.Info, overhead int) int {
 	reply = min(reply, window/4)
 	s.mu.Lock()
 	overhead = s.gauge.Correct(overhead)
-	learned := s.learned
+	accepted := s.acceptedTokens
 	s.mu.Unlock()
 	b := window - reply - overhead
-	if learned > 0 {
-		b = min(b, learned)
+	if accepted > 0 {
+		b = min(b, accepted)
 	}
 	if limit := s.host.config().MaxTokenCount; limit > 0 {
 		b = min(b, limit)
 	}
-	return max(b, leastBudget)
+	return max(b, minBudget)
 }
 
 // unit is a group of messages that must not be separated: a message of the
@@ -148,14 +148,14 @@ func (s *Session) compact(ctx context.Context, t *turn, model llm.Model, old sum
 	if keep == 0 {
 		return old, units
 	}
-	gone, kept := units[:keep], units[keep:]
+	dropped, kept := units[:keep], units[keep:]
 	pinned := latestUser(units)
-	upTo := gone[len(gone)-1].entries[len(gone[len(gone)-1].entries)-1].seq
+	upTo := dropped[len(dropped)-1].entries[len(dropped[len(dropped)-1].entries)-1].seq
 	if upTo <= old.UpTo {
 		return old, units
 	}
 	s.emit(wire.TypeStatus, wire.StatusPayload{State: "processing", Message: "Summarising the older part of the conversation"})
-	sum := summary{UpTo: upTo, Text: s.summarise(ctx, t, model, old, gone, budget)}
+	sum := summary{UpTo: upTo, Text: s.summarise(ctx, t, model, old, dropped, budget)}
 	if ctx.Err() == nil {
 		if err := s.save(ctx, func(m *metadata) { m.Summary = sum }); err != nil {
 			s.host.Log.WarnContext(ctx, "summary not stored", "err", err)
@@ -181,13 +181,13 @@ const summaryPrompt = "Summarise this part of a conversation between a person an
 
 // summarise asks the model for a summary. If that fails, it writes one without
 // the model.
-func (s *Session) summarise(ctx context.Context, t *turn, model llm.Model, old summary, gone []unit, budget int) string {
+func (s *Session) summarise(ctx context.Context, t *turn, model llm.Model, old summary, dropped []unit, budget int) string {
 	var b strings.Builder
 	if old.Text != "" {
 		fmt.Fprintf(&b, "Earlier summary: %s\n\n", old.Text)
 	}
 	limit := budget * 3 // in bytes, so that it fits the window together with the prompt
-	for _, u := range gone {
+	for _, u := range dropped {
 		for _, e := range u.entries {
 			writePlain(&b, e.message, 2000)
 		}
@@ -205,7 +205,7 @@ func (s *Session) summarise(ctx context.Context, t *turn, model llm.Model, old s
 		return tool.Shorten(out, 6000)
 	}
 	if err != nil && ctx.Err() == nil {
-		s.host.Log.WarnContext(ctx, "no summary of the older messages; they are left out", "err", err)
+		s.host.Log.WarnContext(ctx, "older messages not summarised; the model does not get them", "err", err)
 	}
 	return strings.TrimSpace(old.Text + " Some earlier messages are left out here.")
 }

@@ -165,7 +165,7 @@ func TestCutResultKeepsJSONValid(t *testing.T) {
 		"not even JSON":        {long, "bytes are shown", 1500},
 		"content is not array": {`{"content":` + text(long) + `}`, "bytes are shown", 1500},
 		"a small picture":      {`{"content":[{"type":"image","data":"` + strings.Repeat("A", 4000) + `","mimeType":"image/png"}]}`, "AAAA", 5000},
-		"a huge picture":       {`{"content":[{"type":"image","data":"` + strings.Repeat("A", maxPictures+4) + `","mimeType":"image/png"}]}`, "too large", 200},
+		"a huge picture":       {`{"content":[{"type":"image","data":"` + strings.Repeat("A", maxImageBytes+4) + `","mimeType":"image/png"}]}`, "too large", 200},
 	} {
 		got := cutResult(json.RawMessage(tt.in), 1000)
 		if len(got) > tt.under || !strings.Contains(string(got), tt.says) || !json.Valid(got) && json.Valid([]byte(tt.in)) {

@@ -110,14 +110,14 @@ func newElicitation(about wire.QuestionPayload, params json.RawMessage) (*questi
 		if rawjson.FieldString(in.RequestedSchema, "type") != "object" {
 			return nil, refused(`"requestedSchema" must be a schema of type object`)
 		}
-		if err := flat(in.RequestedSchema); err != nil {
+		if err := checkFlatForm(in.RequestedSchema); err != nil {
 			return nil, err
 		}
 		form, err := schema.Compile(in.RequestedSchema)
 		if err != nil {
 			return nil, refused(`"requestedSchema" is not a schema that can be used`)
 		}
-		q.fits = func(a wire.Answer) error { return fitsForm(form, a) }
+		q.fits = func(a wire.Answer) error { return validateForm(form, a) }
 	case "url":
 		u, err := url.Parse(in.URL)
 		if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil {
@@ -125,15 +125,15 @@ func newElicitation(about wire.QuestionPayload, params json.RawMessage) (*questi
 		}
 		q.Kind, q.URL = wire.QuestionURL, u.String()
 	default:
-		return nil, refused("%q is not a mode of elicitation", tool.Shorten(in.Mode, 40))
+		return nil, refused("unknown elicitation mode %q; use form or url", tool.Shorten(in.Mode, 40))
 	}
 	return q, nil
 }
 
-// flat returns an error for a form that is not a list of plain fields, as the
-// protocol requires: nested or recursive forms could not be rendered in bounded
-// time.
-func flat(form json.RawMessage) error {
+// checkFlatForm returns an error for a form that is not a list of plain fields,
+// as the protocol requires. Nested or recursive forms could not be rendered in
+// bounded time.
+func checkFlatForm(form json.RawMessage) error {
 	n := 0
 	for name, field := range rawjson.Members(rawjson.Field(form, "properties")) {
 		if n++; n > maxFields {
@@ -149,15 +149,15 @@ func flat(form json.RawMessage) error {
 		switch kind {
 		case "string", "number", "integer", "boolean":
 		default:
-			return refused("the field %q is not a text, a number, a yes or no, or a choice of texts", tool.Shorten(name, 80))
+			return refused("the field %q must be a string, a number, a boolean or a choice of strings", tool.Shorten(name, 80))
 		}
 	}
 	return nil
 }
 
-// fitsForm validates the user's input, so that mistakes are reported to the
+// validateForm validates the user's input, so that mistakes are reported to the
 // user instead of the server.
-func fitsForm(form *schema.Schema, a wire.Answer) error {
+func validateForm(form *schema.Schema, a wire.Answer) error {
 	if a.Action != wire.Accept {
 		return nil
 	}
@@ -251,10 +251,10 @@ func (s *Session) Answer(ctx context.Context, questionID string, a wire.Answer) 
 	return nil
 }
 
-// addressesFirst returns the URLs that the user has to open before the server
+// requiredURLs returns the URLs that the user has to open before the server
 // executes a call. In the 2025-11-25 protocol this is an error that ends the
 // call.
-func addressesFirst(err error, about wire.QuestionPayload) []*question {
+func requiredURLs(err error, about wire.QuestionPayload) []*question {
 	wire, ok := errors.AsType[*mcp.Error](err)
 	if first := mcp.SignInFirst(err); first != nil {
 		wire, ok = first, true

@@ -162,7 +162,7 @@ func TestInvalidQuestionsAreRefused(t *testing.T) {
 		"file for address":   {form(`{"mode":"url","url":"file:///etc/passwd"}`), "http"},
 		"masked address":     {form(`{"mode":"url","url":"https://bank.example@evil.example/"}`), "http"},
 		"odd method":         {`{"method":"roots/list"}`, "roots/list"},
-		"no prompt":          {`{"method":"sampling/createMessage","params":{"messages":[]}}`, "no message"},
+		"no prompt":          {`{"method":"sampling/createMessage","params":{"messages":[]}}`, "messages is empty"},
 		"odd prompt":         {`{"method":"sampling/createMessage","params":[]}`, "cannot be read"},
 		"odd role":           {`{"method":"sampling/createMessage","params":{"messages":[{"role":"system","content":{"type":"text","text":"x"}}]}}`, "user"},
 		"odd content":        {`{"method":"sampling/createMessage","params":{"messages":[{"role":"user","content":{"type":"audio","data":"x"}}]}}`, "audio"},

@@ -77,7 +77,7 @@ func (h *Host) listSessions(r *http.Request) (any, error) {
 	var err error
 	if v := q.Get("before"); v != "" {
 		if before, err = time.Parse(time.RFC3339Nano, v); err != nil {
-			return nil, invalid("before must be a time as in updated")
+			return nil, invalid("before must be a time in RFC 3339 format, such as the updated of a session")
 		}
 	}
 	limit := 0
@@ -177,7 +177,7 @@ func (h *Host) Change(ctx context.Context, caller tool.Caller, id string, c wire
 	var rec store.Session
 	var err error
 	if s != nil {
-		rec, err = s.changeRecord(ctx, change)
+		rec, err = s.updateRecord(ctx, change)
 	} else {
 		rec, err = h.Store.UpdateSession(ctx, id, change)
 	}

@@ -574,7 +574,7 @@ func TestSlowClientIsDisconnectedAndResumes(t *testing.T) {
 				return
 			}
 			select {
-			case <-slow.gone:
+			case <-slow.done:
 				return
 			default:
 			}
@@ -586,7 +586,7 @@ func TestSlowClientIsDisconnectedAndResumes(t *testing.T) {
 		}
 		r.settled(s.ID())
 		select {
-		case <-slow.gone:
+		case <-slow.done:
 		default:
 			if i > 200 {
 				t.Fatal("a client that reads nothing is never dropped")
@@ -600,7 +600,7 @@ func TestSlowClientIsDisconnectedAndResumes(t *testing.T) {
 		t.Error("what was in the queue is lost")
 	}
 	select {
-	case <-fast.gone:
+	case <-fast.done:
 		t.Error("the fast one was dropped too")
 	default:
 	}

@@ -171,11 +171,11 @@ func (in sampling) request() (llm.Request, []wire.PromptLine, error) {
 		prompt = append(prompt, wire.PromptLine{Role: "system", Text: cutLine(in.SystemPrompt)})
 	}
 	if len(in.Messages) == 0 {
-		return req, nil, refused("there is no message")
+		return req, nil, refused("messages is empty")
 	}
 	for _, m := range in.Messages {
 		if m.Role != llm.User && m.Role != llm.Assistant {
-			return req, nil, refused("a message is of the user or of the assistant")
+			return req, nil, refused("the role of a message must be user or assistant")
 		}
 		blocks := []json.RawMessage{m.Content}
 		if len(m.Content) > 0 && m.Content[0] == '[' {
@@ -215,11 +215,11 @@ func samplingPart(raw json.RawMessage) (part llm.Part, text string, err error) {
 	case "image":
 		data, err := base64.StdEncoding.DecodeString(b.Data)
 		if err != nil {
-			return part, "", refused("a picture is not base64")
+			return part, "", refused("the data of an image is not base64")
 		}
 		return llm.Part{Image: &llm.Image{MIME: b.MIMEType, Data: data}}, "[a picture]", nil
 	}
-	return part, "", refused("the model is given text and pictures, not %q", tool.Shorten(b.Type, 40))
+	return part, "", refused("the model accepts text and images, not %q", tool.Shorten(b.Type, 40))
 }
 
 // cutLine truncates one message that is shown to the user.

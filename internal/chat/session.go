@@ -20,24 +20,24 @@ type Session struct {
 	owner    string
 	created  time.Time
 
-	mu       sync.Mutex
-	stored   bool      // there is a record in the store
-	updated  time.Time // of the newest record that was read; zero if none was
-	title    string
-	model    string         // chosen by the user; empty means the default
-	all      []historyEntry // every message, in order
-	entries  []historyEntry // those of the current branch
-	meta     metadata
-	turn     *turn // the reply in progress, or nil
-	active   time.Time
-	grace    *time.Timer
-	gauge    llm.Gauge
-	learned  int  // the largest history that the model accepted; 0 if unknown
-	foreign  bool // another process writes this session
-	deleted  bool
-	outbox   outbox
-	watchers map[*Watcher]struct{}
-	follow   context.CancelFunc // stops following another process
+	mu             sync.Mutex
+	stored         bool      // there is a record in the store
+	updated        time.Time // of the newest record that was read; zero if none was
+	title          string
+	model          string         // chosen by the user; empty means the default
+	all            []historyEntry // every message, in order
+	entries        []historyEntry // those of the current branch
+	meta           metadata
+	turn           *turn // the reply in progress, or nil
+	active         time.Time
+	grace          *time.Timer
+	gauge          llm.Gauge
+	acceptedTokens int  // the largest history that the model accepted; 0 if unknown
+	foreign        bool // another process writes this session
+	deleted        bool
+	outbox         outbox
+	watchers       map[*Watcher]struct{}
+	follow         context.CancelFunc // stops following another process
 }
 
 // historyEntry is one message of the history with its metadata.
@@ -61,8 +61,8 @@ type messageMeta struct {
 // The notices.
 const (
 	noticeInterrupted = "interrupted" // the process died
-	noticeAborted     = "aborted"     // the person stopped it
-	noticeBroken      = "broken"      // the model broke off
+	noticeAborted     = "aborted"     // the user stopped the reply
+	noticeBroken      = "broken"      // the model failed during the reply
 )
 
 // metadata is the part of a stored session that only chat uses.
@@ -199,21 +199,22 @@ func (s *Session) save(ctx context.Context, change func(*metadata)) error {
 	s.meta.Seq = max(s.meta.Seq, s.outbox.last())
 	seq := s.meta.Seq
 	s.mu.Unlock()
-	return s.change(ctx, func(m *metadata) {
+	return s.updateMetadata(ctx, func(m *metadata) {
 		change(m)
 		m.Seq = max(m.Seq, seq)
 	})
 }
 
-// change changes the stored metadata, whatever process holds the session.
-func (s *Session) change(ctx context.Context, change func(*metadata)) error {
+// updateMetadata changes the stored metadata. Any process may do so, with or
+// without the lease of the session.
+func (s *Session) updateMetadata(ctx context.Context, change func(*metadata)) error {
 	_, err := s.host.Store.UpdateSession(ctx, s.id, func(rec *store.Session) error { return changeMetadata(rec, change) })
 	return err
 }
 
-// changeRecord changes the stored session, whatever process holds it, and
-// notifies all watchers.
-func (s *Session) changeRecord(ctx context.Context, change func(*store.Session) error) (store.Session, error) {
+// updateRecord changes the stored session and notifies all watchers. Any process
+// may do so, with or without the lease of the session.
+func (s *Session) updateRecord(ctx context.Context, change func(*store.Session) error) (store.Session, error) {
 	s.recordMu.Lock() // the latest change is sent last
 	defer s.recordMu.Unlock()
 	rec, err := s.host.Store.UpdateSession(ctx, s.id, change)

@@ -48,7 +48,7 @@ func (h *Host) MakeTitle(ctx context.Context, caller tool.Caller, id string) (wi
 	}
 	title := titleOf(strings.Trim(strings.TrimSpace(reply.Message.Text()), `"'“”.`))
 	if title == "" {
-		return wire.SessionInfo{}, &tool.Error{Kind: wire.CodeModel, Msg: "the model gave no title"}
+		return wire.SessionInfo{}, &tool.Error{Kind: wire.CodeModel, Msg: "the model returned no title"}
 	}
 	return h.Change(ctx, caller, id, wire.SessionChange{Title: &title})
 }

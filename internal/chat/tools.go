@@ -150,7 +150,7 @@ func (h *Host) metaCall(caller *tool.Caller, prefs wire.Preferences, c *llm.Tool
 	}
 	switch {
 	case err != nil:
-		return failure(c, err), nil
+		return errorResult(c, err), nil
 	case c.Tool == metaDetails:
 		return llm.TextResult(c, fmt.Sprintf("%s: %s\nschema: %s", e.Name, e.Description, e.InputSchema), false), nil
 	}
@@ -164,7 +164,7 @@ func (h *Host) metaSearch(caller *tool.Caller, prefs wire.Preferences, c *llm.To
 	}
 	found, err := h.Tools.Search(h.Tools.Snapshot(), caller, only, search.Query{Text: query, Limit: min(max(limit, 0), 30)})
 	if err != nil {
-		return failure(c, err)
+		return errorResult(c, err)
 	}
 	var b bytes.Buffer
 	for _, m := range found {

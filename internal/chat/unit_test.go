@@ -135,7 +135,7 @@ func TestReplyOnSharedStoreIsNotRead(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		go s.follows(ctx)
+		go s.forwardChanges(ctx)
 		for range 100 { // in the bubble's own time
 			send()
 			time.Sleep(50 * time.Millisecond)
@@ -177,7 +177,7 @@ func TestDropNotificationIsSentOnce(t *testing.T) {
 	}
 	for _, w := range []*Watcher{left, slow} {
 		select {
-		case <-w.gone:
+		case <-w.done:
 		default:
 			t.Error("not gone")
 		}

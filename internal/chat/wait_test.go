@@ -18,7 +18,7 @@ func (w *Watcher) next(ctx context.Context) ([]byte, bool) {
 	select {
 	case data := <-w.queue:
 		return data, true
-	case <-w.gone:
+	case <-w.done:
 		return nil, false
 	case <-ctx.Done():
 		return nil, false

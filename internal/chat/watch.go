@@ -22,7 +22,7 @@ type Watcher struct {
 	session *Session
 	caller  tool.Caller
 	queue   chan []byte
-	gone    chan struct{} // closed when the watcher has ended
+	done    chan struct{} // closed when the watcher has ended
 	once    sync.Once
 
 	first  [][]byte               // sent before the queue
@@ -42,7 +42,7 @@ func (w *Watcher) push(data []byte) bool {
 // whose session was deleted.
 func (w *Watcher) drop() {
 	w.once.Do(func() {
-		close(w.gone)
+		close(w.done)
 		if f := w.onDrop.Load(); f != nil {
 			(*f)()
 		}
@@ -52,7 +52,7 @@ func (w *Watcher) drop() {
 // Close ends the watcher. Without watchers, a reply in progress is stopped
 // after the configured grace period.
 func (w *Watcher) Close() {
-	w.once.Do(func() { close(w.gone) }) // a client that leaves is not notified
+	w.once.Do(func() { close(w.done) }) // a client that leaves is not notified
 	s := w.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,7 +98,7 @@ func (s *Session) startGrace() {
 // available; with -1 it starts with the history. A reply in progress is sent
 // from its beginning.
 func (s *Session) Watch(ctx context.Context, caller tool.Caller, after int64) (*Watcher, error) {
-	w := &Watcher{session: s, caller: caller, queue: make(chan []byte, queueLength), gone: make(chan struct{})}
+	w := &Watcher{session: s, caller: caller, queue: make(chan []byte, queueLength), done: make(chan struct{})}
 	s.mu.Lock()
 	s.watchers[w] = struct{}{}
 	s.active = time.Now()
@@ -125,7 +125,7 @@ func (s *Session) Watch(ctx context.Context, caller tool.Caller, after int64) (*
 	greeting.Unavailable = s.host.unavailableServers(&caller)
 	cfg := s.host.config()
 	greeting.Limits = wire.Limits{MessageBytes: cfg.MaxMessageBytes, AttachmentBytes: cfg.MaxAttachmentBytes}
-	w.greet(wire.TypeConnection, sent, greeting)
+	w.sendFirst(wire.TypeConnection, sent, greeting)
 	if !known {
 		return w, nil
 	}
@@ -143,7 +143,7 @@ func (s *Session) Watch(ctx context.Context, caller tool.Caller, after int64) (*
 		}
 		history := s.history(before)
 		s.mu.Unlock()
-		w.greet(wire.TypeHistory, from, trimHistory(history, maxHistory))
+		w.sendFirst(wire.TypeHistory, from, trimHistory(history, maxHistory))
 	}
 	events, err := s.host.Store.Events(ctx, s.id, from, 0)
 	if err = unavailable(err); err == nil {
@@ -173,7 +173,7 @@ func (w *Watcher) Send(kind string, payload any) {
 	}
 }
 
-func (w *Watcher) greet(kind string, seq int64, payload any) {
+func (w *Watcher) sendFirst(kind string, seq int64, payload any) {
 	data, err := json.Marshal(wire.Outgoing{Type: kind, Seq: seq, Payload: payload})
 	if err == nil {
 		w.first = append(w.first, data)
@@ -187,15 +187,15 @@ func (s *Session) startFollowing() {
 	}
 	var ctx context.Context
 	ctx, s.follow = context.WithCancel(telemetry.WithSession(s.host.ctx, s.id))
-	s.host.turns.Go(func() { s.follows(ctx) })
+	s.host.turns.Go(func() { s.forwardChanges(ctx) })
 }
 
-// follows forwards the messages that another process sends in this session.
-func (s *Session) follows(ctx context.Context) {
+// forwardChanges forwards the messages that another process sends in this session.
+func (s *Session) forwardChanges(ctx context.Context) {
 	changed := s.host.Store.Watch(ctx, store.TopicSession(s.id))
 	tick := time.NewTicker(defaultLeaseTime / 6) // detects a dead process within 2 s
 	defer tick.Stop()
-	seen := time.NewTicker(watchTime / 4)
+	seen := time.NewTicker(watchLeaseTTL / 4)
 	defer seen.Stop()
 	missed, since := true, int64(0) // changes after this message that were not looked at: most are this process's own
 	marked, err := s.renewWatchLease(ctx)
@@ -223,7 +223,7 @@ func (s *Session) follows(ctx context.Context) {
 			}
 			// A message of this process is stored only after all before it were
 			// forwarded, so while it sends, nothing is missed.
-			if sent, mine := s.sending(); mine && sent != since {
+			if sent, mine := s.sendState(); mine && sent != since {
 				since = sent
 				break
 			}
@@ -233,7 +233,7 @@ func (s *Session) follows(ctx context.Context) {
 			again, err = s.renewWatchLease(ctx)
 			marked = marked || again
 		case <-changed:
-			sent, mine := s.sending()
+			sent, mine := s.sendState()
 			if !missed {
 				missed, since = true, sent
 			}
@@ -244,9 +244,9 @@ func (s *Session) follows(ctx context.Context) {
 	}
 }
 
-// sending returns the last message that was sent, and whether this process sends
-// messages now.
-func (s *Session) sending() (sent int64, mine bool) {
+// sendState returns the number of the last message that was sent, and whether
+// this process is sending messages now.
+func (s *Session) sendState() (sent int64, mine bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.outbox.sent, s.turn != nil || s.outbox.busy

@@ -34,8 +34,8 @@ const maxIgnored = 100
 // nothing for that long is disconnected.
 const writeTimeout = 30 * time.Second
 
-// leastPongTime is the minimum time that a client has to answer a ping.
-const leastPongTime = 5 * time.Second
+// minPongTimeout is the minimum time that a client has to answer a ping.
+const minPongTimeout = 5 * time.Second
 
 // closeGrace is the time for sending the reason before a slow client is
 // disconnected.
@@ -187,14 +187,14 @@ func (c *connection) write(ctx context.Context) {
 			if c.ended.Load() || c.send(ctx, data) != nil {
 				return
 			}
-		case <-w.gone:
+		case <-w.done:
 			c.end(ctx)
 			return
 		case <-ctx.Done():
 			return
 		case <-ping.C:
 			go func() {
-				pong, cancel := context.WithTimeout(ctx, max(every, leastPongTime))
+				pong, cancel := context.WithTimeout(ctx, max(every, minPongTimeout))
 				defer cancel()
 				answered <- c.conn.Ping(pong)
 			}()
@@ -287,7 +287,7 @@ func (c *connection) handle(ctx context.Context, data []byte) {
 			c.fail(err)
 		}
 	case wire.PreferMessage:
-		if err := c.session.Prefer(ctx, c.caller, m.Preferences); err != nil {
+		if err := c.session.SetPreferences(ctx, c.caller, m.Preferences); err != nil {
 			c.fail(err)
 		}
 	case wire.AbortMessage:
