@@ -29,8 +29,8 @@ func SetClientIP(ctx context.Context, ip string) context.Context {
 	return tool.SetValue(ctx, clientIPKey{}, ip)
 }
 
-// do carries one request, to the process that runs the server where that is
-// another.
+// do executes a request. If another process runs the server, that process
+// executes it.
 func (u *upstream) do(ctx context.Context, r tool.Request) (json.RawMessage, error) {
 	if u.s.opts.Singletons == nil {
 		return u.doHere(ctx, r)
@@ -52,7 +52,7 @@ func (u *upstream) doHere(ctx context.Context, r tool.Request) (result json.RawM
 	if r.Method == mcp.MethodUnsubscribe {
 		defer func() {
 			if err != nil { // also when the server is down, its next session does not get the subscription
-				u.sharing.leave(rawjson.FieldString(r.Params, "uri"), r.Caller)
+				u.sharedState.removeSubscriber(rawjson.FieldString(r.Params, "uri"), r.Caller)
 			}
 		}()
 	}
@@ -83,7 +83,7 @@ func (u *upstream) doHere(ctx context.Context, r tool.Request) (result json.RawM
 	u.used(r.Caller)
 	result, err = u.exchange(ctx, c, r)
 	if err != nil {
-		if !c.shared && concernsAll(err) {
+		if !c.shared && connectionSuspect(err) {
 			signal(c.suspect)
 		}
 		return nil, u.withSignIn(ctx, cfg, u.callError(ctx, c, err))
@@ -122,8 +122,8 @@ const maxTraceHeader = 2048
 
 func unprintable(r rune) bool { return r < ' ' || r > '~' }
 
-// withSignIn gives the error of a call that needs a person's consent the way
-// to it that is the caller's own.
+// withSignIn adds to the error of a call that requires consent the URL at which
+// this caller can sign in.
 func (u *upstream) withSignIn(ctx context.Context, cfg Config, err error) error {
 	a := u.s.opts.Authorizer
 	if a == nil || !needsSignIn(cfg, err) || u.header(cfg).Get("Authorization") != "" {
@@ -145,9 +145,9 @@ func needsSignIn(cfg Config, err error) bool {
 	return cfg.remote() && tool.KindOf(err) == tool.UpstreamAuthRequired
 }
 
-// concernsAll reports whether an error of one call makes the connection
-// doubtful for others.
-func concernsAll(err error) bool {
+// connectionSuspect reports whether the error of a call may concern the whole
+// connection, so that it has to be checked.
+func connectionSuspect(err error) bool {
 	if _, answered := errors.AsType[*mcp.Error](err); answered {
 		return false
 	}
@@ -203,12 +203,12 @@ func (u *upstream) slot(ctx context.Context, queued func(bool)) (release func(),
 			Msg: fmt.Sprintf("%s takes %d calls at once, and the call waited %s for its turn (queueTimeoutMs); it was not sent. Try again, or raise maxConcurrent or queueTimeoutMs", u.name, cap(slots), limit),
 		}
 	case <-ctx.Done():
-		return nil, waited(ctx, fmt.Sprintf("%s takes %d calls at once, and they took too long", u.name, cap(slots)))
+		return nil, waitError(ctx, fmt.Sprintf("%s takes %d calls at once, and they took too long", u.name, cap(slots)))
 	}
 }
 
-// waited is the error of a call whose time ended while it waited.
-func waited(ctx context.Context, msg string) error {
+// waitError returns the error of a call whose context ended while it waited.
+func waitError(ctx context.Context, msg string) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return &tool.Error{Kind: tool.Timeout, Msg: msg, Err: ctx.Err()}
 	}
@@ -220,7 +220,7 @@ func waited(ctx context.Context, msg string) error {
 func (u *upstream) connection(ctx context.Context) (*conn, error) {
 	var giveUp <-chan time.Time
 	begun := false // for the first connection
-	asked := -1    // falls when another attempt was asked for
+	asked := -1    // downCount when another attempt was requested
 	for {
 		u.mu.Lock()
 		if u.conn != nil && u.conn.client.Err() == nil {
@@ -231,17 +231,17 @@ func (u *upstream) connection(ctx context.Context) (*conn, error) {
 		}
 		if u.owner != "" { // known since the call began to wait
 			u.mu.Unlock()
-			return nil, moved(u.name)
+			return nil, movedError(u.name)
 		}
 		now := time.Now()
 		var stopping <-chan struct{}
 		changed, first, startBy := u.changed, u.first, u.startBy
-		trying, falls, since, next, why := u.trying, u.falls, u.since, u.nextTry, u.down
+		started, downCount, since, next, why := u.attemptStarted, u.downCount, u.since, u.nextTry, u.down
 		u.mu.Unlock()
 		switch {
 		case first:
 			if !now.Before(startBy) {
-				return nil, u.starting(startBy)
+				return nil, u.startingError(startBy)
 			}
 			giveUp = time.After(startBy.Sub(now))
 			begun, stopping = true, u.s.stopping.Done()
@@ -255,20 +255,20 @@ func (u *upstream) connection(ctx context.Context) (*conn, error) {
 			u.retryNow() // the user may have signed in
 			return nil, unavailable(u.name, since, next, why)
 		case asked < 0:
-			asked = falls
-			if !trying.IsZero() && now.Sub(trying) > retryWait {
+			asked = downCount
+			if !started.IsZero() && now.Sub(started) > retryWait {
 				return nil, unavailable(u.name, since, next, why)
 			}
 			u.retryNow()
 			giveUp = time.After(retryWait)
-		case falls > asked: // the attempt that was asked for failed
+		case downCount > asked: // the requested attempt failed
 			return nil, unavailable(u.name, since, next, why)
 		}
 		select {
 		case <-changed:
 		case <-giveUp:
 			if first {
-				return nil, u.starting(startBy)
+				return nil, u.startingError(startBy)
 			}
 			if why == nil {
 				why = &failure{Kind: tool.UpstreamFailed, Msg: "its connection was lost"}
@@ -282,13 +282,14 @@ func (u *upstream) connection(ctx context.Context) (*conn, error) {
 		case <-u.gone:
 			return nil, &tool.Error{Kind: tool.Unavailable, Msg: fmt.Sprintf("%s is being stopped", u.name), Err: tool.ErrDown}
 		case <-ctx.Done():
-			return nil, waited(ctx, fmt.Sprintf("%s did not become ready in time", u.name))
+			return nil, waitError(ctx, fmt.Sprintf("%s did not become ready in time", u.name))
 		}
 	}
 }
 
-// starting is the error of a call that waited for the first connection.
-func (u *upstream) starting(startBy time.Time) error {
+// startingError returns the error of a call that waited in vain for the first
+// connection.
+func (u *upstream) startingError(startBy time.Time) error {
 	u.mu.Lock()
 	cfg := u.cfg
 	d, installing := u.installing()
@@ -306,8 +307,8 @@ func (u *upstream) starting(startBy time.Time) error {
 	}
 }
 
-// awaitFirst waits until the first connection was made or failed; false when
-// the time to start, or ctx, is over before, or StopWaiting was called.
+// awaitFirst waits until the first connection was made or failed. It returns
+// false if the start timeout or ctx ends first, or if StopWaiting was called.
 func (u *upstream) awaitFirst(ctx context.Context) bool {
 	for {
 		u.mu.Lock()

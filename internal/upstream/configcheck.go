@@ -60,7 +60,8 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// validateReach checks that there is exactly one way to the server.
+// validateReach checks that exactly one of command, url and openapi is set, as
+// the transport requires.
 func (c Config) validateReach() error {
 	var errs []error
 	switch {

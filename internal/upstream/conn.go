@@ -19,14 +19,14 @@ import (
 
 // conn is one connection to an upstream.
 type conn struct {
-	client  *mcpclient.Client
-	made    atomic.Bool    // client is set; callbacks may come before
-	caller  string         // whose session it is; "" for the one that callers share
-	login   string         // the generation of the caller's own login; "" where callers have none
-	sharing *sharing       // of callers
-	process *child.Process // nil unless the upstream is a program
-	shared  bool           // calls share one stream: the connection ends as a whole
-	beside  bool           // callers share it, beside the one that is listed
+	client      *mcpclient.Client
+	made        atomic.Bool    // client is set; callbacks may come before
+	caller      string         // whose session it is; "" for the one that callers share
+	login       string         // the generation of the caller's own login; "" where callers have none
+	sharedState *sharedState   // of callers
+	process     *child.Process // nil unless the upstream is a program
+	shared      bool           // calls share one stream: the connection ends as a whole
+	beside      bool           // callers share it, beside the one that is listed
 
 	oneKind atomic.Bool // no connection of another kind could be made beside this one
 
@@ -47,7 +47,7 @@ type conn struct {
 }
 
 func newConn() *conn {
-	c := &conn{sharing: newSharing(), refresh: make(chan struct{}, 1), suspect: make(chan struct{}, 1)}
+	c := &conn{sharedState: newSharedState(), refresh: make(chan struct{}, 1), suspect: make(chan struct{}, 1)}
 	c.used.Store(time.Now().UnixNano())
 	return c
 }
@@ -81,8 +81,8 @@ func (u *upstream) dial(ctx context.Context, cfg Config, k connKind) (*conn, err
 func (u *upstream) connect(ctx context.Context, cfg Config, k connKind, protocol string) (*conn, error) {
 	c := newConn()
 	c.caller, c.login, c.beside = k.caller, k.login, k.beside
-	if k.sharing != nil {
-		c.sharing = k.sharing
+	if k.sharedState != nil {
+		c.sharedState = k.sharedState
 	}
 	log, begun := u.s.log.With("server", u.name), time.Now()
 	log.DebugContext(ctx, "connecting", "transport", string(cfg.transport()), "protocol", protocol)
@@ -119,7 +119,7 @@ func (u *upstream) connect(ctx context.Context, cfg Config, k connKind, protocol
 	return c, nil
 }
 
-// transport makes the way to the server.
+// transport returns the transport to the server.
 func (u *upstream) transport(ctx context.Context, cfg Config, c *conn) (mcpclient.Transport, error) {
 	if len(cfg.Unset) > 0 {
 		return nil, &tool.Error{Kind: tool.UpstreamFailed, Msg: unsetVariables(cfg.Unset)}

@@ -14,7 +14,7 @@ import (
 // connectLoop connects, monitors the connection and reconnects with backoff
 // until ctx is done.
 func (u *upstream) connectLoop(ctx context.Context) {
-	retry := &backoff.ExponentialBackOff{InitialInterval: firstRetry, Multiplier: 2, RandomizationFactor: 0.5, MaxInterval: lastRetry}
+	retry := &backoff.ExponentialBackOff{InitialInterval: minRetryDelay, Multiplier: 2, RandomizationFactor: 0.5, MaxInterval: maxRetryDelay}
 	retry.Reset()
 	longer := setting.Millis(0) // than startTimeoutMs, for a program that needs it
 	for ctx.Err() == nil {
@@ -31,7 +31,7 @@ func (u *upstream) connectLoop(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if c != nil && time.Since(began) >= stable {
+		if c != nil && time.Since(began) >= stableAfter {
 			retry.Reset()
 		}
 		why := explain(cfg, err)
@@ -39,7 +39,7 @@ func (u *upstream) connectLoop(ctx context.Context) {
 			continue
 		}
 		if why.kind() == tool.Timeout && !cfg.remote() {
-			longer = max(cfg.StartTimeoutMs, min(2*cfg.StartTimeoutMs, setting.Millis(longestStart/time.Millisecond)))
+			longer = max(cfg.StartTimeoutMs, min(2*cfg.StartTimeoutMs, setting.Millis(maxStartTimeout/time.Millisecond)))
 		}
 		wait := max(retry.NextBackOff(), why.RetryAfter)
 		u.setDown(ctx, why, c != nil, wait)
@@ -62,8 +62,8 @@ func (u *upstream) setDown(ctx context.Context, why *failure, lost bool, wait ti
 	if lost {
 		u.lost++
 	}
-	u.down, u.first, u.trying = why, false, time.Time{}
-	u.falls++
+	u.down, u.first, u.attemptStarted = why, false, time.Time{}
+	u.downCount++
 	u.lastFailure, u.failedAt = why.message(), now
 	u.nextTry = now.Add(wait)
 	attempts := u.attempts
@@ -80,12 +80,12 @@ func (u *upstream) setDown(ctx context.Context, why *failure, lost bool, wait ti
 // waitForRetry waits before the next attempt. retryNow shortens the wait.
 func (u *upstream) waitForRetry(ctx context.Context, wait time.Duration) {
 	u.mu.Lock()
-	gap := childGap
+	gap := childRetryInterval
 	switch {
 	case u.state == AuthRequired:
-		gap = authGap
+		gap = authRetryInterval
 	case u.cfg.remote():
-		gap = remoteGap
+		gap = remoteRetryInterval
 	}
 	u.mu.Unlock()
 	timer := time.NewTimer(wait)
@@ -138,12 +138,12 @@ func sleep(ctx context.Context, d time.Duration) {
 func (u *upstream) attempt(ctx context.Context, cfg Config) (*conn, error) {
 	u.mu.Lock()
 	u.attempts++
-	u.trying, u.nextTry, u.signIn = time.Now(), time.Time{}, false
+	u.attemptStarted, u.nextTry, u.signIn = time.Now(), time.Time{}, false
 	u.mu.Unlock()
 	// A child must be gone before its successor starts.
 	u.children.Wait()
 
-	c, err := u.dial(ctx, cfg, connKind{capabilities: u.s.opts.Capabilities, sharing: u.sharing})
+	c, err := u.dial(ctx, cfg, connKind{capabilities: u.s.opts.Capabilities, sharedState: u.sharedState})
 	if err != nil {
 		if h, ok := errors.AsType[*handshakeError](err); ok && h.conn != nil {
 			u.close(h.conn)
@@ -168,7 +168,7 @@ func (u *upstream) connected(ctx context.Context, c *conn) {
 	u.conn, u.last = c, nil
 	u.state, u.since = Connected, time.Now()
 	u.down, u.first, u.attempts = nil, false, 0
-	u.trying = time.Time{}
+	u.attemptStarted = time.Time{}
 	u.protocol = info.Protocol
 	tools := u.tools
 	u.broadcast()

@@ -15,9 +15,9 @@ import (
 // those that the gateway carries for several servers at once.
 var CarriedExtensions = json.RawMessage(`{"` + mcp.ExtensionUI + `":{"mimeTypes":["text/html;profile=mcp-app"]},"` + mcp.ExtensionTasks + `":{}}`)
 
-// connKind is what a connection is agreed on with the server. Requests that
-// need another kind than the connection that all callers share get one beside
-// it, which is made when it is first needed.
+// connKind is what a connection negotiates with the server. A request that needs
+// another kind than that of the shared connection gets an additional connection,
+// which is made when it is first needed.
 type connKind struct {
 	caller       string // "" shares it between callers
 	login        string // the generation of the caller's own login; "" where callers have none
@@ -26,7 +26,7 @@ type connKind struct {
 	beside       bool   // callers share it, beside the one that is listed
 	extendedBy   string // the caller that chose the capabilities; "" for those of the gateway
 
-	sharing *sharing // of the connection that this one takes the place of; nil for none
+	sharedState *sharedState // of the connection that this one replaces; nil for none
 }
 
 func (k connKind) key() string {
@@ -65,7 +65,7 @@ func (u *upstream) ready(ctx context.Context, r tool.Request) (*conn, error) {
 	if tool.KindOf(err) != tool.RateLimited {
 		c.oneKind.Store(true)
 	}
-	u.s.log.WarnContext(ctx, "no connection in the era of the caller; the shared one is used", "server", u.name, "err", err)
+	u.s.log.WarnContext(ctx, "cannot connect in the caller's protocol era; using the shared connection", "server", u.name, "err", err)
 	return c, nil
 }
 

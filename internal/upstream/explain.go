@@ -149,7 +149,7 @@ func unavailable(server string, since, next time.Time, f *failure) error {
 		e.Msg = fmt.Sprintf("%s: %s", server, f.Msg)
 	} else {
 		e.Kind = tool.UpstreamFailed
-		e.Msg = fmt.Sprintf("%s is down since %s (%s): %s", server, since.UTC().Format("2006-01-02 15:04:05 MST"), age(now.Sub(since)), f.Msg)
+		e.Msg = fmt.Sprintf("%s is down since %s (%s): %s", server, since.UTC().Format("2006-01-02 15:04:05 MST"), formatAge(now.Sub(since)), f.Msg)
 		e.Details = map[string]any{"server": server, "status": Disconnected, "since": since.UTC(), "reason": f.Msg}
 	}
 	if e.RetryAfter == 0 && next.After(now) {
@@ -159,8 +159,8 @@ func unavailable(server string, since, next time.Time, f *failure) error {
 	return &e
 }
 
-// age writes a span of time for people.
-func age(d time.Duration) string {
+// formatAge formats a duration for messages.
+func formatAge(d time.Duration) string {
 	switch {
 	case d < time.Second:
 		return "just now"

@@ -58,7 +58,7 @@ func TestAgeText(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0: "just now", 59 * time.Second: "59 s", 90 * time.Second: "1 min", 3 * time.Hour: "3 h",
 	} {
-		if got := age(d); got != want {
+		if got := formatAge(d); got != want {
 			t.Errorf("age(%s) = %q, want %q", d, got, want)
 		}
 	}
@@ -74,7 +74,7 @@ func TestConnectionErrorsAffectAllCalls(t *testing.T) {
 		"cut":       {&tool.Error{Kind: tool.UpstreamFailed}, true},
 		"no rights": {&tool.Error{Kind: tool.UpstreamAuthRequired}, true},
 	} {
-		if got := concernsAll(tt.err); got != tt.want {
+		if got := connectionSuspect(tt.err); got != tt.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

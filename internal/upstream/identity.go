@@ -40,7 +40,7 @@ func (c Config) Fingerprint() string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// transport returns the way to the upstream, where the file leaves it open.
+// transport returns the transport, with the default if none is configured.
 func (c Config) transport() Transport {
 	switch {
 	case c.OpenAPI != "":

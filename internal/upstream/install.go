@@ -71,10 +71,10 @@ func (s *Supervisor) waitForStart(c Config) time.Duration {
 // installing returns for how long a package runner has been starting, when
 // that is long enough to be an install. u.mu is held.
 func (u *upstream) installing() (time.Duration, bool) {
-	if u.state != Connecting || u.trying.IsZero() || !u.cfg.InstallsPackage() {
+	if u.state != Connecting || u.attemptStarted.IsZero() || !u.cfg.InstallsPackage() {
 		return 0, false
 	}
-	d := time.Since(u.trying)
+	d := time.Since(u.attemptStarted)
 	return d, d >= installShown
 }
 

@@ -10,21 +10,21 @@ import (
 	"junctor/internal/tool"
 )
 
-// How an upstream is kept.
+// Intervals and timeouts of the connect loop.
 const (
-	firstRetry = 250 * time.Millisecond // after the first failure, growing
-	lastRetry  = 30 * time.Second       // to this
-	stable     = 30 * time.Second       // a connection that lasted this long was a good one
+	minRetryDelay = 250 * time.Millisecond // after the first failure; it doubles with each one
+	maxRetryDelay = 30 * time.Second
+	stableAfter   = 30 * time.Second // a connection that lasted this long resets the backoff
 
-	// longestStart bounds how long a program gets that did not answer in
-	// time; it gets more with each attempt.
-	longestStart = 2 * time.Minute
+	// maxStartTimeout bounds the start timeout, which is raised when a program
+	// did not answer in time.
+	maxStartTimeout = 2 * time.Minute
 
-	// A call to an upstream that is down triggers an attempt to connect, but
-	// not sooner after the last attempt than this.
-	childGap  = 500 * time.Millisecond
-	remoteGap = 200 * time.Millisecond
-	authGap   = 2 * time.Second
+	// A call to an upstream that is down triggers an attempt to connect. These
+	// are the minimum intervals between two attempts.
+	childRetryInterval  = 500 * time.Millisecond
+	remoteRetryInterval = 200 * time.Millisecond
+	authRetryInterval   = 2 * time.Second
 
 	// retryWait is how long such a call waits for the outcome.
 	retryWait = 750 * time.Millisecond
@@ -34,15 +34,15 @@ const (
 	exitWait     = 5 * time.Second
 	exitWaitCall = time.Second
 
-	listChangedDelay    = 100 * time.Millisecond // more changes may follow a list_changed
-	maxListChangedDelay = 10 * time.Second       // when they follow without end
-	childCheck          = time.Minute            // between probes of a silent connection
-	remoteCheck         = 5 * time.Minute
-	checkTimeout        = 10 * time.Second
+	listChangedDelay    = 100 * time.Millisecond // between a list_changed and listing: more changes may follow
+	maxListChangedDelay = 10 * time.Second       // while more changes follow
+	childPingInterval   = time.Minute            // between pings on a silent connection
+	remotePingInterval  = 5 * time.Minute
+	pingTimeout         = 10 * time.Second
 	listTimeout         = 30 * time.Second // for listing the tools again
 
-	// guidanceTimeout is short because the tools wait for it, and there are
-	// other sources.
+	// guidanceTimeout is short because the tools are published only after the
+	// guidance was read, and there are other sources of guidance.
 	guidanceTimeout = 2 * time.Second
 )
 
@@ -55,7 +55,7 @@ type upstream struct {
 	gone  chan struct{}   // closed when run has returned
 	wake  chan struct{}   // try again now
 
-	sharing *sharing // of the connection that all callers share, one after the other
+	sharedState *sharedState // of the connection that all callers share, one after the other
 
 	inFlight atomic.Int64
 
@@ -65,22 +65,22 @@ type upstream struct {
 	manyCallers atomic.Bool                     // and whether others did
 	oneAtATime  atomic.Bool                     // its questions cannot be attributed otherwise
 
-	mu       sync.Mutex
-	cfg      Config
-	cancel   context.CancelFunc // nil until started
-	changed  chan struct{}      // closed and replaced when the state changes
-	slots    chan struct{}      // for maxConcurrent; nil for no limit
-	waiting  int                // calls that wait for a slot
-	state    State
-	since    time.Time
-	first    bool      // the first connection is neither made nor failed
-	startBy  time.Time // until when callers wait for the first connection
-	down     *failure  // why it is not connected
-	attempts int
-	nextTry  time.Time
-	trying   time.Time // when the running attempt began; zero for none
-	falls    int       // how often down was set
-	signIn   bool      // a sign-in has finished since the last attempt began
+	mu             sync.Mutex
+	cfg            Config
+	cancel         context.CancelFunc // nil until started
+	changed        chan struct{}      // closed and replaced when the state changes
+	slots          chan struct{}      // for maxConcurrent; nil for no limit
+	waiting        int                // calls that wait for a slot
+	state          State
+	since          time.Time
+	first          bool      // the first connection is neither made nor failed
+	startBy        time.Time // until when callers wait for the first connection
+	down           *failure  // why it is not connected
+	attempts       int
+	nextTry        time.Time
+	attemptStarted time.Time // when the running attempt began; zero for none
+	downCount      int       // how often down was set
+	signIn         bool      // a sign-in has finished since the last attempt began
 
 	conn     *conn // nil unless connected
 	last     *conn // the one before, for its stderr
@@ -98,7 +98,7 @@ type upstream struct {
 
 	personal personalTools
 	sessions map[string]*session // of single callers
-	life     context.Context     // of run; nil before
+	runCtx   context.Context     // of run; nil before
 	ended    bool                // no new sessions are created
 	removed  bool                // from the configuration
 	children sync.WaitGroup      // child processes that are ending
@@ -109,7 +109,7 @@ func newUpstream(s *Supervisor, cfg Config, after <-chan struct{}) *upstream {
 	u := &upstream{
 		s: s, name: cfg.Name, cfg: cfg, after: after, state: Connecting, first: true,
 		gone: make(chan struct{}), wake: make(chan struct{}, 1), changed: make(chan struct{}),
-		sessions: map[string]*session{}, sharing: newSharing(),
+		sessions: map[string]*session{}, sharedState: newSharedState(),
 	}
 	u.slots = newSlots(cfg.MaxConcurrent)
 	u.since = time.Now()
@@ -258,7 +258,7 @@ func (u *upstream) run(ctx context.Context) {
 	defer u.children.Wait()
 	defer u.closeSessions()
 	u.mu.Lock()
-	u.life = ctx
+	u.runCtx = ctx
 	u.mu.Unlock()
 	u.publishStatus()
 	if u.config().PersonalLogins() {

@@ -13,9 +13,9 @@ import (
 
 // monitor watches a connection until it ends and returns the reason.
 func (u *upstream) monitor(ctx context.Context, c *conn) error {
-	every := childCheck
+	every := childPingInterval
 	if u.config().remote() {
-		every = remoteCheck
+		every = remotePingInterval
 	}
 	check := time.NewTicker(every)
 	defer check.Stop()
@@ -50,12 +50,12 @@ func (u *upstream) monitor(ctx context.Context, c *conn) error {
 			u.relist(ctx, c)
 			listed = time.Now()
 		case <-c.suspect:
-			err = u.check(ctx, c)
+			err = u.pingServer(ctx, c)
 		case <-check.C:
 			// A program that computes cannot answer; only a silent one is
 			// asked for a response or progress.
 			if c.idle() >= every/2 {
-				err = u.check(ctx, c)
+				err = u.pingServer(ctx, c)
 			}
 		}
 		if err != nil {
@@ -64,9 +64,9 @@ func (u *upstream) monitor(ctx context.Context, c *conn) error {
 	}
 }
 
-// check finds out whether the server still answers.
-func (u *upstream) check(ctx context.Context, c *conn) error {
-	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+// pingServer checks whether the server still answers.
+func (u *upstream) pingServer(ctx context.Context, c *conn) error {
+	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()
 	method := mcp.MethodPing
 	if c.client.Info().Stateless() {
@@ -98,7 +98,7 @@ func (u *upstream) relist(ctx context.Context, c *conn) {
 	}
 	u.publishTools(set)
 	if notified && c.definitions == before {
-		// The list is as it was: nobody else would pass the notification on.
+		// The list is as it was: publishing it would not pass the notification on.
 		u.s.opts.Sink.Notified(u.name, "", mcp.MethodToolsChanged, nil)
 	}
 	u.publishStatus()

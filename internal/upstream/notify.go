@@ -37,7 +37,7 @@ func (s *Supervisor) Notify(ctx context.Context, server, caller, method string, 
 		return notFound(server)
 	}
 	if u.elsewhere() != "" {
-		return moved(server) // the result belongs to no caller
+		return movedError(server) // the result belongs to no caller
 	}
 	c, err := u.ready(ctx, tool.Request{Method: method, Caller: caller})
 	if err != nil {

@@ -20,12 +20,12 @@ import (
 // they list. Nothing that one session returned is used for another caller.
 
 const (
-	// personalListLife is how long the list of a caller is used before it is
+	// personalListTTL is how long the list of a caller is used before it is
 	// read again, when the caller asks for tools.
-	personalListLife = 5 * time.Minute
-	// personalListRetry is how long a list that could not be read is left
-	// alone.
-	personalListRetry = 10 * time.Second
+	personalListTTL = 5 * time.Minute
+	// personalListRetryDelay is the time before a list that could not be read is
+	// read again.
+	personalListRetryDelay = 10 * time.Second
 	// maxPersonalLists bounds the lists of an upstream that are in memory.
 	maxPersonalLists = 1000
 )
@@ -164,7 +164,7 @@ func (u *upstream) ensureList(ctx context.Context, caller string) {
 	u.mu.Lock()
 	l := u.personal.of[caller]
 	known := l != nil && l.generation == generation
-	wait := known && (began.Sub(l.failed) < personalListRetry || !l.stale && began.Sub(l.read) < personalListLife)
+	wait := known && (began.Sub(l.failed) < personalListRetryDelay || !l.stale && began.Sub(l.read) < personalListTTL)
 	var published <-chan struct{}
 	if wait {
 		published = l.published
@@ -329,10 +329,10 @@ func (s *Supervisor) SignedIn(server, caller string) {
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.ended || u.life == nil {
+	if u.ended || u.runCtx == nil {
 		return
 	}
-	ctx := u.life
+	ctx := u.runCtx
 	u.work.Go(func() { u.ensureList(ctx, caller) })
 }
 
@@ -388,14 +388,14 @@ func (u *upstream) personalChanged(c *conn) {
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.ended || u.life == nil {
+	if u.ended || u.runCtx == nil {
 		return
 	}
 	wait := listChangedDelay // more changes may follow
 	if l := u.personal.of[c.caller]; l != nil && time.Since(l.read) < maxListChangedDelay {
 		wait = maxListChangedDelay // some servers notify whenever their lists are read
 	}
-	ctx := u.life
+	ctx := u.runCtx
 	u.work.Go(func() {
 		sleep(ctx, wait)
 		c.toolsChanged.Store(false)

@@ -22,29 +22,29 @@ import (
 func (u *upstream) restore(c *conn) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.ended || u.life == nil || !c.made.Load() || c.sharing.empty() {
+	if u.ended || u.runCtx == nil || !c.made.Load() || c.sharedState.empty() {
 		return
 	}
-	ctx := u.life
-	uris := c.sharing.uris()
-	u.work.Go(func() { c.sharing.restore(ctx, c.client, uris, u.s.log.With("server", u.name)) })
+	ctx := u.runCtx
+	uris := c.sharedState.uris()
+	u.work.Go(func() { c.sharedState.restore(ctx, c.client, uris, u.s.log.With("server", u.name)) })
 }
 
-func (s *sharing) empty() bool {
+func (s *sharedState) empty() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.subscribers) == 0 && len(s.levels) == 0
 }
 
 // uris returns the resources with subscribers.
-func (s *sharing) uris() []string {
+func (s *sharedState) uris() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Collect(maps.Keys(s.subscribers))
 }
 
 // restore sends the log level and the subscriptions.
-func (s *sharing) restore(ctx context.Context, client *mcpclient.Client, uris []string, log *slog.Logger) {
+func (s *sharedState) restore(ctx context.Context, client *mcpclient.Client, uris []string, log *slog.Logger) {
 	if err := s.restoreLevel(ctx, client); err != nil && ctx.Err() == nil && client.Err() == nil {
 		log.WarnContext(ctx, "log level not set again", "err", err)
 	}
@@ -63,7 +63,7 @@ func (s *sharing) restore(ctx context.Context, client *mcpclient.Client, uris []
 }
 
 // restoreLevel sets the most verbose level of all callers.
-func (s *sharing) restoreLevel(ctx context.Context, client *mcpclient.Client) error {
+func (s *sharedState) restoreLevel(ctx context.Context, client *mcpclient.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
 	select {
@@ -74,24 +74,24 @@ func (s *sharing) restoreLevel(ctx context.Context, client *mcpclient.Client) er
 	}
 	s.mu.Lock()
 	s.sent = ""
-	least := s.least()
+	lowest := s.lowestLevel()
 	s.mu.Unlock()
-	if least == "" || client.Info().Stateless() { // where each request carries its level
+	if lowest == "" || client.Info().Stateless() { // where each request carries its level
 		return nil
 	}
-	_, err := client.Do(ctx, tool.Request{Method: mcp.MethodSetLevel, Params: rawjson.SetField(nil, json.RawMessage(`"`+least+`"`), "level")})
+	_, err := client.Do(ctx, tool.Request{Method: mcp.MethodSetLevel, Params: rawjson.SetField(nil, json.RawMessage(`"`+lowest+`"`), "level")})
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
-	s.sent = least
+	s.sent = lowest
 	s.mu.Unlock()
 	return nil
 }
 
 // resubscribe subscribes to a resource again, unless all callers have
 // unsubscribed meanwhile.
-func (s *sharing) resubscribe(ctx context.Context, client *mcpclient.Client, uri string) error {
+func (s *sharedState) resubscribe(ctx context.Context, client *mcpclient.Client, uri string) error {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
 	unlock, err := s.changing.Lock(ctx, uri)
@@ -125,16 +125,16 @@ func (u *upstream) unsubscribeBeside(ctx context.Context, c *conn, r tool.Reques
 	}
 	u.mu.Unlock()
 	for _, other := range others {
-		if other == c || !other.sharing.has(rawjson.FieldString(r.Params, "uri"), r.Caller) {
+		if other == c || !other.sharedState.has(rawjson.FieldString(r.Params, "uri"), r.Caller) {
 			continue
 		}
-		if _, err := other.sharing.unsubscribe(ctx, other.client, r); err != nil {
+		if _, err := other.sharedState.unsubscribe(ctx, other.client, r); err != nil {
 			u.s.log.DebugContext(ctx, "unsubscribe", "server", u.name, "err", err)
 		}
 	}
 }
 
-func (s *sharing) has(uri, caller string) bool {
+func (s *sharedState) has(uri, caller string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, ok := s.subscribers[uri][caller]

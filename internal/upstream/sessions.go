@@ -37,7 +37,7 @@ func (u *upstream) session(ctx context.Context, k connKind) (*conn, error) {
 		select {
 		case <-s.made:
 		case <-ctx.Done():
-			return nil, waited(ctx, fmt.Sprintf("the session with %s was not made in time", u.name))
+			return nil, waitError(ctx, fmt.Sprintf("the session with %s was not made in time", u.name))
 		}
 		if s.err != nil {
 			return nil, s.err
@@ -57,7 +57,7 @@ func (u *upstream) session(ctx context.Context, k connKind) (*conn, error) {
 func (u *upstream) sessionOf(key string, k connKind) (*session, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.ended || u.life == nil {
+	if u.ended || u.runCtx == nil {
 		return nil, &tool.Error{Kind: tool.Unavailable, Msg: fmt.Sprintf("%s is being stopped", u.name), Err: tool.ErrDown}
 	}
 	s := u.sessions[key]
@@ -66,7 +66,7 @@ func (u *upstream) sessionOf(key string, k connKind) (*session, error) {
 		return s, nil
 	}
 	if s != nil {
-		k.sharing = s.conn.sharing
+		k.sharedState = s.conn.sharedState
 		delete(u.sessions, key)
 		u.work.Go(s.conn.close)
 	}
@@ -78,8 +78,8 @@ func (u *upstream) sessionOf(key string, k connKind) (*session, error) {
 	}
 	s = &session{kind: k, made: make(chan struct{}), used: time.Now()}
 	u.sessions[key] = s
-	cfg, life := u.cfg, u.life
-	u.work.Go(func() { u.makeSession(life, s, key, cfg, k) })
+	cfg, runCtx := u.cfg, u.runCtx
+	u.work.Go(func() { u.makeSession(runCtx, s, key, cfg, k) })
 	return s, nil
 }
 
@@ -88,7 +88,7 @@ func (u *upstream) sessionOf(key string, k connKind) (*session, error) {
 func (u *upstream) makeSession(ctx context.Context, s *session, key string, cfg Config, k connKind) {
 	c, err := u.dial(ctx, cfg.withStartLimit(), k)
 	if err == nil && k.login != "" {
-		if _, err = u.listPersonal(ctx, c, time.Now().Add(-personalListLife)); err != nil {
+		if _, err = u.listPersonal(ctx, c, time.Now().Add(-personalListTTL)); err != nil {
 			c.close()
 			c = nil
 		}
@@ -128,9 +128,9 @@ const (
 	maxExtendedBy = 2 // of them that one caller chose
 )
 
-// evictSession makes room for one more session. A caller that has its share
-// gives up one of its own. One with capabilities that a caller chose takes only
-// the place of another such that keeps nothing. u.mu is held.
+// evictSession makes room for one more session. A caller that has reached
+// maxPerCaller loses one of its own. A session with capabilities that a caller
+// chose only replaces another such session that keeps no state. u.mu is held.
 func (u *upstream) evictSession(k connKind) error {
 	extended, chosen, own := k.extendedBy != "", 0, 0
 	mine := func(s *session) bool { return s.kind.caller == k.caller && s.kind.extendedBy == k.extendedBy }
@@ -182,7 +182,7 @@ func (u *upstream) sweep() {
 		switch {
 		case s.conn == nil, !s.ended() && (s.conn.idle() < u.s.opts.SessionIdle || s.conn.keepsState()):
 			continue
-		case s.ended() && s.kind.login == "" && s.conn.sharing.hasSubscribers(): // a login may be another by now
+		case s.ended() && s.kind.login == "" && s.conn.sharedState.hasSubscribers(): // a login may be another by now
 			again = append(again, s.kind)
 			continue
 		}
@@ -203,7 +203,7 @@ func (u *upstream) sweep() {
 // keepsState reports whether callers would lose something with a connection
 // that they do not use: subscriptions, or what a program that they share knows.
 func (c *conn) keepsState() bool {
-	return c.sharing.hasSubscribers() || c.beside && c.process != nil
+	return c.sharedState.hasSubscribers() || c.beside && c.process != nil
 }
 
 // closeSessions ends all sessions and prevents new ones.

@@ -19,10 +19,11 @@ const (
 	maxLevels     = 10_000 // callers with a log level of their own
 )
 
-// sharing is what callers set in a session of the server. It separates them:
-// requests of one caller that change the session must not affect the others.
-// A new session that takes the place of a lost one gets it too, see restore.
-type sharing struct {
+// sharedState is what callers set in a shared session of the server: their
+// subscriptions and log levels. It keeps them per caller, so that the requests of
+// one caller do not affect the others. A session that replaces a lost one gets
+// the same state, see restore.
+type sharedState struct {
 	mu          sync.Mutex
 	subscribers map[string]map[string]struct{} // callers by URI
 	changing    KeyLocks[string]               // URIs whose subscription is being changed
@@ -31,8 +32,8 @@ type sharing struct {
 	setting     chan struct{}                  // holds one while a level is being sent
 }
 
-func newSharing() *sharing {
-	return &sharing{
+func newSharedState() *sharedState {
+	return &sharedState{
 		subscribers: map[string]map[string]struct{}{}, levels: map[string]string{}, setting: make(chan struct{}, 1),
 	}
 }
@@ -51,14 +52,14 @@ func (u *upstream) exchange(ctx context.Context, c *conn, r tool.Request) (json.
 	}
 	switch r.Method {
 	case mcp.MethodSubscribe:
-		return c.sharing.subscribe(ctx, c.client, r)
+		return c.sharedState.subscribe(ctx, c.client, r)
 	case mcp.MethodUnsubscribe:
 		defer u.unsubscribeBeside(ctx, c, r)
-		return c.sharing.unsubscribe(ctx, c.client, r)
+		return c.sharedState.unsubscribe(ctx, c.client, r)
 	case mcp.MethodSetLevel:
-		return c.sharing.setLevel(ctx, c.client, r)
+		return c.sharedState.setLevel(ctx, c.client, r)
 	}
-	c.sharing.applyLevel(c.client.Info().Stateless(), &r)
+	c.sharedState.applyLevel(c.client.Info().Stateless(), &r)
 	wait := r.Method == mcp.MethodToolsCall && !r.Exchange.Transparent
 	if wait && rawjson.Field(r.Params, "task") == nil {
 		r.Params = u.requestTask(c, r.Params)
@@ -90,11 +91,11 @@ const changingElsewhere = "another subscription to this resource is still being 
 
 // subscribe passes every subscription on: the server may have lost the one of
 // another caller.
-func (s *sharing) subscribe(ctx context.Context, client *mcpclient.Client, r tool.Request) (json.RawMessage, error) {
+func (s *sharedState) subscribe(ctx context.Context, client *mcpclient.Client, r tool.Request) (json.RawMessage, error) {
 	uri := rawjson.FieldString(r.Params, "uri")
 	unlock, err := s.changing.Lock(ctx, uri)
 	if err != nil {
-		return nil, waited(ctx, changingElsewhere)
+		return nil, waitError(ctx, changingElsewhere)
 	}
 	defer unlock()
 	s.mu.Lock()
@@ -110,13 +111,14 @@ func (s *sharing) subscribe(ctx context.Context, client *mcpclient.Client, r too
 	s.mu.Unlock()
 	result, err := client.Do(ctx, r)
 	if err != nil && !had {
-		s.leave(uri, r.Caller)
+		s.removeSubscriber(uri, r.Caller)
 	}
 	return result, err
 }
 
-// leave takes a caller off a resource. It reports whether others are on it.
-func (s *sharing) leave(uri, caller string) (others bool) {
+// removeSubscriber removes a caller from the subscribers of a resource. It
+// reports whether there are others.
+func (s *sharedState) removeSubscriber(uri, caller string) (others bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.subscribers[uri], caller)
@@ -127,7 +129,7 @@ func (s *sharing) leave(uri, caller string) (others bool) {
 	return false
 }
 
-func (s *sharing) hasSubscribers() bool {
+func (s *sharedState) hasSubscribers() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.subscribers) > 0
@@ -135,15 +137,15 @@ func (s *sharing) hasSubscribers() bool {
 
 // unsubscribe unsubscribes from the server when the last caller has
 // unsubscribed.
-func (s *sharing) unsubscribe(ctx context.Context, client *mcpclient.Client, r tool.Request) (json.RawMessage, error) {
+func (s *sharedState) unsubscribe(ctx context.Context, client *mcpclient.Client, r tool.Request) (json.RawMessage, error) {
 	uri := rawjson.FieldString(r.Params, "uri")
 	unlock, err := s.changing.Lock(ctx, uri)
 	if err != nil {
-		s.leave(uri, r.Caller) // also when the server is not told
-		return nil, waited(ctx, changingElsewhere)
+		s.removeSubscriber(uri, r.Caller) // also when the server is not told
+		return nil, waitError(ctx, changingElsewhere)
 	}
 	defer unlock()
-	if s.leave(uri, r.Caller) {
+	if s.removeSubscriber(uri, r.Caller) {
 		return emptyResult, nil
 	}
 	return client.Do(ctx, r)
@@ -151,7 +153,7 @@ func (s *sharing) unsubscribe(ctx context.Context, client *mcpclient.Client, r t
 
 // setLevel sets the most verbose level that any caller has requested. Each
 // caller gets messages according to its own level.
-func (s *sharing) setLevel(ctx context.Context, client *mcpclient.Client, r tool.Request) (json.RawMessage, error) {
+func (s *sharedState) setLevel(ctx context.Context, client *mcpclient.Client, r tool.Request) (json.RawMessage, error) {
 	level := rawjson.FieldString(r.Params, "level")
 	if !mcp.ValidLogLevel(level) {
 		return client.Do(ctx, r) // the server's error explains the accepted values
@@ -160,7 +162,7 @@ func (s *sharing) setLevel(ctx context.Context, client *mcpclient.Client, r tool
 	case s.setting <- struct{}{}:
 		defer func() { <-s.setting }()
 	case <-ctx.Done():
-		return nil, waited(ctx, "another caller's log level is still being set")
+		return nil, waitError(ctx, "another caller's log level is still being set")
 	}
 	s.mu.Lock()
 	before, had := s.levels[r.Caller]
@@ -168,19 +170,19 @@ func (s *sharing) setLevel(ctx context.Context, client *mcpclient.Client, r tool
 		clear(s.levels)
 	}
 	s.levels[r.Caller] = level
-	least := s.least()
-	same := least == s.sent
+	lowest := s.lowestLevel()
+	same := lowest == s.sent
 	s.mu.Unlock()
 	if same || client.Info().Stateless() { // where each request carries its level
 		return emptyResult, nil
 	}
-	r.Params = rawjson.SetField(r.Params, json.RawMessage(`"`+least+`"`), "level")
+	r.Params = rawjson.SetField(r.Params, json.RawMessage(`"`+lowest+`"`), "level")
 	result, err := client.Do(ctx, r)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case err == nil:
-		s.sent = least
+		s.sent = lowest
 	case had:
 		s.levels[r.Caller] = before
 	default:
@@ -189,20 +191,20 @@ func (s *sharing) setLevel(ctx context.Context, client *mcpclient.Client, r tool
 	return result, err
 }
 
-// least returns the most verbose level of all callers; "" if none has set one.
+// lowestLevel returns the most verbose level of all callers; "" if none has set one.
 // s.mu is held.
-func (s *sharing) least() string {
-	least := ""
+func (s *sharedState) lowestLevel() string {
+	lowest := ""
 	for _, level := range s.levels {
-		if least == "" || mcp.LessSevere(level, least) {
-			least = level
+		if lowest == "" || mcp.LessSevere(level, lowest) {
+			lowest = level
 		}
 	}
-	return least
+	return lowest
 }
 
 // applyLevel filters log messages by the caller's level.
-func (s *sharing) applyLevel(stateless bool, r *tool.Request) {
+func (s *sharedState) applyLevel(stateless bool, r *tool.Request) {
 	s.mu.Lock()
 	level := s.levels[r.Caller]
 	s.mu.Unlock()

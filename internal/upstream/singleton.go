@@ -13,24 +13,24 @@ import (
 // Singletons lets one process among several run an upstream, for upstreams
 // that are marked so. Without one, every process runs its own.
 type Singletons interface {
-	// Claim takes the right to run the server, or prolongs it, for life.
-	// When another process has it, mine is false and owner names that one.
-	Claim(ctx context.Context, server string, life time.Duration) (owner string, mine bool, err error)
+	// Claim acquires or renews the lease to run the server, for ttl. When
+	// another process has it, mine is false and owner names that process.
+	Claim(ctx context.Context, server string, ttl time.Duration) (owner string, mine bool, err error)
 
-	// Release gives the right back.
+	// Release releases the lease.
 	Release(ctx context.Context, server string) error
 
 	// Do has a request executed by the owner.
 	Do(ctx context.Context, owner, server string, r tool.Request) (json.RawMessage, error)
 }
 
-// The lease of a singleton. A process that could not renew it for claimGrace
-// stops the server, and has the rest of claimLife to end it before another
-// process starts it.
+// The lease of a singleton. A process that could not renew it for
+// leaseRenewGrace stops the server, and has the rest of leaseTTL to end it
+// before another process starts it.
 const (
-	claimLife  = 10 * time.Second
-	claimEvery = 2 * time.Second
-	claimGrace = 5 * time.Second
+	leaseTTL           = 10 * time.Second
+	leaseRenewInterval = 2 * time.Second
+	leaseRenewGrace    = 5 * time.Second
 )
 
 // runWithLease runs the connect loop whenever this process holds the lease of a
@@ -39,7 +39,7 @@ func (u *upstream) runWithLease(ctx context.Context, keep func(context.Context))
 	own := u.s.opts.Singletons
 	for ctx.Err() == nil {
 		since := time.Now()
-		owner, mine, err := own.Claim(ctx, u.name, claimLife)
+		owner, mine, err := own.Claim(ctx, u.name, leaseTTL)
 		switch {
 		case err != nil && ctx.Err() == nil:
 			u.s.log.DebugContext(ctx, "singleton not claimed", "server", u.name, "err", err)
@@ -55,39 +55,39 @@ func (u *upstream) runWithLease(ctx context.Context, keep func(context.Context))
 			u.children.Wait()
 			u.releaseLease(ctx)
 			if ctx.Err() == nil {
-				u.setDown(ctx, &failure{Kind: tool.UpstreamFailed, Msg: "the right to run it was lost; another node, or this one, takes it up"}, true, claimEvery)
+				u.setDown(ctx, &failure{Kind: tool.UpstreamFailed, Msg: "this node lost its lease to run the server; another node, or this one, will start it again"}, true, leaseRenewInterval)
 			}
 		}
-		sleep(ctx, claimEvery)
+		sleep(ctx, leaseRenewInterval)
 	}
 }
 
 // runWhileLeased runs keep for as long as the lease can be renewed.
 func (u *upstream) runWhileLeased(ctx context.Context, since time.Time, keep func(context.Context)) {
-	turn, lose := context.WithCancel(ctx)
-	defer lose()
+	leased, stop := context.WithCancel(ctx)
+	defer stop()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		keep(turn)
+		keep(leased)
 	}()
 	for {
 		select {
 		case <-done:
 			return
-		case <-time.After(claimEvery):
+		case <-time.After(leaseRenewInterval):
 		}
 		now := time.Now()
-		try, cancel := context.WithTimeout(turn, claimEvery)
-		_, mine, err := u.s.opts.Singletons.Claim(try, u.name, claimLife)
+		renew, cancel := context.WithTimeout(leased, leaseRenewInterval)
+		_, mine, err := u.s.opts.Singletons.Claim(renew, u.name, leaseTTL)
 		cancel()
 		if err == nil && mine {
 			since = now
 			continue
 		}
-		if err == nil || time.Since(since) > claimGrace {
-			u.s.log.WarnContext(ctx, "singleton stopped: the right to run it was lost", "server", u.name, "err", err)
-			lose()
+		if err == nil || time.Since(since) > leaseRenewGrace {
+			u.s.log.WarnContext(ctx, "singleton stopped: its lease was lost", "server", u.name, "err", err)
+			stop()
 			<-done
 			return
 		}
@@ -96,10 +96,10 @@ func (u *upstream) runWhileLeased(ctx context.Context, since time.Time, keep fun
 
 // releaseLease releases the lease, so that another process can run the server.
 func (u *upstream) releaseLease(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimEvery)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaseRenewInterval)
 	defer cancel()
 	if err := u.s.opts.Singletons.Release(ctx, u.name); err != nil {
-		u.s.log.DebugContext(ctx, "singleton not given back", "server", u.name, "err", err)
+		u.s.log.DebugContext(ctx, "lease of a singleton not released; it expires", "server", u.name, "err", err)
 	}
 }
 
@@ -159,15 +159,15 @@ func (u *upstream) elsewhere() string {
 	return u.owner
 }
 
-// DoHere is Do for a request that another process passed on: it is carried
-// out here or not at all.
+// DoHere is Do for a request that another process forwarded: it is executed here
+// or refused.
 func (s *Supervisor) DoHere(ctx context.Context, server string, r tool.Request) (json.RawMessage, error) {
 	u := s.find(server)
 	if u == nil {
 		return nil, notFound(server)
 	}
 	if u.elsewhere() != "" {
-		return nil, moved(server)
+		return nil, movedError(server)
 	}
 	return u.doHere(ctx, r)
 }
@@ -176,10 +176,11 @@ func (s *Supervisor) DoHere(ctx context.Context, server string, r tool.Request) 
 // the request.
 var errElsewhere = fmt.Errorf("another node runs the server: %w", tool.ErrDown)
 
-// moved is the error of a process that does not run a server, or no longer.
-func moved(server string) error {
+// movedError returns the error of a request for a server that this process does
+// not run, or no longer runs.
+func movedError(server string) error {
 	return &tool.Error{
-		Kind: tool.UpstreamFailed, RetryAfter: claimEvery, Err: errElsewhere,
+		Kind: tool.UpstreamFailed, RetryAfter: leaseRenewInterval, Err: errElsewhere,
 		Msg: fmt.Sprintf("%s is moving to another node; try again shortly", server),
 	}
 }

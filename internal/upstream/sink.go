@@ -43,7 +43,7 @@ type ToolSet struct {
 // Authorizer supplies credentials for remote upstreams that have no static
 // ones.
 type Authorizer interface {
-	// Authorize puts credentials on r. refused is nil at first; after a 401,
+	// Authorize adds credentials to r. refused is nil at first; after a 401,
 	// or a 403 that names a missing scope, it is that answer, and the request
 	// is sent once more when Authorize returns nil. When a person's consent
 	// is needed it returns a *tool.Error of the kind UpstreamAuthRequired.
@@ -64,10 +64,10 @@ type Authorizer interface {
 // Dialer makes a connection to a server inside the process.
 type Dialer func(ctx context.Context) (mcpclient.Transport, error)
 
-// noSink is the Sink of a Supervisor without one.
-type noSink struct{}
+// discardSink is the Sink of a Supervisor without one.
+type discardSink struct{}
 
-func (noSink) ToolsChanged(ToolSet)                             {}
-func (noSink) Removed(string)                                   {}
-func (noSink) StatusChanged(Status)                             {}
-func (noSink) Notified(string, string, string, json.RawMessage) {}
+func (discardSink) ToolsChanged(ToolSet)                             {}
+func (discardSink) Removed(string)                                   {}
+func (discardSink) StatusChanged(Status)                             {}
+func (discardSink) Notified(string, string, string, json.RawMessage) {}

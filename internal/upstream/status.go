@@ -7,7 +7,7 @@ import (
 	"junctor/internal/mcp"
 )
 
-// State is how things stand with an upstream.
+// State is the state of an upstream's connection.
 type State string
 
 // The states.
@@ -32,8 +32,8 @@ type Status struct {
 	Attempts int       `json:"attempts,omitempty"` // to connect, since it was last connected
 	NextTry  time.Time `json:"nextTry,omitzero"`
 
-	// LastFailure is the Reason that there was last, kept while all is well
-	// again, and when.
+	// LastFailure is the latest Reason and FailedAt its time. They are kept
+	// while the upstream is connected again.
 	LastFailure string    `json:"lastFailure,omitempty"`
 	FailedAt    time.Time `json:"failedAt,omitzero"`
 	Lost        int       `json:"lost,omitempty"` // connections that ended by themselves

@@ -107,7 +107,7 @@ type Supervisor struct {
 	mu        sync.Mutex
 	ctx       context.Context            // set while Run runs
 	upstreams map[string]*upstream       // published as routes after each change
-	leaving   map[string]<-chan struct{} // removed ones that may not be gone yet
+	ending    map[string]<-chan struct{} // removed upstreams that have not ended yet
 	wg        sync.WaitGroup
 
 	stopping context.Context // ends the waits for first connections
@@ -118,7 +118,7 @@ type Supervisor struct {
 // before Run.
 func NewSupervisor(configs []Config, o Options) *Supervisor {
 	if o.Sink == nil {
-		o.Sink = noSink{}
+		o.Sink = discardSink{}
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -134,7 +134,7 @@ func NewSupervisor(configs []Config, o Options) *Supervisor {
 	}
 	s := &Supervisor{
 		opts: o, log: o.Log.With(telemetry.KeyComponent, "upstream"), launcher: child.NewLauncher(),
-		upstreams: make(map[string]*upstream, len(configs)), leaving: map[string]<-chan struct{}{},
+		upstreams: make(map[string]*upstream, len(configs)), ending: map[string]<-chan struct{}{},
 	}
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	s.launcher.HideFolder(o.DataDir)
@@ -194,9 +194,9 @@ func (s *Supervisor) start(u *upstream) {
 	})
 }
 
-// Apply makes the upstreams be those of configs. It touches only what
-// changed: an upstream whose connection is not concerned keeps it. It does
-// not wait for connections to be closed or made.
+// Apply replaces the set of upstreams by those of configs. It changes only what
+// differs: an upstream whose connection is not concerned keeps it. It does not
+// wait for connections to be closed or made.
 func (s *Supervisor) Apply(configs []Config) {
 	var after []func() // notifications of the sink, sent without the lock
 	defer func() {
@@ -230,7 +230,7 @@ func (s *Supervisor) Apply(configs []Config) {
 	s.publish() // before the upstream notifies the sink of its removal
 	for name, u := range removed {
 		if u.remove() {
-			s.leaving[name] = u.gone // it then notifies the sink itself
+			s.ending[name] = u.gone // it then notifies the sink itself
 		} else {
 			after = append(after, func() { s.opts.Sink.Removed(name) })
 		}
@@ -241,14 +241,14 @@ func (s *Supervisor) Apply(configs []Config) {
 // after old has ended, because two processes of one server could interfere.
 // s.mu is held.
 func (s *Supervisor) replace(old *upstream, cfg Config) {
-	after := s.leaving[cfg.Name]
-	delete(s.leaving, cfg.Name)
+	after := s.ending[cfg.Name]
+	delete(s.ending, cfg.Name)
 	if old != nil && old.stop() {
 		after = old.gone
 	}
 	u := newUpstream(s, cfg, after)
 	if old != nil {
-		u.sharing = old.sharing // the sessions of clients go on
+		u.sharedState = old.sharedState // the sessions of clients go on
 		if old.config().Fingerprint() == cfg.Fingerprint() {
 			u.protocol = old.lastProtocol()
 		}

@@ -87,7 +87,7 @@ func (u *upstream) taskOwner(ctx context.Context, id string) (string, error) {
 	}
 	owner, err := u.s.opts.Tasks.TaskOwner(ctx, u.name, id)
 	if err != nil {
-		return "", &tool.Error{Kind: tool.Unavailable, Msg: "it is not known whose task this is while the store is away; try again shortly", Err: err}
+		return "", &tool.Error{Kind: tool.Unavailable, Msg: "the owner of the task cannot be read because the store is unavailable; try again shortly", Err: err}
 	}
 	if owner != "" {
 		u.tasks.add(id, owner)
@@ -205,7 +205,7 @@ func (s *Supervisor) FollowTasks(ctx context.Context, server, caller string, ex 
 	return own, func(ctx context.Context) {
 		c, err := u.ready(ctx, tool.Request{Method: mcp.MethodListen, Caller: caller, Exchange: ex})
 		if err != nil {
-			return // while the server is away there is nothing to announce
+			return // while the server is down there is nothing to announce
 		}
 		stop := c.client.FollowTasks(own)
 		c.leave()
@@ -231,7 +231,7 @@ func (u *upstream) recipient(c *conn, method string, params json.RawMessage) (ca
 	}
 	switch id := u.firstCaller.Load(); {
 	case id == nil:
-		return "", true // nobody has called: it is about nobody's work
+		return "", true // without a caller it concerns no one's work
 	case u.manyCallers.Load():
 		return "", false
 	default:

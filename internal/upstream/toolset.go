@@ -46,7 +46,7 @@ func (u *upstream) list(ctx context.Context, c *conn, cfg Config) (ToolSet, erro
 	}
 	set.Tools = definitions(cfg.Name, raws, problems)
 	if cfg.remote() {
-		set.Tools = mirrorable(set.Tools, problems)
+		set.Tools = dropUnmirrorable(set.Tools, problems)
 	}
 	set.Problems = problems.list()
 	schemas := schemasOf(set.Tools)
@@ -91,7 +91,7 @@ func (u *upstream) pages(ctx context.Context, c *conn) (raws []json.RawMessage, 
 		if err != nil {
 			if refused, ok := errors.AsType[*mcp.Error](err); ok {
 				if rawjson.Field(c.client.Info().Capabilities, "tools") == nil && cursor == nil {
-					return nil, "", nil // it never said that it has any
+					return nil, "", nil // it declares no such capability
 				}
 				return raws, fmt.Sprintf("tools/list: %s", tool.Shorten(refused.Message, 200)), nil
 			}
@@ -145,9 +145,10 @@ func definitions(server string, raws []json.RawMessage, problems *problems) []to
 	return defs
 }
 
-// mirrorable leaves out the tools whose x-mcp-header marks break MCP's rules:
-// over HTTP their calls could not be sent as the marks ask.
-func mirrorable(defs []tool.Definition, problems *problems) []tool.Definition {
+// dropUnmirrorable leaves out the tools whose x-mcp-header annotations violate
+// MCP: over HTTP their calls could not be sent with the headers that they
+// require.
+func dropUnmirrorable(defs []tool.Definition, problems *problems) []tool.Definition {
 	return slices.DeleteFunc(defs, func(d tool.Definition) bool {
 		_, err := mcp.HeaderParams(d.InputSchema)
 		if err != nil {
@@ -186,11 +187,11 @@ func (u *upstream) guidance(ctx context.Context, c *conn, set *ToolSet) tool.Gui
 		defer cancel()
 		result, err := c.client.Do(ctx, tool.Request{Method: mcp.MethodPromptsGet, Params: json.RawMessage(`{"name":"tool-descriptions"}`)})
 		if text := promptText(result); err == nil && text != "" {
-			return tool.Guidance{Text: bound(text), Source: tool.FromPrompt}
+			return tool.Guidance{Text: truncate(text), Source: tool.FromPrompt}
 		}
 	}
 	if text := strings.TrimSpace(set.Info.Instructions); text != "" {
-		return tool.Guidance{Text: bound(text), Source: tool.FromInstructions}
+		return tool.Guidance{Text: truncate(text), Source: tool.FromInstructions}
 	}
 	return tool.Guidance{Text: generatedGuidance(set), Source: tool.Generated}
 }
@@ -210,7 +211,7 @@ func promptText(result json.RawMessage) string {
 	return strings.TrimSpace(rawjson.FieldString(message, "content", "text"))
 }
 
-func bound(text string) string {
+func truncate(text string) string {
 	if len(text) <= maxGuidance {
 		return text
 	}
