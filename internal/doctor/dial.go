@@ -55,7 +55,7 @@ func (r *TestReport) connect(ctx context.Context, o TestOptions, version string)
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	c, err := o.Dial.open(ctx, o, version)
-	if errors.Is(err, mcpclient.ErrOldEra) && version == "" {
+	if errors.Is(err, mcpclient.ErrHandshakeEra) && version == "" {
 		c, err = o.Dial.open(ctx, o, mcp.Version20251125)
 	}
 	if err != nil && c != nil && c.process != nil {

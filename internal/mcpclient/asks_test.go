@@ -19,7 +19,7 @@ import (
 // goroutines and connections without end.
 func TestAnswersThatAreNotTakenAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		answers := make(chan mcp.Message, 2*maxAsks)
+		answers := make(chan mcp.Message, 2*maxServerRequests)
 		s := &webServer{}
 		s.handle = func(w http.ResponseWriter, r *http.Request, m mcp.Message) {
 			switch {
@@ -35,10 +35,10 @@ func TestAnswersThatAreNotTakenAreBounded(t *testing.T) {
 					asked++
 					sse(w, fmt.Sprintf("data: {\"jsonrpc\":\"2.0\",\"id\":%d,\"method\":\"roots/list\"}\n\n", asked))
 				}
-				for range maxAsks {
+				for range maxServerRequests {
 					ask()
 				}
-				for range maxAsks {
+				for range maxServerRequests {
 					if a := <-answers; a.Error != nil {
 						t.Errorf("refused: %v", a.Error)
 					}
@@ -47,7 +47,7 @@ func TestAnswersThatAreNotTakenAreBounded(t *testing.T) {
 				if a := <-answers; a.Error == nil || !strings.Contains(a.Error.Message, "too many") {
 					t.Errorf("one more was answered with %s, %v", a.Result, a.Error)
 				}
-				time.Sleep(answerTime) // of the bubble
+				time.Sleep(responseTimeout) // of the bubble
 				synctest.Wait()
 				ask()
 				if a := <-answers; a.Error != nil {
@@ -74,7 +74,7 @@ func TestAskWithTheIDOfOneThatWasTakenBack(t *testing.T) {
 		started := make(chan struct{})
 		release := []chan struct{}{make(chan struct{}), make(chan struct{})}
 		c := mustPlay(t, testOptions(), func(s *script) {
-			s.oldEra()
+			s.handshakeEra()
 			call := s.want("tools/call")
 			s.send(mcp.Message{ID: "1", Method: "roots/list"})
 			<-started

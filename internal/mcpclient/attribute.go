@@ -16,9 +16,9 @@ const (
 	noTaskResult   = "no caller waits for the result of the task that it belongs to"
 )
 
-// cancelledFor is how long the server may go on with a call that was cancelled,
-// and ask something for it.
-const cancelledFor = 10 * time.Minute
+// cancelledGrace is how long a server may continue a cancelled call, and send
+// requests for it.
+const cancelledGrace = 10 * time.Minute
 
 // attribute returns the call that a request of the server belongs to: by the
 // stream that it came on, by the task or the progress token that it names, or
@@ -135,15 +135,15 @@ func (c *Client) anyCanBeAsked() bool {
 	return false
 }
 
-// noteCancelled remembers whose call ended before the server responded: the
-// server may still ask something for it. c.mu is held.
-func (c *Client) noteCancelled(cl *pendingRequest) {
+// recordCancelled records the caller of a call that ended before the server
+// responded, because the server may still send a request for it. c.mu is held.
+func (c *Client) recordCancelled(cl *pendingRequest) {
 	if cl.caller == "" || !causesMessages(cl.method) {
 		return
 	}
 	now := time.Now()
 	for caller, at := range c.cancelledAt {
-		if now.Sub(at) > cancelledFor {
+		if now.Sub(at) > cancelledGrace {
 			delete(c.cancelledAt, caller)
 		}
 	}
@@ -162,7 +162,7 @@ func (c *Client) cancelledByOther(caller string) bool {
 		}
 	}
 	for other, at := range c.cancelledAt {
-		if other != caller && time.Since(at) <= cancelledFor {
+		if other != caller && time.Since(at) <= cancelledGrace {
 			return true
 		}
 	}

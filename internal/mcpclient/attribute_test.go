@@ -62,7 +62,7 @@ func TestAmbiguousQuestionMakesCallsRunOneAtATime(t *testing.T) {
 	o.OnOneAtATime = func() { close(announced) }
 	inFlight := make(chan struct{})
 	c := mustPlay(t, o, func(s *script) {
-		s.oldEra()
+		s.handshakeEra()
 		first, second := s.want("tools/call"), s.want("tools/call")
 		close(inFlight)
 		if got := s.ask(`"1"`, `{}`); !strings.Contains(got, "one at a time") {
@@ -125,7 +125,7 @@ func TestQueuedCallIsCancelled(t *testing.T) {
 		o.OneAtATime = true
 		release := make(chan struct{})
 		c := mustPlay(t, o, func(s *script) {
-			s.oldEra()
+			s.handshakeEra()
 			first := s.want("tools/call")
 			s.result(s.want("ping"), `{}`)
 			<-release
@@ -170,7 +170,7 @@ func TestQuestionAfterCancelledCall(t *testing.T) {
 		var a asker
 		go1 := make(chan struct{})
 		c := mustPlay(t, testOptions(), func(s *script) {
-			s.oldEra()
+			s.handshakeEra()
 			s.want("tools/call")
 			close(go1)
 			s.want("notifications/cancelled")
@@ -192,7 +192,7 @@ func TestQuestionAfterCancelledCall(t *testing.T) {
 		}
 		for i, caller := range []string{"key:b", "key:a", "key:b"} {
 			if i == 2 {
-				time.Sleep(cancelledFor + time.Second)
+				time.Sleep(cancelledGrace + time.Second)
 			}
 			if err := a.call(t.Context(), c, caller, caller); err != nil {
 				t.Error(err)
@@ -207,7 +207,7 @@ func TestQuestionAfterCancelledCall(t *testing.T) {
 func TestQuestionOfTask(t *testing.T) {
 	var asked []string
 	c := mustPlay(t, testOptions(), func(s *script) {
-		s.oldEra()
+		s.handshakeEra()
 		result := s.want("tasks/result")
 		if got := s.ask(`"1"`, `{"`+mcp.MetaRelatedTask+`":{"taskId":"other"}}`); !strings.Contains(got, "no caller waits") {
 			s.t.Errorf("a question of a task without a caller: %q", got)

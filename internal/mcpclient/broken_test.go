@@ -32,7 +32,7 @@ func wantBroken(t *testing.T, c *Client, lost bool) {
 	t.Helper()
 	result, err := c.Do(t.Context(), tool.Request{Method: "tools/call"})
 	switch {
-	case lost && (tool.KindOf(err) != tool.UpstreamFailed || !strings.Contains(err.Error(), "is no JSON-RPC message: ")):
+	case lost && (tool.KindOf(err) != tool.UpstreamFailed || !strings.Contains(err.Error(), "is not a JSON-RPC message: ")):
 		t.Errorf("got %s, %v; want the broken answer told", result, err)
 	case !lost && (err != nil || string(result) != `{"fine":true}`):
 		t.Errorf("got %s, %v; want the answer that follows", result, err)

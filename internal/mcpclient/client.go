@@ -47,7 +47,7 @@ type Options struct {
 	Name, Title, Version string
 
 	// Protocol is the version that the server spoke last time; it saves the
-	// probing round trip to a server of the old era. Empty when unknown.
+	// probing round trip to a server of the handshake era. Empty when unknown.
 	Protocol string
 
 	// Pin makes Protocol an order instead of a hint: that version is
@@ -69,12 +69,12 @@ type Options struct {
 	OneAtATime   bool
 	OnOneAtATime func()
 
-	// OnRenew is called when an HTTP session was lost and created again: what is
-	// known about the server may be out of date. It must not block.
-	OnRenew func()
+	// OnSessionReplaced is called when a lost HTTP session was replaced by a new
+	// one: what is known about the server may be out of date. It must not block.
+	OnSessionReplaced func()
 
 	// InputSchema returns the input schema of a tool of this server, nil when
-	// it is not known: HTTP servers of the new era may want arguments as
+	// it is not known: HTTP servers of the stateless era may want arguments as
 	// headers too.
 	InputSchema func(tool string) json.RawMessage
 
@@ -106,10 +106,10 @@ type ServerInfo struct {
 	Raw          json.RawMessage // the whole result of initialize or server/discover
 }
 
-// Stateless reports whether the server speaks the new era.
+// Stateless reports whether the server speaks the stateless era.
 func (i ServerInfo) Stateless() bool { return mcp.Stateless(i.Protocol) }
 
-// BothEras reports whether a server that speaks the new era says that it speaks
+// BothEras reports whether a server that speaks the stateless era says that it speaks
 // the handshake era too.
 func (i ServerInfo) BothEras() bool {
 	if !i.Stateless() {
@@ -134,24 +134,24 @@ type Client struct {
 	// inline means that the goroutine of a call reads its own stream.
 	inline bool
 
-	info      atomic.Pointer[ServerInfo]
-	stateless atomic.Bool
-	logLevel  atomic.Pointer[string] // what logging/setLevel asked for
-	learned   sync.Map               // schemas that a server wanted known, by tool
-	nextID    atomic.Int64
+	info           atomic.Pointer[ServerInfo]
+	stateless      atomic.Bool
+	logLevel       atomic.Pointer[string] // what logging/setLevel asked for
+	fetchedSchemas sync.Map               // schemas that a server wanted known, by tool
+	nextID         atomic.Int64
 
 	warnings warnings
 
-	mu             sync.Mutex
-	calls          map[int64]*pendingRequest
-	caller         string // of the last call that could cause messages
-	severalCallers bool   // there were calls of others before
-	oneAtATime     bool   // calls that could cause questions run one after the other
-	queue          []*queuedCall
-	cancelledAt    map[string]time.Time // when a call of the caller was last cancelled
-	asks           map[mcp.ID]*serverRequest
-	asking         int // asks without an answer that the server took, at most maxAsks
-	listening      listener
+	mu                 sync.Mutex
+	calls              map[int64]*pendingRequest
+	caller             string // of the last call that could cause messages
+	severalCallers     bool   // there were calls of others before
+	oneAtATime         bool   // calls that could cause questions run one after the other
+	queue              []*queuedCall
+	cancelledAt        map[string]time.Time // when a call of the caller was last cancelled
+	serverRequests     map[mcp.ID]*serverRequest
+	openServerRequests int // until the server has accepted the answer; at most maxServerRequests
+	listening          listener
 
 	ctx     context.Context // ends with the client; for work that no call owns
 	cancel  context.CancelFunc
@@ -171,7 +171,7 @@ func Connect(ctx context.Context, t Transport, o Options) (*Client, error) {
 		o.DiscoverTimeout = 3 * time.Second
 	}
 	o.Limits = o.Limits.WithDefaults()
-	c := &Client{opts: o, log: o.Log, self: o.clientInfo(), declared: o.Capabilities.JSON(), calls: map[int64]*pendingRequest{}, oneAtATime: o.OneAtATime, asks: map[mcp.ID]*serverRequest{}, done: make(chan struct{})}
+	c := &Client{opts: o, log: o.Log, self: o.clientInfo(), declared: o.Capabilities.JSON(), calls: map[int64]*pendingRequest{}, oneAtATime: o.OneAtATime, serverRequests: map[mcp.ID]*serverRequest{}, done: make(chan struct{})}
 	c.ctx, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	c.info.Store(&ServerInfo{})
 	if err := t.open(ctx, c); err != nil {
@@ -192,7 +192,7 @@ func Connect(ctx context.Context, t Transport, o Options) (*Client, error) {
 func (c *Client) Info() ServerInfo { return *c.info.Load() }
 
 // Describe returns the server's description of itself for a caller: a server of
-// the new era may answer by what the caller declares.
+// the stateless era may answer by what the caller declares.
 func (c *Client) Describe(ctx context.Context, ex tool.Exchange) ServerInfo {
 	info := c.Info()
 	if !info.Stateless() || rawjson.Field(ex.Capabilities, "extensions") == nil && rawjson.Field(ex.Capabilities, "experimental") == nil {
@@ -245,7 +245,7 @@ func (c *Client) end(err error) {
 // Notify sends a notification to the server.
 func (c *Client) Notify(ctx context.Context, method string, params json.RawMessage) error {
 	if err := c.Err(); err != nil {
-		return c.gone(err)
+		return c.closedError(err)
 	}
 	if c.stateless.Load() {
 		params = c.addMeta(params, c.protocol(), "", nil)
@@ -253,7 +253,7 @@ func (c *Client) Notify(ctx context.Context, method string, params json.RawMessa
 	m := &mcp.Message{Method: method, Params: params}
 	c.logMessage("sent", m)
 	if err := c.wire.send(ctx, m); err != nil {
-		return c.failure(ctx, err)
+		return c.callError(ctx, err)
 	}
 	return nil
 }

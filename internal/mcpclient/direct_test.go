@@ -140,7 +140,7 @@ func TestUnreadPipeDoesNotBlockCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, in, serve := connectDirect(t, 300)
 		defer serve()
-		for i := range sendQueue + 10 {
+		for i := range maxSendQueue + 10 {
 			begun := time.Now()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			_, err := c.Do(ctx, tool.Request{Method: "tools/call", Params: json.RawMessage(`{"name":"` + strings.Repeat("x", 100) + `"}`)})
@@ -151,10 +151,10 @@ func TestUnreadPipeDoesNotBlockCallers(t *testing.T) {
 		}
 		begun := time.Now()
 		go func() { // what closing the connection does to the pipes of a program
-			time.Sleep(flushTime)
+			time.Sleep(flushTimeout)
 			_ = in.Close()
 		}()
-		if err := c.Close(); err != nil || time.Since(begun) > 2*flushTime {
+		if err := c.Close(); err != nil || time.Since(begun) > 2*flushTimeout {
 			t.Errorf("Close: %v after %s", err, time.Since(begun))
 		}
 	})

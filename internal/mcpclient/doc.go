@@ -6,9 +6,9 @@
 //
 //	opening ──► negotiating ──► ready ──► ended
 //
-// and never back; who needs the server again connects again. The exception is
+// and never back; to use the server again, call Connect again. The exception is
 // an HTTP session that the server lost: the wire makes a new one in place and
-// calls OnRenew.
+// calls OnSessionReplaced.
 //
 // # Goroutines
 //
@@ -18,8 +18,8 @@
 // writes its request itself while the pipe takes it; what does not fit waits in
 // a queue that one goroutine writes. Over streamable HTTP the goroutine of a
 // call reads its own response, and one goroutine holds the GET stream; a lost
-// session is renewed on a goroutine that outlives the call that missed it, and
-// other calls wait for it (session.go). A request of the server (elicitation,
+// session is replaced on a goroutine that outlives the call that noticed the
+// loss, and other calls wait for it (session.go). A request of the server (elicitation,
 // sampling) runs on a goroutine of its own and ends with the call that it belongs
 // to (attribute.go); one that cannot be attributed to a call is declined, and from
 // then on calls that could cause questions wait for each other (turn.go).

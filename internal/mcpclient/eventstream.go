@@ -15,12 +15,12 @@ import (
 
 // How a broken stream is resumed.
 const (
-	resumeTries = 5 // in a row without anything new
-	resumeFirst = 500 * time.Millisecond
-	resumeMost  = 30 * time.Second
+	maxResumeTries = 5 // in a row without anything new
+	minResumeDelay = 500 * time.Millisecond
+	maxResumeDelay = 30 * time.Second
 )
 
-// readStream reads the events of an answer. A stream of the old era that
+// readStream reads the events of an answer. A stream of the handshake era that
 // breaks before the answer, and whose events have ids, is resumed where it
 // broke.
 func (w *httpWire) readStream(ctx, reqCtx context.Context, cancel context.CancelFunc, stop func() bool, cl *pendingRequest, resp *http.Response) (mcp.Message, error) {
@@ -52,7 +52,7 @@ func (w *httpWire) readStream(ctx, reqCtx context.Context, cancel context.Cancel
 		if received {
 			failures = 0
 		}
-		if events.LastID == "" || w.c.stateless.Load() || failures == resumeTries {
+		if events.LastID == "" || w.c.stateless.Load() || failures == maxResumeTries {
 			cancel()
 			return mcp.Message{}, &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server dropped the stream before it answered", Err: err}
 		}
@@ -78,7 +78,7 @@ func (w *httpWire) resume(ctx, reqCtx context.Context, events *mcp.EventReader, 
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		if h, ok := errors.AsType[*HTTPError](err); ok && h.Status/100 == 4 || *failures >= resumeTries {
+		if h, ok := errors.AsType[*HTTPError](err); ok && h.Status/100 == 4 || *failures >= maxResumeTries {
 			return nil, &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server dropped the stream before it answered, and does not resume it", Err: err}
 		}
 	}
@@ -88,9 +88,9 @@ func (w *httpWire) resume(ctx, reqCtx context.Context, events *mcp.EventReader, 
 // for, else longer with each failure.
 func resumeDelay(asked time.Duration, failures int) time.Duration {
 	if asked == 0 {
-		asked = resumeFirst
+		asked = minResumeDelay
 	}
-	return min(asked<<min(failures, 8), max(resumeMost, asked))
+	return min(asked<<min(failures, 8), max(maxResumeDelay, asked))
 }
 
 func sleep(ctx context.Context, d time.Duration) error {
@@ -163,12 +163,12 @@ func (w *httpWire) get(ctx context.Context, session *string, lastID string) (*ht
 		return nil, err
 	}
 	if resp.StatusCode != http.StatusOK || !isEventStream(resp.Header.Get("Content-Type")) {
-		return nil, newHTTPError(resp, readSome(resp))
+		return nil, newHTTPError(resp, readErrorBody(resp))
 	}
 	return resp, nil
 }
 
-// standalone holds the GET stream open, on which a server of the old era sends
+// standalone holds the GET stream open, on which a server of the handshake era sends
 // what belongs to no request. A server may do without. answered is
 // called when the stream is open or refused.
 func (w *httpWire) standalone(ctx context.Context, session *string, answered func()) {
@@ -193,7 +193,7 @@ func (w *httpWire) standalone(ctx context.Context, session *string, answered fun
 			w.streamOpened.Store(false)
 		} else if h, ok := errors.AsType[*HTTPError](err); ok {
 			if h.Status == http.StatusNotFound && session != nil && opened {
-				w.renewLater(session)
+				w.recoverSessionLater(session)
 				return
 			}
 			if h.Status/100 == 4 && h.Status != http.StatusTooManyRequests || h.Status/100 == 2 {
@@ -201,7 +201,7 @@ func (w *httpWire) standalone(ctx context.Context, session *string, answered fun
 				return
 			}
 		}
-		if sleep(ctx, resumeDelay(max(retry, resumeFirst), failures)) != nil {
+		if sleep(ctx, resumeDelay(max(retry, minResumeDelay), failures)) != nil {
 			return
 		}
 		failures++
@@ -234,13 +234,13 @@ func (w *httpWire) deliver(events *mcp.EventReader) (any bool) {
 	}
 }
 
-// renewLater creates a new session in the background after one was lost, so
+// recoverSessionLater creates a new session in the background after one was lost, so
 // that notifications are received again.
-func (w *httpWire) renewLater(session *string) {
+func (w *httpWire) recoverSessionLater(session *string) {
 	go func() {
-		ctx, cancel := context.WithTimeout(w.c.ctx, respondTime)
+		ctx, cancel := context.WithTimeout(w.c.ctx, backgroundPostTimeout)
 		defer cancel()
-		if err := w.renew(ctx, session); err != nil {
+		if err := w.recoverSession(ctx, session); err != nil {
 			w.c.log.Debug("cannot renew the session", "err", err)
 		}
 	}()

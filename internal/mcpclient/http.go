@@ -37,7 +37,7 @@ type HTTPOptions struct {
 	StreamableOnly bool
 
 	// NoStandalone keeps the client from opening the GET stream on which
-	// servers of the old era announce changes.
+	// servers of the handshake era announce changes.
 	NoStandalone bool
 
 	Limits mcp.Limits
@@ -55,8 +55,8 @@ func NewRoundTripper(proxy func(*http.Request) (*url.URL, error)) *http.Transpor
 	return t
 }
 
-// httpEndpoint sends HTTP requests to one server: headers, credentials,
-// redirects. Both HTTP transports stand on it.
+// httpEndpoint sends HTTP requests to one server, with headers, credentials and
+// redirects. Both HTTP transports use it.
 type httpEndpoint struct {
 	o      HTTPOptions
 	url    *url.URL
@@ -125,7 +125,7 @@ func (e *httpEndpoint) send(ctx context.Context, method string, to *url.URL, hea
 		default:
 			return resp, nil
 		}
-		refused = newHTTPError(resp, readSome(resp))
+		refused = newHTTPError(resp, readErrorBody(resp))
 	}
 }
 
@@ -204,13 +204,14 @@ func unreachable(err error) error {
 }
 
 const (
-	errorBody  = 64 << 10        // how much of a refusal is read
-	drainBytes = 256 << 10       // how much is read to keep a connection alive
-	drainTime  = 2 * time.Second // and for how long
+	errorBody    = 64 << 10        // how much of a refusal is read
+	drainBytes   = 256 << 10       // how much is read to keep a connection alive
+	drainTimeout = 2 * time.Second // and for how long
 )
 
-// readSome reads the beginning of a body and closes it.
-func readSome(resp *http.Response) []byte {
+// readErrorBody reads the beginning of the body of an error response and closes
+// it.
+func readErrorBody(resp *http.Response) []byte {
 	defer resp.Body.Close()
 	b, _ := io.ReadAll(io.LimitReader(resp.Body, errorBody)) // a partial body is enough for the error
 	return b
@@ -251,7 +252,7 @@ func drain(body io.ReadCloser, cancel context.CancelFunc) {
 			end()
 		}
 	}
-	timer := time.AfterFunc(drainTime, cancel)
+	timer := time.AfterFunc(drainTimeout, cancel)
 	_, _ = io.CopyN(io.Discard, body, drainBytes) // the answer is there already
 	body.Close()
 	timer.Stop()

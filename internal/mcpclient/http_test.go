@@ -131,11 +131,11 @@ func TestHTTPResponseHandling(t *testing.T) {
 		"not json": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			io.WriteString(w, "{oops")
-		}, tool.UpstreamFailed, "no JSON-RPC message"},
+		}, tool.UpstreamFailed, "not a JSON-RPC message"},
 		"empty array": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			io.WriteString(w, "[]")
-		}, tool.UpstreamFailed, "no JSON-RPC message"},
+		}, tool.UpstreamFailed, "not a JSON-RPC message"},
 		"only a notification": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			io.WriteString(w, `{"jsonrpc":"2.0","method":"notifications/message"}`)
@@ -290,7 +290,7 @@ func TestHTTPSessionIsRenewed(t *testing.T) {
 					plain(w, m, `{"session":2}`)
 				}
 			}
-			c := web(t, Options{OnRenew: func() { renewed <- struct{}{} }}, HTTPOptions{}, s)
+			c := web(t, Options{OnSessionReplaced: func() { renewed <- struct{}{} }}, HTTPOptions{}, s)
 			var wg sync.WaitGroup
 			for range 8 {
 				wg.Go(func() {
@@ -358,7 +358,7 @@ func TestHTTPStandaloneStreamRenewsTheSession(t *testing.T) {
 		}
 		w.WriteHeader(http.StatusNotFound)
 	}
-	web(t, Options{OnRenew: func() { close(renewed) }}, HTTPOptions{}, s)
+	web(t, Options{OnSessionReplaced: func() { close(renewed) }}, HTTPOptions{}, s)
 	<-renewed
 }
 
@@ -610,7 +610,7 @@ func TestLegacySSEPostRefused(t *testing.T) {
 	}
 }
 
-// In the new era a server may want arguments as headers; a client that did not
+// In the stateless era a server may want arguments as headers; a client that did not
 // know looks them up and tries again.
 func TestHTTPLooksUpParameterHeaders(t *testing.T) {
 	var lists atomic.Int32

@@ -29,7 +29,7 @@ func (c *Client) resolveInput(ctx context.Context, r tool.Request, result json.R
 		if !mcp.MayNeedInput(r.Method) || rawjson.FieldString(rawjson.TrustedField(result, "resultType")) != "input_required" {
 			return result, nil
 		}
-		responses, err := c.answerInputs(ctx, r, rawjson.Field(result, "inputRequests"), map[string]bool{})
+		responses, err := c.askInputs(ctx, r, rawjson.Field(result, "inputRequests"), map[string]bool{})
 		if err != nil {
 			return nil, err
 		}
@@ -47,10 +47,10 @@ func (c *Client) resolveInput(ctx context.Context, r tool.Request, result json.R
 	return nil, &tool.Error{Kind: tool.UpstreamFailed, Msg: fmt.Sprintf("the server asked for more input %d times and did not finish", maxRounds)}
 }
 
-// answerInputs puts the questions to the caller, all at once, and returns the
+// askInputs puts the questions to the caller, all at once, and returns the
 // answers under their keys; nil when there was no question. Keys in answered
 // are left out, and those that are answered now are added to it.
-func (c *Client) answerInputs(ctx context.Context, r tool.Request, requests json.RawMessage, answered map[string]bool) (json.RawMessage, error) {
+func (c *Client) askInputs(ctx context.Context, r tool.Request, requests json.RawMessage, answered map[string]bool) (json.RawMessage, error) {
 	type input struct {
 		key    string
 		method string
@@ -86,7 +86,7 @@ func (c *Client) answerInputs(ctx context.Context, r tool.Request, requests json
 	responses := []byte{'{'}
 	for i, in := range inputs {
 		if in.err != nil {
-			return nil, c.failure(ctx, fmt.Errorf("answer the server's %s: %w", in.method, in.err))
+			return nil, c.callError(ctx, fmt.Errorf("answer the server's %s: %w", in.method, in.err))
 		}
 		if i > 0 {
 			responses = append(responses, ',')

@@ -62,8 +62,8 @@ func (s *script) notify(method, params string) {
 const initResult = `{"protocolVersion":"2025-06-18","capabilities":{"logging":{}},"serverInfo":{"name":"old","version":"1"}}`
 const discoverResult = `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true}},"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"new","version":"1"}}}`
 
-// oldEra plays the handshake of a server that does not know server/discover.
-func (s *script) oldEra() {
+// handshakeEra plays the handshake of a server that does not know server/discover.
+func (s *script) handshakeEra() {
 	s.refuse(s.want("server/discover"), mcp.CodeMethodNotFound, "no", "")
 	s.result(s.want("initialize"), initResult)
 	s.want("notifications/initialized")
@@ -106,7 +106,7 @@ func TestNegotiation(t *testing.T) {
 		server func(*script)
 		want   string // version, or what the error says
 	}{
-		"method not found": {server: (*script).oldEra, want: mcp.Version20250618},
+		"method not found": {server: (*script).handshakeEra, want: mcp.Version20250618},
 		"invalid params": {server: func(s *script) {
 			s.refuse(s.want("server/discover"), mcp.CodeInvalidParams, "not initialized", "")
 			s.result(s.want("initialize"), initResult)
@@ -160,7 +160,7 @@ func TestNegotiation(t *testing.T) {
 		}, want: "2031-01-01"},
 		"no answer to initialize": {o: hinted(mcp.Version20241105), server: func(s *script) {
 			s.result(s.want("initialize"), `{}`)
-		}, want: "is it an MCP server?"},
+		}, want: "check that it is an MCP server"},
 		"leaves": {server: func(s *script) {
 			s.want("server/discover")
 			s.link.Close()
@@ -172,8 +172,8 @@ func TestNegotiation(t *testing.T) {
 				if !strings.Contains(err.Error(), tt.want) || strings.HasPrefix(tt.want, "20") && tt.want != "2031-01-01" {
 					t.Errorf("Connect: %v, want %q", err, tt.want)
 				}
-				if (name == "leaves") != errors.Is(err, ErrOldEra) {
-					t.Errorf("%v: is ErrOldEra: %v", err, errors.Is(err, ErrOldEra))
+				if (name == "leaves") != errors.Is(err, ErrHandshakeEra) {
+					t.Errorf("%v: is ErrOldEra: %v", err, errors.Is(err, ErrHandshakeEra))
 				}
 				return
 			}
@@ -190,7 +190,7 @@ func TestNegotiationWithUnresponsiveServer(t *testing.T) {
 		server func(*script)
 		want   string
 	}{
-		"old era, silent": {func(s *script) {
+		"handshake era, silent": {func(s *script) {
 			s.want("server/discover")
 			s.result(s.want("initialize"), initResult)
 			s.want("notifications/initialized")
@@ -279,7 +279,7 @@ func TestNotificationsReachTheirCall(t *testing.T) {
 	o.OnNotification = func(method string, _ json.RawMessage) { unowned = append(unowned, method) }
 	both := make(chan struct{})
 	c := mustPlay(t, o, func(s *script) {
-		s.oldEra()
+		s.handshakeEra()
 		a := s.want("tools/call")
 		s.notify("notifications/message", `{"level":"info","data":"for the only call"}`)
 		s.send(mcp.Message{ID: `"ask-1"`, Method: "elicitation/create", Params: json.RawMessage(`{"message":"?"}`)})
@@ -357,7 +357,7 @@ func TestNotificationsReachTheirCall(t *testing.T) {
 func TestServerRequestIsCancelled(t *testing.T) {
 	asked := make(chan struct{})
 	c := mustPlay(t, testOptions(), func(s *script) {
-		s.oldEra()
+		s.handshakeEra()
 		m := s.want("tools/call")
 		s.send(mcp.Message{ID: "5", Method: "sampling/createMessage"})
 		<-asked
@@ -410,7 +410,7 @@ func TestServerRequestWithoutHandlerIsRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			heard := make(chan mcp.Message, 1)
 			c := mustPlay(t, Options{Capabilities: tt.caps}, func(s *script) {
-				s.oldEra()
+				s.handshakeEra()
 				call := s.want("tools/call")
 				s.send(mcp.Message{ID: "1", Method: "elicitation/create"})
 				heard <- s.next()
@@ -427,7 +427,7 @@ func TestServerRequestWithoutHandlerIsRefused(t *testing.T) {
 	t.Run("outside of calls", func(t *testing.T) {
 		heard := make(chan mcp.Message, 1)
 		mustPlay(t, o, func(s *script) {
-			s.oldEra()
+			s.handshakeEra()
 			s.send(mcp.Message{ID: "1", Method: "elicitation/create"})
 			heard <- s.next()
 		})
@@ -443,7 +443,7 @@ func TestSlowCallerReceivesAllNotifications(t *testing.T) {
 	first := make(chan struct{})
 	all := make(chan struct{})
 	c := mustPlay(t, Options{}, func(s *script) {
-		s.oldEra()
+		s.handshakeEra()
 		m := s.want("tools/call")
 		s.notify("notifications/progress", `{"progressToken":`+string(m.ID)+`,"progress":-1}`)
 		<-first
@@ -473,7 +473,7 @@ func TestSlowCallerReceivesAllNotifications(t *testing.T) {
 
 func TestErrorWithoutID(t *testing.T) {
 	c := mustPlay(t, Options{}, func(s *script) {
-		s.oldEra()
+		s.handshakeEra()
 		s.want("tools/call")
 		s.send(mcp.Message{Error: &mcp.Error{Code: mcp.CodeParseError, Message: "cannot read that"}})
 	})
@@ -486,7 +486,7 @@ func TestErrorWithoutID(t *testing.T) {
 func TestConnectionEnds(t *testing.T) {
 	t.Run("server leaves", func(t *testing.T) {
 		c := mustPlay(t, Options{}, func(s *script) {
-			s.oldEra()
+			s.handshakeEra()
 			s.want("tools/call")
 			s.link.Close()
 		})
@@ -508,7 +508,7 @@ func TestConnectionEnds(t *testing.T) {
 	t.Run("client closes", func(t *testing.T) {
 		got := make(chan struct{})
 		c := mustPlay(t, Options{}, func(s *script) {
-			s.oldEra()
+			s.handshakeEra()
 			s.want("x/hello")
 			s.want("tools/call")
 			close(got)
@@ -531,7 +531,7 @@ func TestTimeouts(t *testing.T) {
 	t.Run("request", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c := mustPlay(t, Options{RequestTimeout: time.Hour}, func(s *script) {
-				s.oldEra()
+				s.handshakeEra()
 				m := s.want("tools/call")
 				if n := s.want("notifications/cancelled"); string(rawjson.Field(n.Params, "requestId")) != string(m.ID) {
 					s.t.Errorf("cancelled %s, want %s", n.Params, m.ID)

@@ -14,8 +14,8 @@ import (
 	"junctor/internal/tool"
 )
 
-// sendQueue is how many messages wait for a server that reads slowly.
-const sendQueue = 64
+// maxSendQueue is how many messages wait for a server that reads slowly.
+const maxSendQueue = 64
 
 // linkWire is a connection that all calls share: a child's pipes, a pipe in
 // the process, or the legacy SSE transport. One goroutine reads. A caller
@@ -34,7 +34,7 @@ type linkWire struct {
 }
 
 func openLink(c *Client, link mcp.Link) error {
-	w := &linkWire{c: c, link: link, out: make(chan mcp.Message, sendQueue), idle: make(chan struct{}), writing: make(chan struct{}, 1)}
+	w := &linkWire{c: c, link: link, out: make(chan mcp.Message, maxSendQueue), idle: make(chan struct{}), writing: make(chan struct{}, 1)}
 	w.stream, _ = link.(*mcp.Stream)
 	c.wire = w
 	go w.read()
@@ -87,26 +87,26 @@ func sendFailed(err error) error {
 	if h, ok := errors.AsType[*HTTPError](err); ok {
 		return h.toolError()
 	}
-	return &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server takes no more messages", Err: err}
+	return &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server accepts no more messages", Err: err}
 }
 
-// maxTogether is how many waiting messages go out with one write.
-const maxTogether = 16
+// maxWriteBatch is how many waiting messages go out with one write.
+const maxWriteBatch = 16
 
 func (w *linkWire) write() {
 	defer close(w.idle)
-	together := make([]*mcp.Message, 0, maxTogether)
+	together := make([]*mcp.Message, 0, maxWriteBatch)
 	for {
 		select {
 		case m := <-w.out:
-			together = w.waiting(append(together[:0], &m))
+			together = w.appendQueued(append(together[:0], &m))
 			if err := w.sendAll(together); err != nil {
 				w.endAfterRead(err)
 				return
 			}
 		case <-w.c.done:
 			// What was queued before the end, such as cancellations, still goes.
-			for together = w.waiting(together[:0]); len(together) > 0; together = w.waiting(together[:0]) {
+			for together = w.appendQueued(together[:0]); len(together) > 0; together = w.appendQueued(together[:0]) {
 				if w.sendAll(together) != nil {
 					return
 				}
@@ -116,9 +116,10 @@ func (w *linkWire) write() {
 	}
 }
 
-// waiting adds the messages that are queued already.
-func (w *linkWire) waiting(messages []*mcp.Message) []*mcp.Message {
-	for len(messages) < maxTogether {
+// appendQueued appends the messages that are queued already, so that they are
+// sent with one write.
+func (w *linkWire) appendQueued(messages []*mcp.Message) []*mcp.Message {
+	for len(messages) < maxWriteBatch {
 		select {
 		case m := <-w.out:
 			messages = append(messages, &m)
@@ -137,17 +138,18 @@ func (w *linkWire) sendAll(messages []*mcp.Message) error {
 		return w.stream.SendAll(messages...)
 	}
 	for _, m := range messages {
-		if err := w.link.Send(m); err != nil && !w.refusedAlone(m, err) {
+		if err := w.link.Send(m); err != nil && !w.failRefusedCall(m, err) {
 			return err
 		}
 	}
 	return nil
 }
 
-// refusedAlone fails the call of a message that the server refused over HTTP,
-// and reports whether the connection can be used on: a refusal concerns the one
-// message, such as its size, unless the session is gone or was never complete.
-func (w *linkWire) refusedAlone(m *mcp.Message, err error) bool {
+// failRefusedCall fails the call of a message that the server refused over HTTP,
+// and reports whether the connection can still be used. A refusal concerns the
+// one message, such as its size, unless the session is lost or was never
+// complete.
+func (w *linkWire) failRefusedCall(m *mcp.Message, err error) bool {
 	h, ok := errors.AsType[*HTTPError](err)
 	if !ok || h.Status == http.StatusNotFound || h.Status == http.StatusGone || m.Method == mcp.MethodInitialized {
 		return false
@@ -171,7 +173,7 @@ func (w *linkWire) do(ctx context.Context, cl *pendingRequest, m *mcp.Message) (
 				return answer, err
 			}
 			if err := w.c.Err(); err != nil {
-				return w.last(cl, err)
+				return w.takeLateResponse(cl, err)
 			}
 		case <-ctx.Done():
 			if answer, err, ok := cl.drain(); ok { // there is nothing left to cancel
@@ -181,13 +183,14 @@ func (w *linkWire) do(ctx context.Context, cl *pendingRequest, m *mcp.Message) (
 			w.cancel(ctx, cl)
 			return mcp.Message{}, ctx.Err()
 		case <-w.c.done:
-			return w.last(cl, w.c.err)
+			return w.takeLateResponse(cl, w.c.err)
 		}
 	}
 }
 
-// last takes an answer that arrived just before the end.
-func (w *linkWire) last(cl *pendingRequest, err error) (mcp.Message, error) {
+// takeLateResponse returns a response that arrived just before the connection
+// ended, otherwise err.
+func (w *linkWire) takeLateResponse(cl *pendingRequest, err error) (mcp.Message, error) {
 	if answer, failed, ok := cl.drain(); ok {
 		return answer, failed
 	}
@@ -266,7 +269,7 @@ func (w *linkWire) trySend(m *mcp.Message) (sent bool, err error) {
 // responses among it, and the reader reports the end.
 func (w *linkWire) endAfterRead(err error) {
 	if w.stream != nil {
-		t := time.NewTimer(flushTime)
+		t := time.NewTimer(flushTimeout)
 		defer t.Stop()
 		select {
 		case <-w.c.done:
@@ -294,7 +297,7 @@ func (w *linkWire) authorizing() bool { return false }
 // close waits a moment for the writer, which may be stuck in a server that
 // does not read.
 func (w *linkWire) close() error {
-	t := time.NewTimer(flushTime)
+	t := time.NewTimer(flushTimeout)
 	defer t.Stop()
 	select {
 	case <-w.idle:
@@ -303,6 +306,6 @@ func (w *linkWire) close() error {
 	return w.link.Close()
 }
 
-// flushTime is how long a closing connection may take to send what is queued,
+// flushTimeout is how long a closing connection may take to send what is queued,
 // and to read what the server wrote before it closed its input.
-const flushTime = time.Second
+const flushTimeout = time.Second

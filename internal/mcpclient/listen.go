@@ -153,9 +153,9 @@ func (c *Client) keepListening() {
 	}
 }
 
-// bridged answers requests of the old era that the new one does without, so
-// that a caller need not know what the server speaks.
-func (c *Client) bridged(r tool.Request) (result json.RawMessage, err error, ok bool) {
+// answerLocally answers the requests of the handshake era that do not exist in
+// the stateless era, so that callers need not know the era of the server.
+func (c *Client) answerLocally(r tool.Request) (result json.RawMessage, err error, ok bool) {
 	empty := json.RawMessage(`{}`)
 	switch r.Method {
 	case mcp.MethodSetLevel:

@@ -82,7 +82,7 @@ func (k Capabilities) Extended(caller json.RawMessage) Capabilities {
 	return k
 }
 
-// common returns what both the options and the caller can do: in the new era
+// common returns what both the options and the caller can do: in the stateless era
 // capabilities go with each request, so that a server asks only callers who
 // can answer.
 func (k Capabilities) common(caller json.RawMessage) json.RawMessage {
@@ -124,9 +124,9 @@ func (o *Options) clientInfo() json.RawMessage {
 	return b
 }
 
-// addMeta adds what the new era wants in every request. What the caller put
-// under the same keys spoke of the caller's own connection and goes. ex is nil
-// for requests that no caller made.
+// addMeta adds the _meta that the stateless era requires in every request. It
+// replaces what the caller put under the same keys, which described the caller's
+// own connection. ex is nil for requests that no caller made.
 func (c *Client) addMeta(params json.RawMessage, version, method string, ex *tool.Exchange) json.RawMessage {
 	at, has := rawjson.Find(params, "_meta")
 	meta := params[at.Start:at.End]
@@ -181,8 +181,9 @@ func (c *Client) declare(method string, ex *tool.Exchange) json.RawMessage {
 	return k.extend(k.common(ex.Capabilities))
 }
 
-// withoutMeta takes out of a request to a server of the old era what a caller
-// of the new one put into it. The log level becomes what the old era has.
+// withoutMeta removes from a request to a server of the handshake era the _meta
+// that a caller of the stateless era added. The log level in it is sent with
+// logging/setLevel instead.
 func (c *Client) withoutMeta(ctx context.Context, params json.RawMessage) json.RawMessage {
 	meta := rawjson.Field(params, "_meta")
 	if meta == nil || !bytes.Contains(meta, []byte("io.modelcontextprotocol/")) {
@@ -204,7 +205,7 @@ func (c *Client) withoutMeta(ctx context.Context, params json.RawMessage) json.R
 	return rawjson.SetField(params, stripped, "_meta")
 }
 
-// raiseLogLevel asks a server of the old era for more log messages, once per
+// raiseLogLevel asks a server of the handshake era for more log messages, once per
 // level. The session is shared, so it is never asked for fewer.
 func (c *Client) raiseLogLevel(ctx context.Context, level string) {
 	if rawjson.Field(c.info.Load().Capabilities, "logging") == nil {

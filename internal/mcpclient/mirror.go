@@ -12,7 +12,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// In the new era HTTP headers repeat parts of the body, so that what stands
+// In the stateless era HTTP headers repeat parts of the body, so that what stands
 // between need not read it: the method, the name of what is called, and the
 // arguments that the tool's schema marks with x-mcp-header.
 
@@ -57,7 +57,7 @@ func (c *Client) mirror(h http.Header, m *mcp.Message) {
 
 // schema returns the input schema of a tool, nil when it is not known.
 func (c *Client) schema(name string) json.RawMessage {
-	if learned, ok := c.learned.Load(name); ok {
+	if learned, ok := c.fetchedSchemas.Load(name); ok {
 		return learned.(json.RawMessage)
 	}
 	if c.opts.InputSchema == nil {
@@ -69,9 +69,9 @@ func (c *Client) schema(name string) json.RawMessage {
 // maxPages bounds the pages of a list that are read to find one tool.
 const maxPages = 64
 
-// learn reads the schema of a tool from the server. It reports whether the
+// fetchSchema reads the schema of a tool from the server. It reports whether the
 // schema is new.
-func (c *Client) learn(ctx context.Context, name string) bool {
+func (c *Client) fetchSchema(ctx context.Context, name string) bool {
 	params := json.RawMessage(nil)
 	for range maxPages {
 		list, err := c.round(ctx, tool.Request{Method: mcp.MethodToolsList}, params)
@@ -86,7 +86,7 @@ func (c *Client) learn(ctx context.Context, name string) bool {
 			if bytes.Equal(schema, c.schema(name)) {
 				return false
 			}
-			c.learned.Store(name, schema)
+			c.fetchedSchemas.Store(name, schema)
 			return true
 		}
 		next := rawjson.Field(list, "nextCursor")

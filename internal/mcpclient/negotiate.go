@@ -15,10 +15,10 @@ import (
 	"junctor/internal/tool"
 )
 
-// ErrOldEra means that a server closed the connection on server/discover, as
+// ErrHandshakeEra means that a server closed the connection on server/discover, as
 // some servers of the handshake era do. Connecting again with
 // Options.Protocol set to [mcp.Version20251125] may succeed.
-var ErrOldEra = errors.New("the server left when asked server/discover")
+var ErrHandshakeEra = errors.New("the server closed the connection on server/discover")
 
 // oldest is a version from before the first public one; some servers still
 // answer with it, and its messages are the same.
@@ -36,19 +36,19 @@ func (c *Client) negotiate(ctx context.Context) error {
 	if err == nil || c.opts.Pin || !retryEra(ctx, err) || c.Err() != nil {
 		return err
 	}
-	if found := c.discover(ctx); found.modern {
+	if found := c.discover(ctx); found.stateless {
 		return c.accept(found)
 	}
-	return err // the hint may be wrong, but the server does not speak the new era either
+	return err // the hint may be wrong, but the server does not speak the stateless era either
 }
 
-// discovery is the outcome of server/discover. modern means that the server is
-// of the stateless era; err is then the outcome of the negotiation. Any other
-// err ends the attempt.
+// discovery is the outcome of server/discover. stateless reports whether the
+// server belongs to the stateless era; err is then the outcome of the
+// negotiation. Any other err ends the attempt.
 type discovery struct {
-	modern bool
-	info   ServerInfo
-	err    error
+	stateless bool
+	info      ServerInfo
+	err       error
 }
 
 func (c *Client) accept(d discovery) error {
@@ -66,7 +66,7 @@ func (c *Client) setServerInfo(info ServerInfo) {
 
 // discoverFirst asks server/discover and falls back to initialize. A server
 // that leaves the question unanswered is asked initialize beside it: it may be
-// of the old era, or slow to start. The first useful answer decides, and
+// of the handshake era, or slow to start. The first useful answer decides, and
 // server/discover when both have come. A client that is pinned to a stateless
 // version does not send initialize, which cannot agree on it.
 func (c *Client) discoverFirst(ctx context.Context) error {
@@ -81,15 +81,15 @@ func (c *Client) discoverFirst(ctx context.Context) error {
 		select {
 		case d := <-probed:
 			switch {
-			case d.modern || d.err != nil:
+			case d.stateless || d.err != nil:
 				return c.accept(d)
 			case pinned:
 				return &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server does not speak protocol version " + c.opts.Protocol}
 			}
 			return c.handshake(ctx)
 		case <-timeout.C:
-			// The time of a login is not the server's: after it the server has
-			// a whole period to answer.
+			// The time of a login does not count: after it the server has the
+			// whole timeout to answer.
 			before := authorizing
 			authorizing = c.wire.authorizing()
 			silent = !before && !authorizing
@@ -100,12 +100,12 @@ func (c *Client) discoverFirst(ctx context.Context) error {
 	}
 	if c.inline { // the handshake may change the transport: the probe must be over
 		stopProbe()
-		if d := <-probed; d.modern {
+		if d := <-probed; d.stateless {
 			return c.accept(d)
 		}
 		err := c.handshake(ctx)
 		if err != nil && retryEra(ctx, err) {
-			if d := c.discover(ctx); d.modern { // it was slow
+			if d := c.discover(ctx); d.stateless { // it was slow
 				return c.accept(d)
 			}
 		}
@@ -119,17 +119,17 @@ func (c *Client) discoverFirst(ctx context.Context) error {
 	case err := <-shaken:
 		if err == nil || !retryEra(ctx, err) {
 			stopProbe()
-			if d := <-probed; d.modern && d.err == nil && c.Err() == nil { // both were answered
+			if d := <-probed; d.stateless && d.err == nil && c.Err() == nil { // both were answered
 				return c.accept(d)
 			}
 			return err
 		}
-		if d := <-probed; d.modern {
+		if d := <-probed; d.stateless {
 			return c.accept(d)
 		}
 		return err
 	case d := <-probed:
-		if !d.modern || d.err != nil {
+		if !d.stateless || d.err != nil {
 			return <-shaken // initialize decides
 		}
 		stopShake()
@@ -167,36 +167,36 @@ func (c *Client) discover(ctx context.Context) discovery {
 		result, err := c.request(ctx, tool.Request{Method: mcp.MethodDiscover}, c.addMeta(nil, version, "", nil))
 		if err == nil {
 			info, ok := discovered(result, version)
-			return discovery{modern: ok, info: info}
+			return discovery{stateless: ok, info: info}
 		}
 		if refused, ok := errors.AsType[*mcp.Error](err); ok {
-			next, modern := supported(refused)
+			next, stateless := supported(refused)
 			switch {
-			case !modern || next != "" && !mcp.Stateless(next):
+			case !stateless || next != "" && !mcp.Stateless(next):
 				return discovery{}
 			case next == "":
-				return discovery{modern: true, err: &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server speaks no protocol version that this client does", Err: err}}
+				return discovery{stateless: true, err: &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server speaks no protocol version that this client does", Err: err}}
 			}
 			version = next // the same one too: it is what the server asks for
 			continue
 		}
 		if cause := c.Err(); cause != nil {
-			return discovery{err: &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server ended the connection during the handshake", Err: fmt.Errorf("%w: %w", ErrOldEra, cause)}}
+			return discovery{err: &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server ended the connection during the handshake", Err: fmt.Errorf("%w: %w", ErrHandshakeEra, cause)}}
 		}
 		if h, ok := errors.AsType[*HTTPError](err); ok && !h.Unauthorized() {
 			return discovery{} // otherwise initialize decides
 		}
 		if d, ok := errors.AsType[*mcp.DecodeError](err); ok && !d.TooLarge {
-			return discovery{} // no MCP at all, or a poor answer to what it does not know
+			return discovery{} // not an MCP server, or one that answers unknown methods incorrectly
 		}
 		return discovery{err: err}
 	}
 	return discovery{}
 }
 
-// supported parses the versions in an error of the stateless era; modern
+// supported parses the versions in an error of the stateless era; stateless
 // reports whether it is one.
-func supported(e *mcp.Error) (best string, modern bool) {
+func supported(e *mcp.Error) (best string, stateless bool) {
 	switch e.Code {
 	case mcp.CodeUnsupportedProtocol:
 	case mcp.CodeHeaderMismatch, mcp.CodeMissingCapability:
@@ -221,7 +221,7 @@ func supported(e *mcp.Error) (best string, modern bool) {
 }
 
 // discovered reads the result of server/discover; ok is false when it is none
-// or names no version of the new era.
+// or names no version of the stateless era.
 func discovered(result json.RawMessage, version string) (info ServerInfo, ok bool) {
 	for v := range rawjson.Elements(rawjson.Field(result, "supportedVersions")) {
 		if s, _ := rawjson.Unquote(v); s == version {
@@ -247,7 +247,7 @@ func readInfo(result, server json.RawMessage) ServerInfo {
 	}
 }
 
-// initialize makes the handshake of the old era.
+// initialize performs the handshake.
 func (c *Client) initialize(ctx context.Context) error {
 	version := mcp.Version20251125
 	if slices.Contains(handshakeVersions[1:], c.opts.Protocol) && c.opts.Pin {
@@ -265,14 +265,14 @@ func (c *Client) initialize(ctx context.Context) error {
 	info.Protocol = rawjson.FieldString(result, "protocolVersion")
 	if !slices.Contains(handshakeVersions, info.Protocol) {
 		if !rawjson.IsObject(result) || info.Protocol == "" {
-			return &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server's answer to initialize is none: is it an MCP server?"}
+			return &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server did not answer initialize as MCP requires; check that it is an MCP server"}
 		}
 		return &tool.Error{Kind: tool.UpstreamFailed, Msg: fmt.Sprintf("the server wants protocol version %q; this client speaks %s",
 			printable(info.Protocol), strings.Join(handshakeVersions[1:], ", "))}
 	}
 	c.setServerInfo(info)
 	if err := c.wire.send(ctx, &mcp.Message{Method: mcp.MethodInitialized}); err != nil {
-		return c.failure(ctx, err)
+		return c.callError(ctx, err)
 	}
 	return nil
 }

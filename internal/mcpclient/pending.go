@@ -24,7 +24,7 @@ type pendingRequest struct {
 	method string
 	task   string          // whose result it waits for; "" for none
 	caller string          // its id; "" for the gateway itself
-	ctx    context.Context // the caller's; asks made for the call live in it
+	ctx    context.Context // the caller's; requests of the server for the call use it too
 	ex     tool.Exchange
 	token  json.RawMessage // the caller's own progress token, nil for none
 	inline bool            // notifications are handed on by who reads them, not queued
@@ -142,7 +142,7 @@ func (c *Client) Do(ctx context.Context, r tool.Request) (json.RawMessage, error
 		r.Params = nil
 	}
 	if c.stateless.Load() {
-		if result, err, ok := c.bridged(r); ok {
+		if result, err, ok := c.answerLocally(r); ok {
 			return result, err
 		}
 	} else if r.Params != nil {
@@ -165,7 +165,7 @@ func (c *Client) round(ctx context.Context, r tool.Request, params json.RawMessa
 	if e, ok := errors.AsType[*mcp.Error](err); ok && e.Code == mcp.CodeHeaderMismatch && r.Method == mcp.MethodToolsCall && c.inline {
 		// The tool wants arguments as headers, and its schema was not known
 		// or is out of date.
-		if c.learn(ctx, rawjson.FieldString(params, "name")) {
+		if c.fetchSchema(ctx, rawjson.FieldString(params, "name")) {
 			return c.request(ctx, r, params)
 		}
 	}
@@ -175,10 +175,10 @@ func (c *Client) round(ctx context.Context, r tool.Request, params json.RawMessa
 // request is one request and its answer as they are.
 func (c *Client) request(ctx context.Context, r tool.Request, params json.RawMessage) (json.RawMessage, error) {
 	if err := c.Err(); err != nil {
-		return nil, c.gone(err)
+		return nil, c.closedError(err)
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, c.failure(ctx, err)
+		return nil, c.callError(ctx, err)
 	}
 	cl := &pendingRequest{id: c.nextID.Add(1), method: r.Method, caller: r.Caller, ctx: ctx, ex: r.Exchange, inline: c.inline, wake: make(chan struct{}, 1)}
 	cl.idText = mcp.NumberID(cl.id)
@@ -196,10 +196,10 @@ func (c *Client) request(ctx context.Context, r tool.Request, params json.RawMes
 	if err != nil {
 		if ctx.Err() != nil {
 			c.mu.Lock()
-			c.noteCancelled(cl)
+			c.recordCancelled(cl)
 			c.mu.Unlock()
 		}
-		return nil, c.failure(ctx, err)
+		return nil, c.callError(ctx, err)
 	}
 	c.logMessage("received", &m)
 	if m.Repaired {
@@ -209,7 +209,7 @@ func (c *Client) request(ctx context.Context, r tool.Request, params json.RawMes
 		}
 	}
 	if m.Deep && r.Method != mcp.MethodToolsList { // whose reader leaves out the tools that are to blame
-		return nil, c.failure(ctx, &mcp.DecodeError{Code: mcp.CodeInvalidRequest, Msg: mcp.DepthMessage(c.opts.Limits.MaxDepth)})
+		return nil, c.callError(ctx, &mcp.DecodeError{Code: mcp.CodeInvalidRequest, Msg: mcp.DepthMessage(c.opts.Limits.MaxDepth)})
 	}
 	if m.Error != nil {
 		return nil, m.Error
@@ -256,8 +256,8 @@ func mapToken(params json.RawMessage, id int64, listens bool) (mapped, token jso
 	return rawjson.SetField(params, strconv.AppendInt(nil, id, 10), "_meta", "progressToken"), nil
 }
 
-// failure turns what went wrong on the way into the error that callers see.
-func (c *Client) failure(ctx context.Context, err error) error {
+// callError converts an error of the transport into the error that callers see.
+func (c *Client) callError(ctx context.Context, err error) error {
 	if _, ok := errors.AsType[*tool.Error](err); ok {
 		return err
 	}
@@ -277,16 +277,16 @@ func (c *Client) failure(ctx context.Context, err error) error {
 		if d.TooLarge {
 			return &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server's answer is too large: " + d.Msg, Err: err}
 		}
-		return &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server's answer is no JSON-RPC message: " + d.Msg, Err: err}
+		return &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server's answer is not a JSON-RPC message: " + d.Msg, Err: err}
 	}
 	if cause := c.Err(); cause != nil {
-		return c.gone(cause)
+		return c.closedError(cause)
 	}
 	return &tool.Error{Kind: tool.UpstreamFailed, Msg: "the connection to the server failed", Err: err}
 }
 
-// gone is the error of calls on a connection that has ended.
-func (c *Client) gone(cause error) error {
+// closedError returns the error of calls on a connection that has ended.
+func (c *Client) closedError(cause error) error {
 	if e, ok := errors.AsType[*tool.Error](cause); ok {
 		return e
 	}

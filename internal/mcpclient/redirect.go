@@ -53,7 +53,7 @@ func (e *httpEndpoint) follow(ctx context.Context, method string, to *url.URL, h
 			to.Scheme == "https" && next.Scheme == "http" {
 			return resp, nil // it becomes an HTTPError
 		}
-		readSome(resp)
+		readErrorBody(resp)
 		if !sameOrigin(to, next) {
 			if rt, err = e.guarded(ctx, e.classOf(ctx, to, reached), next); err != nil {
 				return nil, err
@@ -82,8 +82,9 @@ func roundTrip(rt http.RoundTripper, req *http.Request) (*http.Response, netip.A
 	return resp, reached, err
 }
 
-// standard returns the standard transport behind a round tripper.
-func standard(rt http.RoundTripper) (*http.Transport, bool) {
+// standardTransport returns the http.Transport behind a round tripper, if there
+// is one.
+func standardTransport(rt http.RoundTripper) (*http.Transport, bool) {
 	if own, ok := rt.(*http1.Transport); ok {
 		return own.Base(), true
 	}
@@ -102,7 +103,7 @@ func (e *httpEndpoint) classOf(ctx context.Context, u *url.URL, reached netip.Ad
 
 // proxied reports whether a proxy dials in place of this program.
 func (e *httpEndpoint) proxied(u *url.URL) bool {
-	t, ok := standard(e.rt)
+	t, ok := standardTransport(e.rt)
 	if !ok {
 		return true // unknown: its dialled addresses cannot be checked
 	}
@@ -119,18 +120,18 @@ func (e *httpEndpoint) proxied(u *url.URL) bool {
 func (e *httpEndpoint) guarded(ctx context.Context, from address.Class, to *url.URL) (http.RoundTripper, error) {
 	proxied := e.proxied(to)
 	if class, ok := address.OfHost(to.Hostname()); ok {
-		if err := leadsTo(from, class, to.Host); err != nil {
+		if err := checkRedirect(from, class, to.Host); err != nil {
 			return nil, err
 		}
 	} else if proxied {
-		if err := leadsTo(from, slices.Max(e.guards.classes(ctx, to.Hostname())), to.Host); err != nil {
+		if err := checkRedirect(from, slices.Max(e.guards.classes(ctx, to.Hostname())), to.Host); err != nil {
 			return nil, err
 		}
 	}
 	if proxied {
 		return e.rt, nil
 	}
-	base, _ := standard(e.rt) // there is one, or it counts as proxied
+	base, _ := standardTransport(e.rt) // there is one, or it counts as proxied
 	return e.guards.transport(from, base), nil
 }
 
@@ -150,7 +151,7 @@ func (g *redirectGuards) transport(from address.Class, base *http.Transport) *ht
 		if err != nil {
 			return err
 		}
-		return leadsTo(from, address.Of(ap.Addr()), dialled)
+		return checkRedirect(from, address.Of(ap.Addr()), dialled)
 	}}
 	t := base.Clone()
 	t.Proxy, t.DialContext, t.DialTLSContext = nil, dialer.DialContext, nil
@@ -158,8 +159,9 @@ func (g *redirectGuards) transport(from address.Class, base *http.Transport) *ht
 	return t
 }
 
-// leadsTo refuses a redirect from one class of addresses to another.
-func leadsTo(from, to address.Class, host string) error {
+// checkRedirect returns an error for a redirect to a class of addresses that a
+// server of the class from must not redirect to.
+func checkRedirect(from, to address.Class, host string) error {
 	if from.MayLeadTo(to) {
 		return nil
 	}

@@ -146,7 +146,7 @@ func TestBadRequestDoesNotEndSession(t *testing.T) {
 			io.WriteString(w, `{"jsonrpc":"2.0","error":{"code":-32602,"message":"the argument session is wrong"},"id":`+string(m.ID)+`}`)
 		}
 	}
-	c := web(t, Options{OnRenew: func() { t.Error("the session was made anew") }}, HTTPOptions{}, s)
+	c := web(t, Options{OnSessionReplaced: func() { t.Error("the session was made anew") }}, HTTPOptions{}, s)
 	_, err := c.Do(t.Context(), toolsCall)
 	if err == nil || !strings.Contains(err.Error(), "the argument session is wrong") || calls.Load() != 1 || pings.Load() != 1 {
 		t.Errorf("%v after %d calls and %d pings", err, calls.Load(), pings.Load())

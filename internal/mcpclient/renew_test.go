@@ -64,7 +64,7 @@ func TestHTTPRenewalOutlivesItsCall(t *testing.T) {
 			}
 		})
 		var renewed atomic.Int32
-		c := pipeWeb(t, Options{OnRenew: func() { renewed.Add(1) }}, HTTPOptions{}, handler)
+		c := pipeWeb(t, Options{OnSessionReplaced: func() { renewed.Add(1) }}, HTTPOptions{}, handler)
 		ctx, cancel := context.WithCancel(t.Context())
 		first := make(chan error, 1)
 		go func() {

@@ -54,7 +54,7 @@ func TestBatchRefusesInvalidUTF8(t *testing.T) {
 	}
 }
 
-// scriptedServer answers the handshake of the old era, and then each request
+// scriptedServer answers the handshake of the handshake era, and then each request
 // with the next line; %s is the id of the request.
 func scriptedServer(t *testing.T, log *slog.Logger, lines ...string) (*Client, <-chan mcp.Message) {
 	t.Helper()

@@ -105,7 +105,7 @@ func (c *Client) handleNotification(m *mcp.Message, origin *pendingRequest) {
 	case mcp.MethodToolsChanged, mcp.MethodPromptsChanged, mcp.MethodResourcesChanged,
 		mcp.MethodResourceUpdated, "notifications/roots/list_changed", mcp.MethodTasks, mcp.MethodTasksStatus:
 		if m.Method == mcp.MethodToolsChanged {
-			c.learned.Clear()
+			c.fetchedSchemas.Clear()
 		}
 		c.handleUnsolicited(m)
 	case "notifications/elicitation/complete":
@@ -157,12 +157,12 @@ type serverRequest struct {
 // be asked.
 const NobodyToAsk = "declined: no user to ask"
 
-// maxAsks bounds the requests of one server that are being answered, until it has
+// maxServerRequests bounds the requests of one server that are being answered, until it has
 // taken the answer.
-const maxAsks = 64
+const maxServerRequests = 64
 
-// answerTime bounds how long a server may take to accept an answer.
-const answerTime = time.Minute
+// responseTimeout bounds how long a server may take to accept an answer.
+const responseTimeout = time.Minute
 
 // handleRequest passes a request of the server on to the call that it belongs
 // to, and declines one that belongs to none.
@@ -174,7 +174,7 @@ func (c *Client) handleRequest(m *mcp.Message, origin *pendingRequest) {
 	cl, unattributed := c.attribute(m, origin)
 	switch {
 	case cl != nil && cl.ex.Ask != nil && c.opts.Capabilities.allow(m.Method):
-	case !askable(m.Method):
+	case !isClientMethod(m.Method):
 		c.respond(m.ID, nil, &mcp.Error{Code: mcp.CodeMethodNotFound, Message: "method not found: " + m.Method})
 		return
 	case unattributed != "":
@@ -185,26 +185,27 @@ func (c *Client) handleRequest(m *mcp.Message, origin *pendingRequest) {
 		return
 	}
 	ctx, cancel := context.WithCancel(cl.ctx)
-	ask := &serverRequest{call: cl, cancel: cancel}
-	if !c.startAsk(m.ID, ask) {
+	r := &serverRequest{call: cl, cancel: cancel}
+	if !c.addServerRequest(m.ID, r) {
 		cancel()
 		c.respond(m.ID, nil, &mcp.Error{Code: mcp.CodeInternalError, Message: "too many requests are waiting for an answer"})
 		return
 	}
 	id, method, params := m.ID, m.Method, m.Params
 	go func() {
-		defer c.freeAsk()
+		defer c.releaseServerRequest()
 		defer cancel()
 		result, err := cl.ex.Ask(ctx, method, params)
-		if !c.endAsk(id, ask) || ctx.Err() != nil && err != nil {
-			return // the server took its question back, or the call is over
+		if !c.removeServerRequest(id, r) || ctx.Err() != nil && err != nil {
+			return // the server cancelled its request, or the call is over
 		}
 		c.answer(id, result, err)
 	}()
 }
 
-// askable reports whether a server may put the method to a client at all.
-func askable(method string) bool {
+// isClientMethod reports whether MCP defines the method as a request from a
+// server to a client.
+func isClientMethod(method string) bool {
 	switch method {
 	case mcp.MethodSample, mcp.MethodElicit, mcp.MethodRootsList:
 		return true
@@ -212,39 +213,41 @@ func askable(method string) bool {
 	return false
 }
 
-// startAsk registers an ask; freeAsk must follow if it reports true.
-func (c *Client) startAsk(id mcp.ID, a *serverRequest) bool {
+// addServerRequest registers a request of the server. If it reports true,
+// releaseServerRequest must follow.
+func (c *Client) addServerRequest(id mcp.ID, r *serverRequest) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, twice := c.asks[id]; twice || c.asking >= maxAsks {
+	if _, twice := c.serverRequests[id]; twice || c.openServerRequests >= maxServerRequests {
 		return false
 	}
-	c.asks[id] = a
-	c.asking++
+	c.serverRequests[id] = r
+	c.openServerRequests++
 	return true
 }
 
-// endAsk reports whether the ask was still open. Its id is free then, since some
-// servers use it again as soon as they have the answer.
-func (c *Client) endAsk(id mcp.ID, a *serverRequest) bool {
+// removeServerRequest removes a request of the server and reports whether it was
+// still open. It is called before the answer is sent, because some servers use
+// the id again as soon as they have the answer.
+func (c *Client) removeServerRequest(id mcp.ID, r *serverRequest) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.asks[id] != a { // taken back, and its id perhaps used again
+	if c.serverRequests[id] != r { // cancelled, and its id perhaps used again
 		return false
 	}
-	delete(c.asks, id)
+	delete(c.serverRequests, id)
 	return true
 }
 
-// freeAsk makes room for another ask.
-func (c *Client) freeAsk() {
+// releaseServerRequest makes room for another request of the server.
+func (c *Client) releaseServerRequest() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.asking--
+	c.openServerRequests--
 }
 
-// cancelled is the server taking back a request of its own, or ending a
-// subscription.
+// cancelled handles notifications/cancelled: the server cancels a request of its
+// own, or ends a subscription.
 func (c *Client) cancelled(params json.RawMessage) {
 	raw := rawjson.Field(params, "requestId")
 	if len(raw) == 0 {
@@ -255,11 +258,11 @@ func (c *Client) cancelled(params json.RawMessage) {
 		return
 	}
 	c.mu.Lock()
-	a := c.asks[id]
-	delete(c.asks, id)
+	r := c.serverRequests[id]
+	delete(c.serverRequests, id)
 	c.mu.Unlock()
-	if a != nil {
-		a.cancel()
+	if r != nil {
+		r.cancel()
 		return
 	}
 	if cl := c.waitingID(raw); cl != nil && cl.method == mcp.MethodListen {
@@ -281,7 +284,7 @@ func (c *Client) answer(id mcp.ID, result json.RawMessage, err error) {
 		m.Result, m.Error = nil, asRPCError(err)
 	}
 	c.logMessage("sent", &m)
-	ctx, cancel := context.WithTimeout(c.ctx, answerTime)
+	ctx, cancel := context.WithTimeout(c.ctx, responseTimeout)
 	defer cancel()
 	if err := c.wire.send(ctx, &m); err != nil && c.Err() == nil {
 		c.warn("answer to the server lost", "err", err)

@@ -185,7 +185,7 @@ func exercise(t *testing.T, c *Client, version string, hangs, stopped chan struc
 	case <-time.After(time.Minute):
 		t.Error("the server was not told to stop")
 	}
-	// The SDK's HTTP server refuses unknown methods of the old era without
+	// The SDK's HTTP server refuses unknown methods of the handshake era without
 	// JSON-RPC.
 	_, err = c.Do(t.Context(), tool.Request{Method: "no/such"})
 	refused, _ := errors.AsType[*HTTPError](err)

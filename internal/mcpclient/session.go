@@ -5,57 +5,58 @@ import (
 	"time"
 )
 
-// wholeSession returns the session for a request. The id of a new one is known
-// before its handshake is complete, so it waits for a renewal under way: some
-// servers refuse requests until then.
-func (w *httpWire) wholeSession(ctx context.Context) (*string, error) {
+// readySession returns the session for a request. The id of a new one is known
+// before its handshake is complete, so it waits for a replacement in progress: some servers refuse
+// requests until then.
+func (w *httpWire) readySession(ctx context.Context) (*string, error) {
 	session := w.session.Load()
-	if len(w.renewing) > 0 {
+	if len(w.sessionLock) > 0 {
 		if err := w.lockSession(ctx); err != nil {
 			return nil, err
 		}
 		session = w.session.Load()
-		<-w.renewing
+		<-w.sessionLock
 	}
 	return session, nil
 }
 
-// lockSession waits until no other goroutine makes a session, and keeps others
-// from it.
+// lockSession waits until no other goroutine creates a session, and prevents
+// others from doing so.
 func (w *httpWire) lockSession(ctx context.Context) error {
 	select {
-	case w.renewing <- struct{}{}:
+	case w.sessionLock <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// renewTime bounds how long a new session may take.
-const renewTime = time.Minute
+// sessionTimeout bounds the time to create a session.
+const sessionTimeout = time.Minute
 
-// renew makes a new session in place of a lost one, once for all calls that
-// miss it. It goes on when ctx ends, since other calls wait for it too.
-func (w *httpWire) renew(ctx context.Context, lost *string) error {
+// recoverSession creates a session in place of a lost one, once for all calls
+// that noticed the loss. It continues when ctx ends, since other calls wait for
+// it too.
+func (w *httpWire) recoverSession(ctx context.Context, lost *string) error {
 	if err := w.lockSession(ctx); err != nil {
 		return err
 	}
 	if w.session.Load() != lost {
-		<-w.renewing
+		<-w.sessionLock
 		return nil
 	}
-	renewed := make(chan error, 1)
+	replaced := make(chan error, 1)
 	go func() {
-		own, cancel := context.WithTimeout(context.WithoutCancel(ctx), renewTime)
+		own, cancel := context.WithTimeout(context.WithoutCancel(ctx), sessionTimeout)
 		defer cancel()
 		stop := context.AfterFunc(w.c.ctx, cancel)
 		defer stop()
 		err := w.replaceSession(own, lost)
-		<-w.renewing
-		renewed <- err
+		<-w.sessionLock
+		replaced <- err
 	}()
 	select {
-	case err := <-renewed:
+	case err := <-replaced:
 		return err
 	case <-ctx.Done():
 		return ctx.Err()
@@ -72,9 +73,9 @@ func (w *httpWire) replaceSession(ctx context.Context, lost *string) error {
 	}
 	w.stop()
 	w.ready(w.c.protocol())
-	w.c.log.Info("session renewed")
-	if w.c.opts.OnRenew != nil {
-		w.c.opts.OnRenew()
+	w.c.log.Info("session replaced")
+	if w.c.opts.OnSessionReplaced != nil {
+		w.c.opts.OnSessionReplaced()
 	}
 	return nil
 }

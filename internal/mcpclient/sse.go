@@ -28,7 +28,7 @@ func (t sseTransport) open(ctx context.Context, c *Client) error {
 	}
 	link, err := dialSSE(ctx, c.ctx, e)
 	if err != nil {
-		return c.failure(ctx, err)
+		return c.callError(ctx, err)
 	}
 	return openLink(c, link)
 }
@@ -64,7 +64,7 @@ func dialSSE(ctx, life context.Context, e *httpEndpoint) (*sseLink, error) {
 	}
 	if resp.StatusCode != http.StatusOK || !isEventStream(resp.Header.Get("Content-Type")) {
 		l.cancel()
-		return nil, newHTTPError(resp, readSome(resp))
+		return nil, newHTTPError(resp, readErrorBody(resp))
 	}
 	l.events, l.body = mcp.NewEventReader(resp.Body, e.limits), resp.Body.Close
 	name, data, err := l.events.Next()
@@ -105,18 +105,18 @@ func (l *sseLink) Receive() (mcp.Message, error) {
 	return next.m, next.err
 }
 
-// ssePostTime bounds one post: the answer comes on the stream, not on it.
-const ssePostTime = 30 * time.Second
+// ssePostTimeout bounds one post: the answer comes on the stream, not on it.
+const ssePostTimeout = 30 * time.Second
 
 // Send implements [mcp.Link].
 func (l *sseLink) Send(m *mcp.Message) error {
-	ctx, cancel := context.WithTimeout(l.ctx, ssePostTime)
+	ctx, cancel := context.WithTimeout(l.ctx, ssePostTimeout)
 	defer cancel()
 	resp, err := l.e.send(ctx, http.MethodPost, l.post, func(h http.Header) { h["Content-Type"] = contentJSON }, mcp.AppendMessage(nil, m))
 	if err != nil {
 		return err
 	}
-	body := readSome(resp)
+	body := readErrorBody(resp)
 	if resp.StatusCode/100 != 2 {
 		return newHTTPError(resp, body)
 	}

@@ -131,7 +131,7 @@ func TestInputRequired(t *testing.T) {
 	}
 }
 
-// What the new era does without is bridged for callers of the old one.
+// What the stateless era does without is bridged for callers of the old one.
 func TestModernServerWithHandshakeCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		heard := make(chan string, 8)
@@ -224,10 +224,10 @@ func TestSubscribingAgainKeepsTheStream(t *testing.T) {
 	})
 }
 
-// A caller of the new era in front of a server of the old one.
+// A caller of the stateless era in front of a server of the old one.
 func TestHandshakeServerWithModernCaller(t *testing.T) {
 	c := mustPlay(t, Options{}, func(s *script) {
-		s.oldEra()
+		s.handshakeEra()
 		m := s.want("logging/setLevel")
 		if rawjson.FieldString(m.Params, "level") != "info" {
 			s.t.Errorf("set %s", m.Params)

@@ -28,7 +28,7 @@ func (t httpTransport) open(_ context.Context, c *Client) error {
 		return err
 	}
 	c.inline = true
-	w := &httpWire{httpEndpoint: e, c: c, responders: make(chan struct{}, maxAsks), renewing: make(chan struct{}, 1)}
+	w := &httpWire{httpEndpoint: e, c: c, responders: make(chan struct{}, maxServerRequests), sessionLock: make(chan struct{}, 1)}
 	w.version.Store(new(string))
 	c.wire = w
 	return nil
@@ -40,10 +40,10 @@ type httpWire struct {
 	*httpEndpoint
 	c *Client
 
-	version    atomic.Pointer[string] // negotiated; empty before
-	session    atomic.Pointer[string] // of the old era; nil for none
-	renewing   chan struct{}          // full while a session is created again
-	responders chan struct{}          // one for each answer being posted
+	version     atomic.Pointer[string] // negotiated; empty before
+	session     atomic.Pointer[string] // of the handshake era; nil for none
+	sessionLock chan struct{}          // full while a session is created again
+	responders  chan struct{}          // one for each answer being posted
 
 	mu           sync.Mutex
 	stopStream   context.CancelFunc // of the GET stream
@@ -72,7 +72,7 @@ func (w *httpWire) refusesSession(ctx context.Context, session *string) bool {
 	if err != nil {
 		return false
 	}
-	readSome(resp)
+	readErrorBody(resp)
 	return resp.StatusCode == http.StatusBadRequest || resp.StatusCode == http.StatusNotFound
 }
 
@@ -81,7 +81,7 @@ func (w *httpWire) do(ctx context.Context, cl *pendingRequest, m *mcp.Message) (
 		var session *string
 		if m.Method != mcp.MethodInitialize {
 			var err error
-			if session, err = w.wholeSession(ctx); err != nil {
+			if session, err = w.readySession(ctx); err != nil {
 				return mcp.Message{}, err
 			}
 		}
@@ -95,7 +95,7 @@ func (w *httpWire) do(ctx context.Context, cl *pendingRequest, m *mcp.Message) (
 		if err == nil || !first || !errors.Is(err, errSessionLost) || m.Method == mcp.MethodInitialize {
 			return answer, err
 		}
-		if err := w.renew(ctx, session); err != nil {
+		if err := w.recoverSession(ctx, session); err != nil {
 			return mcp.Message{}, err
 		}
 	}
@@ -194,18 +194,18 @@ func (w *httpWire) interrupted(ctx context.Context, cl *pendingRequest, err erro
 // readPlain reads a response that is not an event stream.
 func (w *httpWire) readPlain(ctx context.Context, cl *pendingRequest, resp *http.Response, session *string) (mcp.Message, error) {
 	if resp.StatusCode == http.StatusAccepted && w.hasStream(ctx) {
-		readSome(resp)
+		readErrorBody(resp)
 		return w.await(ctx, cl) // some servers answer on the GET stream
 	}
 	if answer, err, ok := cl.drain(); ok { // on a stream that has ended since
-		readSome(resp)
+		readErrorBody(resp)
 		return answer, err
 	}
 	if resp.StatusCode != http.StatusOK {
 		return w.refusal(cl, resp, session)
 	}
 	if contentType := resp.Header.Get("Content-Type"); contentType != "" && !isJSON(contentType) {
-		return mcp.Message{}, newHTTPError(resp, readSome(resp))
+		return mcp.Message{}, newHTTPError(resp, readErrorBody(resp))
 	}
 	body, err := w.readAll(resp, cl.ex.Memory)
 	if err != nil {
@@ -238,7 +238,7 @@ func (w *httpWire) readPlain(ctx context.Context, cl *pendingRequest, resp *http
 }
 
 // hasStream reports whether the GET stream is open. One that is still being
-// opened is waited for, streamWait at most: a slow server may answer on it.
+// opened is waited for, streamTimeout at most: a slow server may answer on it.
 func (w *httpWire) hasStream(ctx context.Context) bool {
 	w.mu.Lock()
 	opening := w.opening
@@ -246,7 +246,7 @@ func (w *httpWire) hasStream(ctx context.Context) bool {
 	if opening != nil {
 		select {
 		case <-opening:
-		case <-time.After(streamWait):
+		case <-time.After(streamTimeout):
 		case <-ctx.Done():
 		case <-w.c.done:
 		}
@@ -257,7 +257,7 @@ func (w *httpWire) hasStream(ctx context.Context) bool {
 // refusal reads an answer whose status is not 200: an error in JSON-RPC, a
 // lost session, or an error of HTTP.
 func (w *httpWire) refusal(cl *pendingRequest, resp *http.Response, session *string) (mcp.Message, error) {
-	body := readSome(resp)
+	body := readErrorBody(resp)
 	if session != nil && resp.StatusCode == http.StatusNotFound {
 		return mcp.Message{}, errSessionLost
 	}
@@ -300,15 +300,15 @@ func (w *httpWire) send(ctx context.Context, m *mcp.Message) error {
 	if err != nil {
 		return err
 	}
-	body := readSome(resp)
+	body := readErrorBody(resp)
 	if resp.StatusCode/100 != 2 {
 		return newHTTPError(resp, body)
 	}
 	return nil
 }
 
-// respondTime bounds the posting of what no caller waits for.
-const respondTime = 15 * time.Second
+// backgroundPostTimeout bounds a POST that no caller waits for.
+const backgroundPostTimeout = 15 * time.Second
 
 func (w *httpWire) respond(m *mcp.Message) {
 	select {
@@ -319,7 +319,7 @@ func (w *httpWire) respond(m *mcp.Message) {
 	}
 	go func() {
 		defer func() { <-w.responders }()
-		ctx, cancel := context.WithTimeout(w.c.ctx, respondTime)
+		ctx, cancel := context.WithTimeout(w.c.ctx, backgroundPostTimeout)
 		defer cancel()
 		if err := w.send(ctx, m); err != nil {
 			w.c.log.Debug("message to the server lost", "method", m.Method, "err", err)
@@ -343,13 +343,13 @@ func (w *httpWire) ready(protocol string) {
 	go w.standalone(ctx, w.session.Load(), sync.OnceFunc(func() { close(answered) }))
 	select {
 	case <-answered:
-	case <-time.After(streamWait):
+	case <-time.After(streamTimeout):
 	case <-ctx.Done():
 	}
 }
 
-// streamWait is how long a new session waits for its GET stream.
-const streamWait = 2 * time.Second
+// streamTimeout is how long a new session waits for its GET stream.
+const streamTimeout = 2 * time.Second
 
 func (w *httpWire) stop() {
 	w.mu.Lock()
@@ -360,8 +360,8 @@ func (w *httpWire) stop() {
 	}
 }
 
-// closeTime bounds the polite end of a session.
-const closeTime = 3 * time.Second
+// closeTimeout bounds the request that ends a session.
+const closeTimeout = 3 * time.Second
 
 func (w *httpWire) close() error {
 	w.stop()
@@ -369,7 +369,7 @@ func (w *httpWire) close() error {
 	if session == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	resp, err := w.httpEndpoint.send(ctx, http.MethodDelete, w.url, func(h http.Header) {
 		h.Set("Mcp-Session-Id", *session)
@@ -380,6 +380,6 @@ func (w *httpWire) close() error {
 	if err != nil {
 		return nil // a server that is gone has ended the session, too
 	}
-	readSome(resp)
+	readErrorBody(resp)
 	return nil
 }

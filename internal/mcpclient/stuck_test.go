@@ -44,14 +44,14 @@ func TestServerThatDoesNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := mcp.Pipe()
 		s := &script{t, far}
-		go s.oldEra()
+		go s.handshakeEra()
 		c, err := Connect(t.Context(), OverLink(&stuckLink{PipeEnd: near, reads: 3, stuck: make(chan struct{})}), Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		// More than the queue holds: those who found room time out as those
 		// who did not.
-		for range sendQueue + 10 {
+		for range maxSendQueue + 10 {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			if _, err := c.Do(ctx, tool.Request{Method: "tools/call"}); tool.KindOf(err) != tool.Timeout {
 				t.Fatalf("got %v", err)
@@ -72,9 +72,9 @@ func TestServerThatDoesNotRead(t *testing.T) {
 func TestServerRequestsAreBounded(t *testing.T) {
 	release := make(chan struct{})
 	c := mustPlay(t, testOptions(), func(s *script) {
-		s.oldEra()
+		s.handshakeEra()
 		call := s.want("tools/call")
-		for i := range maxAsks {
+		for i := range maxServerRequests {
 			s.send(mcp.Message{ID: mcp.NumberID(int64(i)), Method: "roots/list"})
 		}
 		for _, id := range []mcp.ID{"3", "1000"} { // one that is open, and one too many
@@ -84,7 +84,7 @@ func TestServerRequestsAreBounded(t *testing.T) {
 			}
 		}
 		close(release)
-		for range maxAsks {
+		for range maxServerRequests {
 			if m := s.next(); string(m.Result) != "{}" {
 				s.t.Errorf("got %+v", m)
 			}
@@ -132,7 +132,7 @@ func TestResumeDelay(t *testing.T) {
 		asked    time.Duration
 		failures int
 		want     time.Duration
-	}{{0, 0, resumeFirst}, {0, 3, 8 * resumeFirst}, {0, 100, resumeMost}, {time.Minute, 0, time.Minute}, {time.Minute, 5, time.Minute}, {time.Millisecond, 1, 2 * time.Millisecond}} {
+	}{{0, 0, minResumeDelay}, {0, 3, 8 * minResumeDelay}, {0, 100, maxResumeDelay}, {time.Minute, 0, time.Minute}, {time.Minute, 5, time.Minute}, {time.Millisecond, 1, 2 * time.Millisecond}} {
 		if got := resumeDelay(tt.asked, tt.failures); got != tt.want {
 			t.Errorf("resumeDelay(%v, %d) = %v, want %v", tt.asked, tt.failures, got, tt.want)
 		}
@@ -195,7 +195,7 @@ func TestNotifyOverHTTP(t *testing.T) {
 	}
 }
 
-// A server that never answers server/discover over HTTP is of the old era.
+// A server that never answers server/discover over HTTP is of the handshake era.
 func TestHTTPDiscoverHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &webServer{hang: true}
@@ -234,7 +234,7 @@ func TestHTTPDiscoverWaitsForLogin(t *testing.T) {
 	})
 }
 
-// A server of the new era that was slow to answer the first question is asked
+// A server of the stateless era that was slow to answer the first question is asked
 // again when it refuses the handshake.
 func TestHTTPDiscoverIsRetriedAfterRefusedHandshake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -107,9 +107,9 @@ func (w *taskWait) wait(ctx context.Context, task json.RawMessage) (json.RawMess
 		select {
 		case <-time.After(poll):
 		case <-w.c.done:
-			return nil, w.c.gone(w.c.Err())
+			return nil, w.c.closedError(w.c.Err())
 		case <-ctx.Done():
-			return nil, w.c.failure(ctx, ctx.Err())
+			return nil, w.c.callError(ctx, ctx.Err())
 		}
 		var err error
 		if task, err = w.request(ctx, mcp.MethodTasksGet, nil); err != nil {
@@ -136,7 +136,7 @@ func (w *taskWait) report(status string, task json.RawMessage) {
 
 // answer puts the questions that are new to the caller, and sends its answers.
 func (w *taskWait) answer(ctx context.Context, requests json.RawMessage, asked map[string]bool) error {
-	responses, err := w.c.answerInputs(ctx, w.r, requests, asked)
+	responses, err := w.c.askInputs(ctx, w.r, requests, asked)
 	if err != nil || responses == nil {
 		return err
 	}
@@ -144,7 +144,7 @@ func (w *taskWait) answer(ctx context.Context, requests json.RawMessage, asked m
 	return err
 }
 
-// taskError returns the error of a task of the new era that failed.
+// taskError returns the error of a task of the stateless era that failed.
 func taskError(task json.RawMessage) error {
 	e := rawjson.Field(task, "error")
 	code, err := strconv.Atoi(string(rawjson.Field(e, "code")))

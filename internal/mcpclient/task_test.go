@@ -26,7 +26,7 @@ func TestAwaitTask(t *testing.T) {
 		status  []tool.TaskStatus
 		server  func(*script)
 	}{
-		"new era": {`{"resultType":"task","taskId":"7","status":"working","pollIntervalMs":1}`, []tool.TaskStatus{{Status: "working"}, {Status: "input_required"}}, func(s *script) {
+		"stateless era": {`{"resultType":"task","taskId":"7","status":"working","pollIntervalMs":1}`, []tool.TaskStatus{{Status: "working"}, {Status: "input_required"}}, func(s *script) {
 			s.result(s.want("server/discover"), discoverResult)
 			s.result(s.want("tasks/get"), `{"resultType":"complete","taskId":"7","status":"input_required","pollIntervalMs":1,"inputRequests":{"k":{"method":"elicitation/create","params":{}}}}`)
 			m := s.want("tasks/update")
@@ -37,7 +37,7 @@ func TestAwaitTask(t *testing.T) {
 			s.result(s.want("tasks/get"), `{"resultType":"complete","taskId":"7","status":"completed","result":{"content":[],"x":1}}`)
 		}},
 		"handshake era": {`{"task":{"taskId":"7","status":"working","pollInterval":1}}`, []tool.TaskStatus{{Status: "working"}, {Status: "working", Message: "half"}}, func(s *script) {
-			s.oldEra()
+			s.handshakeEra()
 			s.result(s.want("tasks/get"), `{"taskId":"7","status":"working","statusMessage":"half","pollInterval":1}`)
 			s.result(s.want("tasks/get"), `{"taskId":"7","status":"working","statusMessage":"half","pollInterval":1}`)
 			s.result(s.want("tasks/get"), `{"taskId":"7","status":"completed"}`)

@@ -43,9 +43,9 @@ func (c *Client) register(ctx context.Context, cl *pendingRequest) error {
 	case <-q.turn:
 		return nil
 	case <-ctx.Done():
-		err = c.failure(ctx, ctx.Err())
+		err = c.callError(ctx, ctx.Err())
 	case <-c.done:
-		err = c.gone(c.Err())
+		err = c.closedError(c.Err())
 	}
 	c.mu.Lock()
 	i := slices.Index(c.queue, q)
@@ -82,7 +82,7 @@ func (c *Client) unregister(cl *pendingRequest) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.calls, cl.id)
-	for _, a := range c.asks {
+	for _, a := range c.serverRequests {
 		if a.call == cl {
 			a.cancel()
 		}

@@ -72,7 +72,7 @@ func (u *upstream) dial(ctx context.Context, cfg Config, k connKind) (*conn, err
 	}
 	protocol := u.lastProtocol()
 	c, err := u.connect(ctx, cfg, k, protocol)
-	if errors.Is(err, mcpclient.ErrOldEra) && protocol == "" && ctx.Err() == nil {
+	if errors.Is(err, mcpclient.ErrHandshakeEra) && protocol == "" && ctx.Err() == nil {
 		c, err = u.connect(ctx, cfg, k, mcp.Version20251125)
 	}
 	return c, err
@@ -93,12 +93,12 @@ func (u *upstream) connect(ctx context.Context, cfg Config, k connKind, protocol
 	c.client, err = mcpclient.Connect(ctx, transport, mcpclient.Options{
 		Name: u.s.opts.Name, Title: u.s.opts.Name, Version: u.s.opts.Version,
 		Protocol: protocol, Pin: k.handshake, Capabilities: k.capabilities,
-		OnNotification: func(method string, params json.RawMessage) { u.notified(c, method, params) },
-		OneAtATime:     u.oneAtATime.Load(),
-		OnOneAtATime:   func() { u.oneAtATime.Store(true) },
-		OnRenew:        func() { signal(c.refresh); u.restore(c) },
-		InputSchema:    c.schema,
-		Log:            log, Redact: u.s.opts.Redact, DiscoverTimeout: u.s.opts.DiscoverTimeout,
+		OnNotification:    func(method string, params json.RawMessage) { u.notified(c, method, params) },
+		OneAtATime:        u.oneAtATime.Load(),
+		OnOneAtATime:      func() { u.oneAtATime.Store(true) },
+		OnSessionReplaced: func() { signal(c.refresh); u.restore(c) },
+		InputSchema:       c.schema,
+		Log:               log, Redact: u.s.opts.Redact, DiscoverTimeout: u.s.opts.DiscoverTimeout,
 	})
 	if err != nil {
 		if ctx.Err() != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
