@@ -19,7 +19,7 @@ import (
 	"junctor/internal/rawjson"
 )
 
-// taskServer is a server of the new era with the tasks extension and the tools
+// taskServer is a server of the stateless era with the tasks extension and the tools
 // that the scenarios of the conformance suite name.
 type taskServer struct {
 	mu    sync.Mutex

@@ -16,7 +16,7 @@ import (
 	"junctor/internal/rawjson"
 )
 
-// suite plays the server of the conformance suite, in the new era, and notes
+// suite plays the server of the conformance suite, in the stateless era, and notes
 // what it was asked.
 type suite struct {
 	mu    sync.Mutex

@@ -10,7 +10,7 @@ import (
 
 // The direct view lists a tool with every byte of its definition except the
 // name: title, icons, annotations, outputSchema, _meta and unknown members. In
-// the new era lists say how long they may be kept; in both they end, although a
+// the stateless era lists say how long they may be kept; in both they end, although a
 // server's pages do not.
 func TestDefinitionsInTheDirectView(t *testing.T) {
 	t.Parallel()

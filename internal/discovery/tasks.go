@@ -18,7 +18,7 @@ import (
 // package waiting. The gateway executes the call of each, and waits for the
 // task that the server may have made of it.
 //
-// In the handshake era a client asks for a task with each call. In the new era a
+// In the handshake era a client asks for a task with each call. In the stateless era a
 // call becomes a task when the server makes one of it and the client declares
 // the extension.
 

@@ -14,7 +14,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// taskDesk is a server of the new era whose tool job becomes a task, which ends
+// taskDesk is a server of the stateless era whose tool job becomes a task, which ends
 // with finish.
 type taskDesk struct {
 	*testServer
@@ -92,7 +92,7 @@ func await(t *testing.T, notes <-chan json.RawMessage, id, status string) json.R
 	}
 }
 
-// A client of the new era that listens for its tasks is sent each state, under
+// A client of the stateless era that listens for its tasks is sent each state, under
 // the id that it knows: in the direct and meta views that of the gateway, in the
 // transparent view the server's.
 func TestFollowTasks(t *testing.T) {

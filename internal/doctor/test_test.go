@@ -71,7 +71,7 @@ func TestStdioServers(t *testing.T) {
 			},
 			wantNot: []string{"whoami answered with", "calls fail "},
 		},
-		"old era": {
+		"handshake era": {
 			script: upstreamtest.Script{OldEra: true}, ok: true,
 			want: map[string]Severity{"2026-07-28 not spoken": Info, "2025-11-25 agreed": OK, "ping": OK},
 		},

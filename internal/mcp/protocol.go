@@ -51,7 +51,7 @@ const (
 	MethodTasksList                 = "tasks/list"   // of the handshake era
 )
 
-// MayNeedInput reports whether a request of the new era may be answered with
+// MayNeedInput reports whether a request of the stateless era may be answered with
 // input_required.
 func MayNeedInput(method string) bool {
 	return method == MethodToolsCall || method == MethodPromptsGet || method == MethodResourcesRead
@@ -61,11 +61,11 @@ func MayNeedInput(method string) bool {
 const (
 	// ExtensionUI is MCP Apps: tools whose results have a user interface.
 	ExtensionUI = "io.modelcontextprotocol/ui"
-	// ExtensionTasks is the tasks of the new era.
+	// ExtensionTasks is the tasks of the stateless era.
 	ExtensionTasks = "io.modelcontextprotocol/tasks"
 )
 
-// The keys of the new era in a request's or a result's _meta.
+// The keys of the stateless era in a request's or a result's _meta.
 const (
 	MetaProtocolVersion    = "io.modelcontextprotocol/protocolVersion"
 	MetaClientInfo         = "io.modelcontextprotocol/clientInfo"

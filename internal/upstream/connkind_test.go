@@ -124,7 +124,7 @@ func TestEraThatTheServerRefuses(t *testing.T) {
 	r.state("s", upstream.Connected)
 	got, err := r.callAs("a", "s", "whoami", `{}`, tool.Exchange{Protocol: mcp.Version20251125, Transparent: true})
 	if err != nil || got != "0" {
-		t.Errorf("whoami = %q, %v; want an answer in the new era", got, err)
+		t.Errorf("whoami = %q, %v; want an answer in the stateless era", got, err)
 	}
 }
 

@@ -233,7 +233,7 @@ func TestConfiguredTransports(t *testing.T) {
 func TestProgressAndQuestionsReachTheCaller(t *testing.T) {
 	t.Parallel()
 	for _, script := range []upstreamtest.Script{{OldEra: true}, {}} {
-		t.Run(fmt.Sprint("old era ", script.OldEra), func(t *testing.T) {
+		t.Run(fmt.Sprint("handshake era ", script.OldEra), func(t *testing.T) {
 			o := upstream.Options{Capabilities: mcpclient.Capabilities{Sampling: true, ElicitationForm: true, ElicitationURL: true}}
 			r := newFixture(t, o, upstreamtest.Stdio(t, "x", script)).run()
 			var got []string

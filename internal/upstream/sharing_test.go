@@ -129,7 +129,7 @@ func (l *ledger) count(what string) (n int) {
 	return n
 }
 
-// handshakeOnly hides server/discover, so that sessions are of the old era.
+// handshakeOnly hides server/discover, so that sessions are of the handshake era.
 type handshakeOnly struct{ mcp.Link }
 
 func (l handshakeOnly) Receive() (mcp.Message, error) {

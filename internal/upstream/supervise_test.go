@@ -23,7 +23,7 @@ import (
 )
 
 func TestRemoteServerRecoversForNextCall(t *testing.T) {
-	for name, script := range map[string]upstreamtest.Script{"old era": {OldEra: true}, "new era": {}} {
+	for name, script := range map[string]upstreamtest.Script{"handshake era": {OldEra: true}, "stateless era": {}} {
 		t.Run(name, func(t *testing.T) {
 			h := upstreamtest.Listen(t, script)
 			r := newFixture(t, upstream.Options{}, h.Config("x")).run()
