@@ -130,7 +130,7 @@ func (v *directView) callTool(ctx context.Context, r *mcpserver.Request) (json.R
 			return nil, v.noTool(r, name)
 		}
 	}
-	if err := mcpserver.CheckParamHeaders(r.Header, e.InputSchema, r.Arguments()); err != nil && r.Modern() {
+	if err := mcpserver.CheckParamHeaders(r.Header, e.InputSchema, r.Arguments()); err != nil && r.Stateless() {
 		return nil, err
 	}
 	call := wholeCall(r, e.Name)

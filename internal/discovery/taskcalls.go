@@ -19,7 +19,7 @@ import (
 // its server runs as a task alone stays so for clients that declare tasks; for
 // others the gateway waits, and they must not be kept from the call.
 func (f *Face) taskSupport(r *mcpserver.Request, definition json.RawMessage) json.RawMessage {
-	if f.opts.Waiting == nil || r.Modern() || r.Protocol < mcp.Version20251125 {
+	if f.opts.Waiting == nil || r.Stateless() || r.Protocol < mcp.Version20251125 {
 		return definition
 	}
 	declares := rawjson.Field(r.Exchange.Capabilities, "tasks") != nil
@@ -38,7 +38,7 @@ func (f *Face) execute(ctx context.Context, r *mcpserver.Request, call tool.Call
 	}
 	switch {
 	case f.opts.Waiting == nil:
-	case r.Modern():
+	case r.Stateless():
 		if rawjson.Field(r.Exchange.Capabilities, "extensions", mcp.ExtensionTasks) != nil {
 			return f.runTask(ctx, r, call, false)
 		}
@@ -167,7 +167,7 @@ func (f *Face) runTask(ctx context.Context, r *mcpserver.Request, call tool.Call
 	if err != nil {
 		return nil, err
 	}
-	if r.Modern() {
+	if r.Stateless() {
 		return rawjson.SetField(taskOf(&record, true), json.RawMessage(`"task"`), "resultType"), nil
 	}
 	return rawjson.SetField(nil, taskOf(&record, false), "task"), nil

@@ -31,7 +31,7 @@ func (f *Face) tasksIn(capabilities string, r *mcpserver.Request) json.RawMessag
 	switch {
 	case f.opts.Waiting == nil:
 		return out
-	case r.Modern():
+	case r.Stateless():
 		return rawjson.SetField(out, json.RawMessage(`{}`), "extensions", mcp.ExtensionTasks)
 	}
 	return rawjson.SetField(out, json.RawMessage(`{"cancel":{},"list":{},"requests":{"tools":{"call":{}}}}`), "tasks")
@@ -69,7 +69,7 @@ func (f *Face) serveTasks(ctx context.Context, r *mcpserver.Request) (json.RawMe
 	if f.opts.Waiting == nil {
 		return nil, noMethod(r.Method)
 	}
-	if r.Modern() {
+	if r.Stateless() {
 		switch r.Method {
 		case mcp.MethodTasksList, mcp.MethodTasksResult:
 			return nil, noMethod(r.Method)
@@ -87,7 +87,7 @@ func (f *Face) serveTasks(ctx context.Context, r *mcpserver.Request) (json.RawMe
 		if err != nil {
 			return nil, err
 		}
-		return detailed(&record, r.Modern()), nil
+		return detailed(&record, r.Stateless()), nil
 	case mcp.MethodTasksResult:
 		return f.taskResult(ctx, r, id)
 	case mcp.MethodTasksUpdate:
@@ -248,7 +248,7 @@ func (f *Face) cancelTask(ctx context.Context, r *mcpserver.Request, id string) 
 	switch {
 	case err != nil && !ended:
 		return nil, err
-	case r.Modern():
+	case r.Stateless():
 		return json.RawMessage(`{}`), nil
 	case ended:
 		return nil, &mcp.Error{Code: mcp.CodeInvalidParams, Message: "the task has ended"}

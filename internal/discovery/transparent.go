@@ -81,7 +81,7 @@ func (f *Face) prune() {
 func (s *transparentView) Describe(ctx context.Context, r *mcpserver.Request) (mcpserver.Description, error) {
 	s.face.opts.Upstreams.Await(ctx, s.name)
 	info, ok := s.face.opts.Upstreams.Describe(ctx, s.name, r.Caller.ID, tool.Exchange{
-		Capabilities: r.Exchange.Capabilities, Protocol: r.Protocol, PassInput: r.Modern(), Transparent: true,
+		Capabilities: r.Exchange.Capabilities, Protocol: r.Protocol, PassInput: r.Stateless(), Transparent: true,
 	})
 	if !ok {
 		return mcpserver.Description{}, s.down(ctx, r)
@@ -129,7 +129,7 @@ func (s *transparentView) Serve(ctx context.Context, r *mcpserver.Request) (json
 
 func (s *transparentView) call(ctx context.Context, r *mcpserver.Request) (json.RawMessage, error) {
 	name := tool.Name{Server: s.name, Tool: r.Name()}
-	if e := s.face.opts.Tools.Snapshot().Lookup(name); e != nil && e.ListedFor(&r.Caller) && r.Modern() {
+	if e := s.face.opts.Tools.Snapshot().Lookup(name); e != nil && e.ListedFor(&r.Caller) && r.Stateless() {
 		if err := mcpserver.CheckParamHeaders(r.Header, e.InputSchema, r.Arguments()); err != nil {
 			return nil, err
 		}

@@ -36,29 +36,29 @@ var (
 type call struct {
 	srv    *Server
 	req    *Request
-	level  string // the least log level that a caller of the stateless era wants; "" wants none
+	level  string // the lowest log level that a caller of the stateless era wants; "" wants none
 	ctx    context.Context
 	end    context.CancelCauseFunc // of ctx
 	forget func()                  // ends the use of the credential; nil when ctx does not end with it
 
-	mu     sync.Mutex
-	out    outlet
-	id     mcp.ID          // of the request that waits for the answer
-	token  json.RawMessage // progress token of that request
-	unlink func() bool     // parts the call from the transport's request; nil when the outlet's reader stops it
-	park   parkedState
+	mu            sync.Mutex
+	out           outlet
+	id            mcp.ID          // of the request that waits for the answer
+	token         json.RawMessage // progress token of that request
+	detachRequest func() bool     // makes the call independent of the transport's request; nil when the outlet's reader stops it
+	park          parkedState
 }
 
-// newCall prepares a call that takes the values of the request's context alone
-// and ends with life and the caller's credential, whatever becomes of the
-// request. Without life, somebody else stops the call when its request ends,
-// which the credential ends too. A parked call has no life but its credential.
+// newCall prepares a call. Its context has the values of ctx, but it ends with
+// life and with the caller's credential instead of the request. Without life, the
+// reader of the outlet stops the call when the request ends, which also ends with
+// the credential. A parked call ends only with its credential.
 func (s *Server) newCall(ctx, life context.Context, req *Request, out outlet) *call {
 	c := &call{srv: s, req: req, id: req.ID, out: out}
 	c.ctx, c.end = context.WithCancelCause(context.WithoutCancel(ctx))
 	if life != nil {
 		c.endWithCredential()
-		c.unlink = context.AfterFunc(life, func() { c.cancel(errCallerLeft) })
+		c.detachRequest = context.AfterFunc(life, func() { c.cancel(errCallerLeft) })
 	}
 	c.token = req.paramFields().ProgressToken
 	return c
@@ -88,24 +88,24 @@ func (c *call) leave(out outlet, cause error) {
 	}
 }
 
-// part parts the call from the transport's request. c.mu is held.
-func (c *call) part() {
-	if c.unlink != nil {
-		c.unlink()
+// detach makes the call independent of the transport's request. c.mu is held.
+func (c *call) detach() {
+	if c.detachRequest != nil {
+		c.detachRequest()
 	}
 }
 
-// exchange gives the Handler the caller's end of the call.
+// exchange sets the Exchange by which the Handler reaches the caller.
 func (c *call) exchange(capabilities json.RawMessage) {
 	c.req.Exchange = tool.Exchange{
 		Notify:       c.notify,
 		Capabilities: capabilities,
 		Protocol:     c.req.Protocol,
-		PassInput:    c.req.Modern(),
+		PassInput:    c.req.Stateless(),
 	}
 	if asksAnything(capabilities) {
 		c.req.Exchange.Ask = c.askSession
-		if c.req.Modern() {
+		if c.req.Stateless() {
 			c.req.Exchange.Ask = c.askParked
 		}
 	}
@@ -133,8 +133,8 @@ func (c *call) finish(result json.RawMessage, err error) {
 	if err != nil {
 		m.Result, m.Error = nil, c.srv.errorFor(c.ctx, c.req, err)
 	}
-	if c.req.Modern() {
-		c.modernise(m)
+	if c.req.Stateless() {
+		c.makeStateless(m)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -143,7 +143,7 @@ func (c *call) finish(result json.RawMessage, err error) {
 		c.park.done = m
 		return
 	}
-	c.part()
+	c.detach()
 	c.cancel(nil)
 	m.ID = c.id
 	c.srv.logSent(c.ctx, m)
@@ -170,14 +170,15 @@ func (c *call) notify(method string, params json.RawMessage) {
 		}
 		return
 	}
-	m = c.retoken(m)
+	m = c.setProgressToken(m)
 	c.srv.logSent(c.ctx, m)
 	c.out.put(m)
 }
 
-// retoken sets the progress token of the current request in a notification: the
-// retry of a parked call may have another token than the first request.
-func (c *call) retoken(m *mcp.Message) *mcp.Message {
+// setProgressToken sets the progress token of the current request in a
+// notification. The retry of a parked call may have another token than the first
+// request.
+func (c *call) setProgressToken(m *mcp.Message) *mcp.Message {
 	if m.Method != mcp.MethodProgress || c.id == c.req.ID || len(c.token) == 0 {
 		return m
 	}
@@ -267,7 +268,7 @@ func mayAsk(capabilities json.RawMessage, method string, params json.RawMessage)
 // serve answers what concerns the protocol itself and hands on the rest.
 func (s *Server) serve(ctx context.Context, c *call) (json.RawMessage, error) {
 	r := c.req
-	if r.Modern() {
+	if r.Stateless() {
 		switch r.Method {
 		case mcp.MethodDiscover:
 			return s.discover(ctx, r)
@@ -290,7 +291,7 @@ func (s *Server) serve(ctx context.Context, c *call) (json.RawMessage, error) {
 	}
 	result, err := s.handler.Serve(ctx, r)
 	if err == nil && r.Session != nil {
-		r.Session.learn(r.Method, r.Params)
+		r.Session.applyRequest(r.Method, r.Params)
 		s.publishChange(r.Session, r.Method, r.Params)
 	}
 	return result, err

@@ -19,14 +19,14 @@ import (
 // carries messages and connections between the processes. A Server without one
 // serves its own sessions only, at no cost.
 type Cluster interface {
-	// ID names this process, in letters and digits alone; Known reports
-	// whether it is the name of one that is, or was a while ago.
+	// ID names this process, in letters and digits alone. Known reports whether
+	// an id is that of a process that runs or ran recently.
 	ID() string
 	Known(ctx context.Context, id string) bool
 
-	// Session reads what PutSession kept; nil when there is nothing. When
-	// fresh is not set, PutSession prolongs and changes what is there, and
-	// fails with ErrNoSession when nothing is.
+	// Session reads the record that PutSession stored; nil if there is none.
+	// PutSession creates the record if fresh is set. Otherwise it replaces and
+	// prolongs the record, and fails with ErrNoSession if there is none.
 	Session(ctx context.Context, id string) ([]byte, error)
 	PutSession(ctx context.Context, id string, record []byte, life time.Duration, fresh bool) error
 	DropSession(ctx context.Context, id string) error
@@ -60,10 +60,11 @@ const (
 	// maxRecord bounds the record of a session, and what every session keeps of
 	// its initialize.
 	maxRecord = 64 << 10
-	// recheck is how long a session that was found is assumed to exist: the
-	// message that it ended may have been lost.
-	recheck = 5 * time.Second
-	// clusterTimeout bounds what a caller does not wait for.
+	// recordCheckInterval is how long a session that was found is assumed to exist.
+	// Then its record is read again, because the message that it ended may have been
+	// lost.
+	recordCheckInterval = 5 * time.Second
+	// clusterTimeout bounds the accesses to the cluster that no caller waits for.
 	clusterTimeout = 10 * time.Second
 )
 
@@ -79,10 +80,10 @@ type sessionRecord struct {
 	Reader       string          `json:"reader,omitempty"` // the process at which its own stream is read
 }
 
-// clusterState is what this process knows of the record of a session. Session.mu
-// guards it.
+// clusterState is what this process knows about the record of a session.
+// Session.mu guards it.
 type clusterState struct {
-	reader  string     // the process where the session's own stream is read
+	reader  string     // the process where the session's standalone stream is read
 	shared  bool       // there is a record: the other processes know of the session
 	written time.Time  // when the record was last written
 	dirty   bool       // the session has changed since
@@ -154,11 +155,11 @@ func (s *Server) onClusterMessage(from string, data []byte) {
 	case clusterEnd:
 		s.end(session)
 	case clusterLearn:
-		session.learn(msg.Method, msg.Params)
+		session.applyRequest(msg.Method, msg.Params)
 	case clusterReader:
 		session.readAt(from)
 	case clusterOwn:
-		session.own.put(&mcp.Message{Method: msg.Method, Params: msg.Params})
+		session.standalone.put(&mcp.Message{Method: msg.Method, Params: msg.Params})
 	case clusterAnswer:
 		if m, err := mcp.Decode(msg.Message, s.opts.Limits); err == nil {
 			session.answered(&m)
@@ -168,7 +169,7 @@ func (s *Server) onClusterMessage(from string, data []byte) {
 	}
 }
 
-// record is the session as other processes must know it.
+// record encodes what other processes must know about the session.
 func (s *Server) record(session *Session) []byte {
 	session.mu.Lock()
 	r := sessionRecord{
@@ -186,8 +187,8 @@ func (s *Server) record(session *Session) []byte {
 	return data
 }
 
-// share lets the other processes know of a new session. While that cannot be
-// done the session is served here alone, and shared later.
+// share stores the record of a new session for the other processes. If that
+// fails the session is served here alone, and its record is stored later.
 func (s *Server) share(ctx context.Context, session *Session) *mcp.Error {
 	if s.opts.Cluster == nil {
 		return nil
@@ -206,9 +207,9 @@ func (s *Server) share(ctx context.Context, session *Session) *mcp.Error {
 	return nil
 }
 
-// adopt takes up a session that another process opened; nil when there is
-// none of that id for the caller. An error means that this is not known.
-func (s *Server) adopt(ctx context.Context, id string, caller tool.Caller) (*Session, error) {
+// loadSession returns a session that another process opened; nil if the caller
+// has no session of that id. An error means that the record could not be read.
+func (s *Server) loadSession(ctx context.Context, id string, caller tool.Caller) (*Session, error) {
 	if s.opts.Cluster == nil || len(id) > 64 {
 		return nil, nil
 	}
@@ -224,7 +225,7 @@ func (s *Server) adopt(ctx context.Context, id string, caller tool.Caller) (*Ses
 		caller: caller, protocol: r.Protocol, client: r.Client, capabilities: r.Capabilities,
 		cluster: clusterState{shared: true, written: time.Now(), checked: time.Now()},
 	}
-	session.follow(r)
+	session.applyRecord(r)
 	if other := s.openAs(session, id); other != nil {
 		return other, nil
 	}
@@ -233,8 +234,9 @@ func (s *Server) adopt(ctx context.Context, id string, caller tool.Caller) (*Ses
 
 var errBusy = errors.New("too many sessions")
 
-// follow takes over what other processes wrote down of the session.
-func (s *Session) follow(r sessionRecord) {
+// applyRecord applies what other processes have changed, unless this process has
+// a change that is not stored yet.
+func (s *Session) applyRecord(r sessionRecord) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.cluster.dirty {
@@ -249,14 +251,15 @@ func (s *Session) follow(r sessionRecord) {
 	}
 }
 
-// touch refreshes the session's record in the background when it is due.
-func (s *Server) touch(session *Session) {
+// checkRecord starts refreshRecord in the background once per
+// recordCheckInterval.
+func (s *Server) checkRecord(session *Session) {
 	if s.opts.Cluster == nil {
 		return
 	}
 	now := time.Now()
 	session.mu.Lock()
-	due := now.Sub(session.cluster.checked) > recheck
+	due := now.Sub(session.cluster.checked) > recordCheckInterval
 	if due {
 		session.cluster.checked = now
 	}
@@ -286,7 +289,7 @@ func (s *Server) refreshRecord(session *Session, now time.Time) {
 		}
 		var r sessionRecord
 		if err == nil && json.Unmarshal(data, &r) == nil {
-			session.follow(r)
+			session.applyRecord(r)
 		}
 	} else if data := s.record(session); data != nil {
 		err = s.opts.Cluster.PutSession(ctx, session.id, data, 2*s.opts.SessionIdle, !shared)
@@ -314,11 +317,11 @@ func (s *Server) publishChange(session *Session, method string, params json.RawM
 		return
 	}
 	s.publish("", clusterMessage{Session: session.id, What: clusterLearn, Method: method, Params: params})
-	s.rewrite(session)
+	s.saveRecord(session)
 }
 
-// rewrite writes the session down again, in the background.
-func (s *Server) rewrite(session *Session) {
+// saveRecord stores the session's record again, in the background.
+func (s *Server) saveRecord(session *Session) {
 	session.mu.Lock()
 	session.cluster.dirty = true
 	session.mu.Unlock()
@@ -333,12 +336,12 @@ func (s *Server) readHere(session *Session) {
 	}
 	if session.readAt(s.opts.Cluster.ID()) {
 		s.publish("", clusterMessage{Session: session.id, What: clusterReader})
-		s.rewrite(session)
+		s.saveRecord(session)
 	}
 }
 
-// readAt sets the process where the session's own stream is read, and reports
-// whether that was another one.
+// readAt sets the process where the session's standalone stream is read, and
+// reports whether that was another one.
 func (s *Session) readAt(node string) (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -347,10 +350,10 @@ func (s *Session) readAt(node string) (changed bool) {
 	return changed
 }
 
-// ownElsewhere sends a message for the session's own stream to the process
-// where that is read. Changes of lists are not sent: every process detects
-// them itself.
-func (s *Server) ownElsewhere(session *Session, m *mcp.Message) bool {
+// sendToStandalone sends a message for the session's standalone stream to the
+// process where that is read. Changes of lists are not sent, because every
+// process detects them itself.
+func (s *Server) sendToStandalone(session *Session, m *mcp.Message) bool {
 	session.mu.Lock()
 	reader := session.cluster.reader
 	session.mu.Unlock()

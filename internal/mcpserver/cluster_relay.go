@@ -210,8 +210,8 @@ func (o *nodeOutlet) answer(m *mcp.Message) {
 	close(o.done)
 }
 
-// unshared is the answer of a process that cannot find out about a session.
-func unshared(w http.ResponseWriter) {
+// refuseUnshared answers a request whose session could not be looked up.
+func refuseUnshared(w http.ResponseWriter) {
 	w.Header().Set("Retry-After", "2")
 	refuse(w, http.StatusServiceUnavailable, "", &mcp.Error{
 		Code: tool.Unavailable.JSONRPC(), Message: "the session cannot be looked up now; try again shortly",

@@ -83,7 +83,7 @@ func (s *Server) serveConn(c *conn) error {
 	inOrder := context.Cause(c.ctx) == errDrained
 	var rest time.Duration // for the caller to take what is left
 	if inOrder {
-		rest = s.opts.WriteFor
+		rest = s.opts.WriteTimeout
 	}
 	last := time.AfterFunc(rest, hangUp)
 	defer last.Stop()
@@ -180,7 +180,7 @@ func (c *conn) currentSession() *Session {
 // request begins a request, or returns why it is refused.
 func (c *conn) request(m *mcp.Message) *mcp.Error {
 	if metaVersion(m) != "" {
-		req, refused := c.srv.modernRequest(m)
+		req, refused := c.srv.statelessRequest(m)
 		if refused != nil {
 			return refused
 		}
@@ -190,7 +190,7 @@ func (c *conn) request(m *mcp.Message) *mcp.Error {
 				c.srv.resume(out.life(), req, state, out)
 				return nil
 			}
-			return c.srv.modernCall(c.ctx, c.ctx, req, out)
+			return c.srv.statelessCall(c.ctx, c.ctx, req, out)
 		}, m.ID)
 	}
 	if m.Method == mcp.MethodInitialize {
@@ -242,7 +242,7 @@ func (c *conn) initialize(m *mcp.Message) *mcp.Error {
 	c.calls.Go(func() {
 		session := newSession(c.caller, m.Params)
 		session.ctx, session.cancel = context.WithCancelCause(c.ctx)
-		session.own = c.out
+		session.standalone = c.out
 		req := session.request(m, nil, c.caller)
 		result, err := c.srv.initialize(c.ctx, req)
 		answer := &mcp.Message{ID: m.ID, Result: result}

@@ -223,7 +223,7 @@ func TestCredentialEndsWhileAStreamIsHijacked(t *testing.T) {
 	s := New(Options{}, &scripted{})
 	defer s.Close()
 	session := s.open(newSession(tool.Local, nil))
-	st := session.own.(*eventStream)
+	st := session.standalone.(*eventStream)
 	credential := make(endedAtOnce, 1)
 	hs := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		reader, _ := st.attach(0)

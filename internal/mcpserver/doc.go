@@ -34,9 +34,9 @@
 // # When the other side dies
 //
 // When a client leaves, its calls are cancelled: at once in the stateless era,
-// after ResumeFor in the handshake era, and after DrainFor on a byte stream
+// after ResumeTimeout in the handshake era, and after DrainFor on a byte stream
 // whose input has ended, because a program may write its requests and close the
-// pipe. A parked call waits for its retry for ParkFor. Every call, parked ones
+// pipe. A parked call waits for its retry for ParkTimeout. Every call, parked ones
 // included, ends with the credential of its caller. When the process dies, sessions on a shared store continue on another node; running and parked
 // calls do not. With a [Cluster], sessions, streams and parked calls are found
 // on other nodes (cluster.go, cluster_relay.go).

@@ -15,9 +15,9 @@ import (
 	"junctor/internal/tool"
 )
 
-// eventStream is the way of messages to one HTTP response: a bounded log that the
-// response's goroutine writes out. What the log keeps lets a caller that lost
-// its connection take the stream up again where it broke.
+// eventStream is a bounded log of the messages for one HTTP response, which the
+// response's goroutine writes. A caller that lost its connection resumes the
+// stream from what the log still has.
 type eventStream struct {
 	id       string
 	keep     bool                    // events stay for a replay, and carry ids
@@ -64,12 +64,12 @@ type streamLimit struct{ events, bytes int }
 // notifications to a slow reader, and what is kept for a replay. Questions have
 // a bound of their own.
 var (
-	callLimit = streamLimit{events: 1024, bytes: 4 << 20}
-	ownLimit  = streamLimit{events: 128, bytes: 256 << 10}
+	callLimit       = streamLimit{events: 1024, bytes: 4 << 20}
+	standaloneLimit = streamLimit{events: 128, bytes: 256 << 10}
 )
 
 const (
-	ownStream        = "own"
+	standaloneStream = "own"
 	maxReplay        = 16       // finished streams of one session that can be replayed
 	replayBytes      = 64 << 20 // of all finished streams that a server keeps for a replay
 	maxQuestionBytes = 16 << 20 // of the questions that wait for a reader; one alone may be larger
@@ -240,8 +240,8 @@ func (s *eventStream) unread() int {
 	return max(0, s.next-1)
 }
 
-// batch is what a reader has to write now.
-type batch struct {
+// eventBatch is what a reader has to write now.
+type eventBatch struct {
 	events []event
 	number int // of the first of them
 	ended  bool
@@ -252,13 +252,13 @@ type batch struct {
 // take returns what reader has not written yet. Events count as written when
 // they have been taken; a write that fails loses the connection anyway, and
 // the caller names the last event that it saw.
-func (s *eventStream) take(reader int) batch {
+func (s *eventStream) take(reader int) eventBatch {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if reader != s.reader {
-		return batch{lost: true}
+		return eventBatch{lost: true}
 	}
-	b := batch{number: s.next, ended: s.ended, wake: s.wake}
+	b := eventBatch{number: s.next, ended: s.ended, wake: s.wake}
 	unread := s.events[min(len(s.events), s.next-s.first):]
 	if len(unread) == 0 {
 		return b
@@ -386,7 +386,7 @@ func (s *Session) forgetStream(st *eventStream) {
 
 // find returns the session's stream of that id, or nil.
 func (s *Session) findStream(id string) *eventStream {
-	if own, ok := s.own.(*eventStream); ok && own.id == id {
+	if own, ok := s.standalone.(*eventStream); ok && own.id == id {
 		return own
 	}
 	s.mu.Lock()

@@ -15,7 +15,7 @@ import (
 // A stream that is read again is kept once, and no longer than any other.
 func TestResumedStreamsAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := New(Options{ResumeFor: time.Minute}, &scripted{})
+		srv := New(Options{ResumeTimeout: time.Minute}, &scripted{})
 		defer srv.Close()
 		session := srv.open(newSession(tool.Local, nil))
 		serve := func(method, body string, headers ...string) {
@@ -52,7 +52,7 @@ func TestResumedStreamsAreForgotten(t *testing.T) {
 		check("read again", maxReplay)
 		first := kept()[0]
 		time.Sleep(2 * time.Minute)
-		check("after ResumeFor", 0)
+		check("after ResumeTimeout", 0)
 
 		reader, _ := first.attach(0) // just before it expired
 		srv.writeStream(&response{w: httptest.NewRecorder(), r: httptest.NewRequest("GET", "/", nil), session: session, st: first, reader: reader, events: true})

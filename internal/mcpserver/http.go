@@ -23,11 +23,11 @@ const (
 	headerLastEvent = "Last-Event-ID"
 )
 
-// legacyVersions are those with a handshake, the newest first.
-var legacyVersions = []string{mcp.Version20251125, mcp.Version20250618, mcp.Version20250326, mcp.Version20241105}
+// handshakeVersions are those with a handshake, the newest first.
+var handshakeVersions = []string{mcp.Version20251125, mcp.Version20250618, mcp.Version20250326, mcp.Version20241105}
 
 // serverVersions are all that a Server speaks, the newest first.
-var serverVersions = append([]string{mcp.Version20260728}, legacyVersions...)
+var serverVersions = append([]string{mcp.Version20260728}, handshakeVersions...)
 
 // ServeHTTP serves the streamable HTTP transport on one URL for both eras, and
 // the event-stream transport of 2024-11-05 for clients that know nothing else.
@@ -131,10 +131,10 @@ func (s *Server) servePost(w http.ResponseWriter, r *http.Request) {
 	}
 	version := r.Header.Get(headerProtocol)
 	if !p.batch && (version >= mcp.Version20260728 || metaVersion(&p.messages[0]) != "") {
-		s.postModern(p, &p.messages[0])
+		s.postStateless(p, &p.messages[0])
 		return
 	}
-	if version != "" && !slices.Contains(legacyVersions, version) {
+	if version != "" && !slices.Contains(handshakeVersions, version) {
 		var id mcp.ID
 		if len(p.messages) > 0 {
 			id = p.messages[0].ID
@@ -142,7 +142,7 @@ func (s *Server) servePost(w http.ResponseWriter, r *http.Request) {
 		s.reject(w, r, http.StatusBadRequest, id, unsupported(version))
 		return
 	}
-	s.postLegacy(p)
+	s.postHandshake(p)
 }
 
 // readPost reads the messages of a POST, and responds with an error when the
@@ -220,8 +220,8 @@ func unsupported(version string) *mcp.Error {
 	return &mcp.Error{Code: mcp.CodeUnsupportedProtocol, Message: "unsupported protocol version", Data: data}
 }
 
-// postLegacy serves a POST of the handshake era.
-func (s *Server) postLegacy(p *post) {
+// postHandshake serves a POST of the handshake era.
+func (s *Server) postHandshake(p *post) {
 	for _, m := range p.messages {
 		if m.Method == mcp.MethodInitialize {
 			if p.batch || !m.IsRequest() {
@@ -290,12 +290,12 @@ func (s *Server) sessionOf(w http.ResponseWriter, r *http.Request, caller tool.C
 		var err error
 		ctx, cancel := context.WithTimeout(r.Context(), lookupTimeout)
 		defer cancel()
-		if session, err = s.adopt(ctx, id, caller); err != nil {
-			unshared(w)
+		if session, err = s.loadSession(ctx, id, caller); err != nil {
+			refuseUnshared(w)
 			return nil
 		}
 	} else {
-		s.touch(session)
+		s.checkRecord(session)
 	}
 	if session == nil {
 		s.reject(w, r, http.StatusNotFound, "", &mcp.Error{Code: mcp.CodeInvalidRequest, Message: "no such session, or it has expired; send initialize again"})
@@ -340,14 +340,14 @@ func (s *Server) postInitialize(p *post, m *mcp.Message) {
 func (s *Server) serveDelete(w http.ResponseWriter, r *http.Request) {
 	if session := s.sessionOf(w, r, tool.CallerFrom(r.Context())); session != nil {
 		if err := s.endEverywhere(r.Context(), session); err != nil {
-			unshared(w)
+			refuseUnshared(w)
 			return
 		}
 		w.WriteHeader(http.StatusNoContent)
 	}
 }
 
-// serveGet opens the session's own stream, or takes a broken one up again.
+// serveGet opens the session's standalone stream, or takes a broken one up again.
 func (s *Server) serveGet(w http.ResponseWriter, r *http.Request) {
 	if _, events := accepts(r.Header.Values("Accept")); !events {
 		refuse(w, http.StatusNotAcceptable, "", &mcp.Error{Code: mcp.CodeInvalidRequest, Message: "Accept must name text/event-stream"})
@@ -359,7 +359,7 @@ func (s *Server) serveGet(w http.ResponseWriter, r *http.Request) {
 	}
 	session.enter()
 	defer session.leave()
-	id, number, replay := s.streamID(ownStream), 0, false
+	id, number, replay := s.streamID(standaloneStream), 0, false
 	if last := r.Header.Get(headerLastEvent); last != "" {
 		var ok bool
 		if id, number, ok = parseEventID(last); !ok {
@@ -371,14 +371,14 @@ func (s *Server) serveGet(w http.ResponseWriter, r *http.Request) {
 			if s.serveRemoteStream(w, r, session, node, id, number) {
 				return
 			}
-			if strings.HasSuffix(id, "."+ownStream) { // what it held is lost; what comes is not
-				id, number, replay = s.streamID(ownStream), 0, false
+			if strings.HasSuffix(id, "."+standaloneStream) { // what it held is lost; what comes is not
+				id, number, replay = s.streamID(standaloneStream), 0, false
 			}
 		}
 	}
 	st := session.findStream(id)
 	if st == nil {
-		refuse(w, http.StatusBadRequest, "", &mcp.Error{Code: mcp.CodeInvalidRequest, Message: "the stream of this Last-Event-ID is over; its answer can no longer be had"})
+		refuse(w, http.StatusBadRequest, "", &mcp.Error{Code: mcp.CodeInvalidRequest, Message: "the stream of this Last-Event-ID has ended; its answer is no longer available"})
 		return
 	}
 	if !replay {

@@ -79,7 +79,7 @@ func TestResultOfParkedCallIsKept(t *testing.T) {
 		out := &capture{}
 		req := modernRequestFor(t, s, 1, "tools/call", `{"name":"x"}`)
 		req.lends = true
-		s.startModern(t.Context(), req, out)
+		s.startStateless(t.Context(), req, out)
 		synctest.Wait()
 		_, state := inputs(t, out.last().Result)
 		time.Sleep(2 * time.Minute)
@@ -88,7 +88,7 @@ func TestResultOfParkedCallIsKept(t *testing.T) {
 			t.Error("the memory was returned before the retry")
 		}
 		again := &capture{}
-		s.startModern(t.Context(), modernRequestFor(t, s, 2, "tools/call", `{"name":"x","requestState":"`+state+`"}`), again)
+		s.startStateless(t.Context(), modernRequestFor(t, s, 2, "tools/call", `{"name":"x","requestState":"`+state+`"}`), again)
 		if m := again.last(); !strings.Contains(string(m.Result), strings.Repeat("x", 100_000)) {
 			t.Errorf("retry: %.200s", m.Result)
 		}

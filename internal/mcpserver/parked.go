@@ -53,7 +53,7 @@ type question struct {
 	answer chan json.RawMessage
 }
 
-// ticket names a parked call. Each is good for one retry.
+// ticket identifies a parked call. Each ticket is valid for one retry.
 type ticket [16]byte
 
 // askParked puts a question to a caller of the stateless era.
@@ -100,7 +100,7 @@ func (c *call) ask(q *question) error {
 		c.park.questions = c.park.questions[:len(c.park.questions)-1]
 		return err
 	}
-	c.part()
+	c.detach()
 	out, id := c.out, c.id
 	c.out = nil
 	c.answerInputRequired(out, id)
@@ -181,7 +181,7 @@ func (s *Server) resume(life context.Context, req *Request, state string, out ou
 	c.id, c.out = req.ID, out
 	c.token = rawjson.Field(req.Params, "_meta", "progressToken")
 	for _, m := range c.park.held {
-		out.put(c.retoken(m))
+		out.put(c.setProgressToken(m))
 	}
 	c.park.held = nil
 	if done := c.park.done; done != nil {
@@ -190,7 +190,7 @@ func (s *Server) resume(life context.Context, req *Request, state string, out ou
 		out.answer(done)
 		return
 	}
-	c.unlink = context.AfterFunc(life, func() { c.cancel(errCallerLeft) })
+	c.detachRequest = context.AfterFunc(life, func() { c.cancel(errCallerLeft) })
 }
 
 // parkedCalls are the calls of a server that wait for their caller.

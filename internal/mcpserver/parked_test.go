@@ -192,7 +192,7 @@ func modernRequestFor(t testing.TB, s *Server, id int, method, params string) *R
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, refused := s.modernRequest(&m)
+	r, refused := s.statelessRequest(&m)
 	if refused != nil {
 		t.Fatal(refused)
 	}
@@ -202,10 +202,10 @@ func modernRequestFor(t testing.TB, s *Server, id int, method, params string) *R
 func TestParkedCallsExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended := make(chan error, 1)
-		s := New(Options{ParkFor: time.Minute}, asking(1, ended))
+		s := New(Options{ParkTimeout: time.Minute}, asking(1, ended))
 		defer s.Close()
 		out := &capture{}
-		s.startModern(t.Context(), modernRequestFor(t, s, 1, "tools/call", `{"name":"x"}`), out)
+		s.startStateless(t.Context(), modernRequestFor(t, s, 1, "tools/call", `{"name":"x"}`), out)
 		synctest.Wait()
 		_, state := inputs(t, out.last().Result)
 		time.Sleep(2 * time.Minute)
@@ -214,7 +214,7 @@ func TestParkedCallsExpire(t *testing.T) {
 			t.Errorf("the call ended by %v, %d parked", err, s.parked.len())
 		}
 		again := &capture{}
-		s.startModern(t.Context(), modernRequestFor(t, s, 2, "tools/call", `{"name":"x","requestState":"`+state+`"}`), again)
+		s.startStateless(t.Context(), modernRequestFor(t, s, 2, "tools/call", `{"name":"x","requestState":"`+state+`"}`), again)
 		if m := again.last(); m.Error == nil || !strings.Contains(m.Error.Message, "expired") {
 			t.Errorf("late retry: %+v", m)
 		}
@@ -237,13 +237,13 @@ func TestParkedCallEndsOnTimeout(t *testing.T) {
 		}})
 		defer s.Close()
 		out := &capture{}
-		s.startModern(t.Context(), modernRequestFor(t, s, 1, "tools/call", `{"name":"x"}`), out)
+		s.startStateless(t.Context(), modernRequestFor(t, s, 1, "tools/call", `{"name":"x"}`), out)
 		synctest.Wait()
 		_, state := inputs(t, out.last().Result)
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
 		again := &capture{}
-		s.startModern(t.Context(), modernRequestFor(t, s, 2, "tools/call", `{"name":"x","requestState":"`+state+`"}`), again)
+		s.startStateless(t.Context(), modernRequestFor(t, s, 2, "tools/call", `{"name":"x","requestState":"`+state+`"}`), again)
 		if m := again.last(); m.ID != "2" || !strings.Contains(string(m.Result), `"gave up":true`) {
 			t.Errorf("retry: %+v", m)
 		}
@@ -259,7 +259,7 @@ func TestParkingIsBounded(t *testing.T) {
 		s := New(Options{MaxParked: 8}, asking(1, ended))
 		out := &capture{}
 		for i := range 10 {
-			s.startModern(t.Context(), modernRequestFor(t, s, i+1, "tools/call", `{"name":"x"}`), out)
+			s.startStateless(t.Context(), modernRequestFor(t, s, i+1, "tools/call", `{"name":"x"}`), out)
 		}
 		synctest.Wait()
 		if n := s.parked.len(); n != 2 { // a quarter for one caller

@@ -55,7 +55,7 @@ func (s *Server) postCalls(p *post, session *Session, requests []*mcp.Message) {
 			c.req.Exchange.Ask = nil // there is no stream to put a question on
 		}
 		if refused := session.admit(c, s.opts.MaxCalls); refused != nil {
-			c.part()
+			c.detach()
 			c.cancel(nil)
 			st.add(&mcp.Message{ID: m.ID, Error: refused}, true)
 			continue
@@ -91,7 +91,7 @@ func (s *Server) runAndWrite(c *call, res *response) {
 		if p := <-written; p != nil {
 			panic(p)
 		}
-	case leftCause(res.r.Context()) == tool.ErrCredentialEnded:
+	case disconnectCause(res.r.Context()) == tool.ErrCredentialEnded:
 		refuseEnded(res)
 	default:
 		s.writeStream(res)
@@ -207,7 +207,7 @@ func (s *Server) begin(res *response, prime string) bool {
 	res.begun = true
 	if res.session == nil { // a write can block, and the call has to end meanwhile
 		ctx := res.r.Context()
-		context.AfterFunc(ctx, func() { res.st.stop(leftCause(ctx)) })
+		context.AfterFunc(ctx, func() { res.st.stop(disconnectCause(ctx)) })
 	}
 	if res.session != nil && !res.st.standing && res.reader == firstReader { // a later one found it in the session
 		res.session.remember(res.st)
@@ -261,10 +261,10 @@ func (s *Server) writeEvents(res *response, events []event, number int) bool {
 	return s.flush(res, out)
 }
 
-// flush writes within the time that a reader has to take something.
+// flush writes data with the deadline of Options.WriteTimeout.
 func (s *Server) flush(res *response, data []byte) bool {
 	rc := http.NewResponseController(res.w)
-	_ = rc.SetWriteDeadline(time.Now().Add(s.opts.WriteFor)) // not every writer has deadlines
+	_ = rc.SetWriteDeadline(time.Now().Add(s.opts.WriteTimeout)) // not every writer has deadlines
 	if _, err := res.w.Write(data); err != nil {
 		return false
 	}
@@ -279,8 +279,8 @@ func (s *Server) flush(res *response, data []byte) bool {
 // net/http's server, which otherwise adds the Content-Length itself.
 const serverBuffer = 2 << 10
 
-// leftCause returns why the request of ctx is over before its call.
-func leftCause(ctx context.Context) error {
+// disconnectCause returns why the request of ctx is over before its call.
+func disconnectCause(ctx context.Context) error {
 	if errors.Is(context.Cause(ctx), tool.ErrCredentialEnded) {
 		return tool.ErrCredentialEnded
 	}
@@ -290,7 +290,7 @@ func leftCause(ctx context.Context) error {
 // refuseEnded answers a request whose credential has ended before its call. A
 // caller that has left reads no answer.
 func refuseEnded(res *response) {
-	if cause := leftCause(res.r.Context()); cause == tool.ErrCredentialEnded {
+	if cause := disconnectCause(res.r.Context()); cause == tool.ErrCredentialEnded {
 		res.w.Header().Set("WWW-Authenticate", "Bearer")
 		refuse(res.w, http.StatusUnauthorized, "", mcp.ToolError(&tool.Error{Kind: tool.Unauthenticated, Msg: cause.Error()}))
 	}
@@ -339,7 +339,7 @@ func (s *Server) finishResponse(res *response) {
 			s.keepFinished(session, st)
 		}
 	case replayable:
-		st.detach(res.reader, s.opts.ResumeFor, func() {
+		st.detach(res.reader, s.opts.ResumeTimeout, func() {
 			st.stop(errCallerLeft)
 			session.forgetStream(st)
 		}, func() {
@@ -347,7 +347,7 @@ func (s *Server) finishResponse(res *response) {
 			s.keepFinished(session, st)
 		})
 	default:
-		st.stop(leftCause(res.r.Context()))
+		st.stop(disconnectCause(res.r.Context()))
 	}
 }
 
@@ -363,7 +363,7 @@ func (s *Server) keepFinished(session *Session, st *eventStream) {
 		expire()
 		return
 	}
-	if !st.keepFor(s.opts.ResumeFor, expire, release) {
+	if !st.keepFor(s.opts.ResumeTimeout, expire, release) {
 		release()
 	}
 }

@@ -66,8 +66,8 @@ func (r *Request) LendMemory() {
 	}
 }
 
-// Modern reports whether the request belongs to the stateless era.
-func (r *Request) Modern() bool { return r.Protocol >= mcp.Version20260728 }
+// Stateless reports whether the request belongs to the stateless era.
+func (r *Request) Stateless() bool { return r.Protocol >= mcp.Version20260728 }
 
 // Options shape a Server. A zero field takes its default.
 type Options struct {
@@ -90,19 +90,19 @@ type Options struct {
 	Cluster Cluster
 	View    string
 
-	MaxSessions int           // of the handshake era; 10,000, the longest idle one gives way
-	SessionIdle time.Duration // until a session without an open stream ends; 12 h
-	MaxCalls    int           // in flight on one session or stream; 256
-	MaxParked   int           // calls that wait for a caller's input; 1,000
-	ParkFor     time.Duration // how long they wait; 10 min
-	ResumeFor   time.Duration // how long a broken stream can be resumed; 60 s
-	StreamAfter time.Duration // when a slow answer becomes a stream; 10 s
-	KeepAlive   time.Duration // between keep-alives on a silent stream; 20 s
-	WriteFor    time.Duration // until a reader that takes nothing is given up; 30 s
-	DrainFor    time.Duration // for calls in flight when a stream's input ends; 3 s
+	MaxSessions   int           // of the handshake era; 10,000, the longest idle one gives way
+	SessionIdle   time.Duration // until a session without an open stream ends; 12 h
+	MaxCalls      int           // in flight on one session or stream; 256
+	MaxParked     int           // calls that wait for a caller's input; 1,000
+	ParkTimeout   time.Duration // how long they wait; 10 min
+	ResumeTimeout time.Duration // how long a broken stream can be resumed; 60 s
+	StreamAfter   time.Duration // when a slow answer becomes a stream; 10 s
+	KeepAlive     time.Duration // between keep-alives on a silent stream; 20 s
+	WriteTimeout  time.Duration // until a reader that takes nothing is given up; 30 s
+	DrainFor      time.Duration // for calls in flight when a stream's input ends; 3 s
 }
 
-func (o Options) filled() Options {
+func (o Options) withDefaults() Options {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -111,8 +111,8 @@ func (o Options) filled() Options {
 		value *time.Duration
 		def   time.Duration
 	}{
-		{&o.SessionIdle, 12 * time.Hour}, {&o.ParkFor, 10 * time.Minute}, {&o.ResumeFor, time.Minute},
-		{&o.StreamAfter, 10 * time.Second}, {&o.KeepAlive, 20 * time.Second}, {&o.WriteFor, 30 * time.Second},
+		{&o.SessionIdle, 12 * time.Hour}, {&o.ParkTimeout, 10 * time.Minute}, {&o.ResumeTimeout, time.Minute},
+		{&o.StreamAfter, 10 * time.Second}, {&o.KeepAlive, 20 * time.Second}, {&o.WriteTimeout, 30 * time.Second},
 		{&o.DrainFor, 3 * time.Second},
 	} {
 		if *d.value <= 0 {
@@ -145,9 +145,9 @@ type Server struct {
 	subs     subscriptionTable
 	sse      sseTable
 	workers  workerPool
-	// usuallyMissing are the members that go in front of most results of the
+	// defaultMembers are the members that go in front of most results of the
 	// stateless era.
-	usuallyMissing []byte
+	defaultMembers []byte
 
 	replay    atomic.Int64 // bytes of finished streams that are kept for a replay
 	answering atomic.Int64 // POSTs with calls, until their answers are written
@@ -158,12 +158,12 @@ type Server struct {
 
 // New returns a Server; it starts nothing. Close ends its sessions.
 func New(o Options, h Handler) *Server {
-	o = o.filled()
+	o = o.withDefaults()
 	s := &Server{opts: o, handler: h, log: o.Log.With(telemetry.KeyComponent, "mcp"), closed: make(chan struct{})}
-	s.usuallyMissing = usuallyMissing(o.Info)
+	s.defaultMembers = defaultMembers(o.Info)
 	s.workers = newWorkerPool(s.closed)
 	s.sessions.init(o.MaxSessions)
-	s.parked.init(o.MaxParked, o.ParkFor)
+	s.parked.init(o.MaxParked, o.ParkTimeout)
 	if o.Cluster != nil {
 		s.parked.prefix = statePrefix + o.Cluster.ID() + "."
 		s.joinCluster()
@@ -198,7 +198,7 @@ func (s *Server) closing() bool {
 }
 
 // Notify sends a notification that belongs to no request to every subscribed
-// caller: in the handshake era on the session's own stream, in the stateless
+// caller: in the handshake era on the session's standalone stream, in the stateless
 // era on the subscriptions that asked for it. A resources/updated is sent only
 // to those that subscribed to its resource.
 func (s *Server) Notify(method string, params json.RawMessage) { s.NotifyCallers(nil, method, params) }

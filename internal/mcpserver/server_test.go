@@ -231,7 +231,7 @@ func wantBody(t testing.TB, r reply, status int, parts ...string) {
 }
 
 func TestHandshakeEra(t *testing.T) {
-	for _, version := range legacyVersions {
+	for _, version := range handshakeVersions {
 		t.Run(version, func(t *testing.T) {
 			s := newSite(t, Options{}, &scripted{})
 			h := s.open(version, `{}`)
@@ -302,7 +302,7 @@ func TestHTTPRefusesInvalidRequests(t *testing.T) {
 		"get, accept":        {"GET", ``, append(h, "Accept", "application/json"), 406, "event-stream"},
 		"get, stateless":     {"GET", ``, []string{headerProtocol, mcp.Version20260728}, 405, "subscriptions/listen"},
 		"get, odd event":     {"GET", ``, append(h, headerLastEvent, "nonsense"), 400, "not one of ours"},
-		"get, gone stream":   {"GET", ``, append(h, headerLastEvent, "gone_3"), 400, "over"},
+		"get, gone stream":   {"GET", ``, append(h, headerLastEvent, "gone_3"), 400, "no longer available"},
 		"get, gone events":   {"GET", ``, append(h, headerLastEvent, "own_7"), 400, "no longer kept"},
 		"delete, no session": {"DELETE", ``, nil, 400, "initialize first"},
 	} {

@@ -25,7 +25,7 @@ type Session struct {
 	capabilities json.RawMessage
 	ctx          context.Context
 	cancel       context.CancelCauseFunc
-	own          outlet // for what belongs to no call
+	standalone   outlet // for what belongs to no call
 
 	mu      sync.Mutex
 	calls   map[mcp.ID]*call
@@ -65,7 +65,7 @@ const (
 	maxURIBytes = 8 << 10
 )
 
-// send puts a message on the session's own stream.
+// send puts a message on the session's standalone stream.
 func (s *Session) send(m *mcp.Message) {
 	if m.Method == mcp.MethodLogMessage {
 		s.mu.Lock()
@@ -78,11 +78,12 @@ func (s *Session) send(m *mcp.Message) {
 	if s.elsewhere != nil && s.elsewhere(m) {
 		return
 	}
-	s.own.put(m)
+	s.standalone.put(m)
 }
 
-// learn remembers what a request that succeeded means for the session.
-func (s *Session) learn(method string, params json.RawMessage) {
+// applyRequest records what a successful request changes in the session: its log
+// level or its subscriptions.
+func (s *Session) applyRequest(method string, params json.RawMessage) {
 	switch method {
 	case mcp.MethodSetLevel, mcp.MethodSubscribe, mcp.MethodUnsubscribe:
 	default:
@@ -275,9 +276,9 @@ func (s *Server) openAs(session *Session, id string) *Session {
 	session.id = id
 	session.ctx, session.cancel = context.WithCancelCause(context.Background())
 	session.used = time.Now()
-	session.own = &eventStream{id: s.streamID(ownStream), keep: true, standing: true, wake: make(chan struct{}, 1), limit: ownLimit}
+	session.standalone = &eventStream{id: s.streamID(standaloneStream), keep: true, standing: true, wake: make(chan struct{}, 1), limit: standaloneLimit}
 	if s.opts.Cluster != nil {
-		session.elsewhere = func(m *mcp.Message) bool { return s.ownElsewhere(session, m) }
+		session.elsewhere = func(m *mcp.Message) bool { return s.sendToStandalone(session, m) }
 	}
 	evicted, existing, ok := s.sessions.add(session)
 	s.endAll(evicted)
@@ -372,7 +373,7 @@ func (s *Server) end(session *Session) {
 		st.end()
 		st.forget()
 	}
-	if own, ok := session.own.(*eventStream); ok {
+	if own, ok := session.standalone.(*eventStream); ok {
 		own.end()
 	}
 }

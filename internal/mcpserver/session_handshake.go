@@ -15,7 +15,7 @@ import (
 // here is answered with the newest that is.
 func newSession(caller tool.Caller, params json.RawMessage) *Session {
 	s := &Session{caller: caller, protocol: rawjson.FieldString(params, "protocolVersion")}
-	if !slices.Contains(legacyVersions, s.protocol) {
+	if !slices.Contains(handshakeVersions, s.protocol) {
 		s.protocol = mcp.Version20251125
 	}
 	// Clones, because the session must not hold on to a whole request body.

@@ -11,7 +11,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// hijackedStream writes a session's own stream to a connection hijacked from
+// hijackedStream writes a session's standalone stream to a connection hijacked from
 // net/http. Most sessions keep one open and idle for hours; without net/http's
 // two goroutines and buffers it costs about a fifth.
 type hijackedStream struct {
@@ -114,14 +114,14 @@ func appendChunk(dst, data []byte) []byte {
 	return append(append(append(dst, "\r\n"...), data...), "\r\n"...)
 }
 
-// write writes within the time that a reader has to take something.
+// write writes data with the deadline of Options.WriteTimeout.
 func (l *hijackedStream) write(data []byte) bool {
-	_ = l.conn.SetWriteDeadline(time.Now().Add(l.srv.opts.WriteFor))
+	_ = l.conn.SetWriteDeadline(time.Now().Add(l.srv.opts.WriteTimeout))
 	_, err := l.conn.Write(data)
 	return err == nil
 }
 
-// close ends the line; its lock is held.
+// close closes the connection. The lock is held.
 func (l *hijackedStream) close() {
 	if l.closed {
 		return

@@ -256,7 +256,7 @@ func TestBrokenStreamExpires(t *testing.T) {
 		r.Exchange.Notify("notifications/progress", nil)
 		return inner(ctx, r)
 	}
-	s := newSite(t, Options{ResumeFor: time.Millisecond}, b)
+	s := newSite(t, Options{ResumeTimeout: time.Millisecond}, b)
 	h := s.open(mcp.Version20251125, `{}`)
 	ctx, cancel := context.WithCancel(ctxFor(t))
 	e := readEvents(t, s.send(ctx, "POST", `{"jsonrpc":"2.0","id":1,"method":"tools/call"}`, h...))
@@ -435,7 +435,7 @@ func TestSlowReaderLosesNotificationsNotResponses(t *testing.T) {
 	}
 }
 
-// A session's own stream on a connection of its own: keep-alives, an end
+// A session's standalone stream on a connection of its own: keep-alives, an end
 // when the caller leaves, and news for whoever comes back.
 func TestStandaloneStreamOnHijackedConnection(t *testing.T) {
 	s := newSite(t, Options{KeepAlive: time.Millisecond}, &scripted{})
@@ -506,7 +506,7 @@ func TestReplayMemoryIsBounded(t *testing.T) {
 	const answers, size = 100, 1 << 20
 	large := json.RawMessage(`"` + strings.Repeat("x", size) + `"`)
 	goOn := make(chan struct{})
-	s := newSite(t, Options{ResumeFor: time.Hour}, &scripted{serve: func(ctx context.Context, r *Request) (json.RawMessage, error) {
+	s := newSite(t, Options{ResumeTimeout: time.Hour}, &scripted{serve: func(ctx context.Context, r *Request) (json.RawMessage, error) {
 		r.Exchange.Notify("notifications/progress", nil)
 		if string(rawjson.Field(r.Params, "wait")) == "true" {
 			<-goOn

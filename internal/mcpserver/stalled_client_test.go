@@ -171,7 +171,7 @@ func TestStreamEndsWhenAWriteDoesNot(t *testing.T) {
 				if err := <-done; err != c.want {
 					t.Errorf("ServeStream = %v, want %v", err, c.want)
 				}
-				if took := time.Since(began); ctx.Err() != nil && took >= s.opts.WriteFor {
+				if took := time.Since(began); ctx.Err() != nil && took >= s.opts.WriteTimeout {
 					t.Errorf("it took %v", took)
 				}
 			})

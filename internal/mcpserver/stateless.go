@@ -29,8 +29,8 @@ func metaVersion(m *mcp.Message) string {
 	return rawjson.FieldString(version)
 }
 
-// modernRequest checks the _meta of a request of the stateless era.
-func (s *Server) modernRequest(m *mcp.Message) (*Request, *mcp.Error) {
+// statelessRequest checks the _meta of a request of the stateless era.
+func (s *Server) statelessRequest(m *mcp.Message) (*Request, *mcp.Error) {
 	version := metaVersion(m)
 	if version == "" {
 		return nil, &mcp.Error{Code: mcp.CodeInvalidParams, Message: fmt.Sprintf("_meta must name %q as a string", mcp.MetaProtocolVersion)}
@@ -49,8 +49,8 @@ func (s *Server) modernRequest(m *mcp.Message) (*Request, *mcp.Error) {
 	return &Request{ID: m.ID, Method: m.Method, Params: m.Params, Protocol: version, Client: client, fields: fields}, nil
 }
 
-// postModern serves a POST of the stateless era.
-func (s *Server) postModern(p *post, m *mcp.Message) {
+// postStateless serves a POST of the stateless era.
+func (s *Server) postStateless(p *post, m *mcp.Message) {
 	switch {
 	case m.IsResponse():
 		s.reject(p.w, p.r, http.StatusBadRequest, "", &mcp.Error{Code: mcp.CodeInvalidRequest, Message: "protocol version " + mcp.Version20260728 + " takes requests and notifications alone"})
@@ -59,7 +59,7 @@ func (s *Server) postModern(p *post, m *mcp.Message) {
 		p.w.WriteHeader(http.StatusAccepted) // the era defines none over HTTP
 		return
 	}
-	req, refused := s.modernRequest(m)
+	req, refused := s.statelessRequest(m)
 	if refused == nil || refused.Code == mcp.CodeUnsupportedProtocol {
 		if mismatch := checkHeaders(p.r.Header, m); mismatch != nil {
 			refused = mismatch
@@ -87,19 +87,19 @@ func (s *Server) postModern(p *post, m *mcp.Message) {
 	}
 	res := &response{w: p.w, r: p.r, st: st, reader: firstReader, events: !p.json, plain: !p.events, srv: s}
 	if res.events || rawjson.FieldString(req.paramFields().State) != "" || asksAnything(req.paramFields().Capabilities) {
-		st.stop = s.startModern(p.r.Context(), req, st)
+		st.stop = s.startStateless(p.r.Context(), req, st)
 		s.writeStream(res)
 		return
 	}
-	c := s.requestCall(p.r.Context(), req, st) // which cannot be parked, so it does not outlive its request
+	c := s.inlineStatelessCall(p.r.Context(), req, st) // which cannot be parked, so it does not outlive its request
 	st.stop = stopOf(c, st)
 	s.runAndWrite(c, res)
 }
 
-// startModern begins a request of the stateless era, or resumes the parked
+// startStateless begins a request of the stateless era, or resumes the parked
 // call that it is the retry of. stop ends the call with a cause, unless it is
 // over or parked.
-func (s *Server) startModern(ctx context.Context, req *Request, out outlet) (stop context.CancelCauseFunc) {
+func (s *Server) startStateless(ctx context.Context, req *Request, out outlet) (stop context.CancelCauseFunc) {
 	if state := rawjson.FieldString(req.paramFields().State); s.parked.owns(state) {
 		life, stop := context.WithCancelCause(ctx)
 		s.resume(life, req, state, out)
@@ -109,7 +109,7 @@ func (s *Server) startModern(ctx context.Context, req *Request, out outlet) (sto
 		go s.resumeAt(life, node, req, state, out)
 		return stop
 	}
-	c := s.modernCall(ctx, nil, req, out)
+	c := s.statelessCall(ctx, nil, req, out)
 	s.workers.do(c)
 	return stopOf(c, out)
 }
@@ -123,13 +123,13 @@ func stopOf(c *call, out outlet) context.CancelCauseFunc {
 	}
 }
 
-func (s *Server) modernCall(ctx, life context.Context, req *Request, out outlet) *call {
-	return s.newCall(ctx, life, req, out).modern()
+func (s *Server) statelessCall(ctx, life context.Context, req *Request, out outlet) *call {
+	return s.newCall(ctx, life, req, out).applyMeta()
 }
 
-// requestCall is modernCall for a call in the context of its request, with which
-// it ends.
-func (s *Server) requestCall(ctx context.Context, req *Request, out outlet) *call {
+// inlineStatelessCall is statelessCall for a call that runs in, and ends with,
+// the context of its request.
+func (s *Server) inlineStatelessCall(ctx context.Context, req *Request, out outlet) *call {
 	c := &call{srv: s, req: req, id: req.ID, out: out, token: req.paramFields().ProgressToken}
 	ctx, end := tool.SetCancel(ctx)
 	c.ctx, c.end = ctx, func(cause error) {
@@ -137,11 +137,12 @@ func (s *Server) requestCall(ctx context.Context, req *Request, out outlet) *cal
 			end(cause)
 		}
 	}
-	return c.modern()
+	return c.applyMeta()
 }
 
-// modern gives a call what the parameters of its request say.
-func (c *call) modern() *call {
+// applyMeta sets the Exchange and the log level of a call from the _meta of its
+// request.
+func (c *call) applyMeta() *call {
 	req := c.req
 	level := rawjson.FieldString(req.paramFields().LogLevel)
 	if !mcp.ValidLogLevel(level) {
@@ -259,22 +260,22 @@ func checkParam(h http.Header, header string, value json.RawMessage) *mcp.Error 
 // cacheable are the methods whose results include a cache lifetime.
 var cacheable = []string{mcp.MethodDiscover, mcp.MethodToolsList, mcp.MethodPromptsList, mcp.MethodResourcesList, mcp.MethodTemplatesList, mcp.MethodResourcesRead}
 
-// modernise gives an answer what the stateless era requires of it and an
-// upstream of the other era did not write.
-func (c *call) modernise(m *mcp.Message) {
+// makeStateless adds to an answer the members that the stateless era requires and
+// that an upstream of the handshake era did not write.
+func (c *call) makeStateless(m *mcp.Message) {
 	if m.Error != nil {
-		c.moderniseError(m)
+		c.makeStatelessError(m)
 		return
 	}
 	if m.Result == nil {
 		m.Result = json.RawMessage(`{}`)
 	}
-	m.ResultPrefix = c.srv.missing(m.Result, slices.Contains(cacheable, c.req.Method))
+	m.ResultPrefix = c.srv.missingMembers(m.Result, slices.Contains(cacheable, c.req.Method))
 }
 
-// missing returns the members that a result lacks, each with a comma behind
+// missingMembers returns the members that a result lacks, each with a comma behind
 // it.
-func (s *Server) missing(result json.RawMessage, cached bool) []byte {
+func (s *Server) missingMembers(result json.RawMessage, cached bool) []byte {
 	if result[rawjson.SkipSpace(result, 0)] != '{' {
 		return nil
 	}
@@ -292,9 +293,9 @@ func (s *Server) missing(result json.RawMessage, cached bool) []byte {
 		}
 	}
 	if !cached && !has.kind && !has.meta {
-		return s.usuallyMissing
+		return s.defaultMembers
 	}
-	add := make([]byte, 0, 64+len(s.usuallyMissing))
+	add := make([]byte, 0, 64+len(s.defaultMembers))
 	if !has.kind {
 		add = append(add, resultComplete...)
 	}
@@ -305,25 +306,25 @@ func (s *Server) missing(result json.RawMessage, cached bool) []byte {
 		add = append(add, `"cacheScope":"private",`...)
 	}
 	if !has.meta {
-		add = append(add, s.usuallyMissing[len(resultComplete):]...)
+		add = append(add, s.defaultMembers[len(resultComplete):]...)
 	}
 	return add
 }
 
 const resultComplete = `"resultType":"complete",`
 
-// usuallyMissing returns the members that results of older servers lack.
-func usuallyMissing(info json.RawMessage) []byte {
+// defaultMembers returns the members that results of older servers lack.
+func defaultMembers(info json.RawMessage) []byte {
 	if len(info) == 0 {
 		return []byte(resultComplete)
 	}
 	return []byte(resultComplete + `"_meta":{"` + mcp.MetaServerInfo + `":` + string(info) + "},")
 }
 
-// moderniseError converts errors that the stateless era does not have: a missing
-// resource becomes invalid params, and a URL to visit first becomes a request
-// for input.
-func (c *call) moderniseError(m *mcp.Message) {
+// makeStatelessError converts errors that the stateless era does not have. A
+// missing resource becomes invalid params, and a URL to visit first becomes a
+// request for input.
+func (c *call) makeStatelessError(m *mcp.Message) {
 	switch m.Error.Code {
 	case mcp.CodeResourceNotFound:
 		e := *m.Error

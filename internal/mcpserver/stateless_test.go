@@ -146,7 +146,7 @@ func TestPlainAnswersHaveALength(t *testing.T) {
 }
 
 func TestCompleteAddsResultFields(t *testing.T) {
-	s := &Server{usuallyMissing: usuallyMissing(nil)}
+	s := &Server{defaultMembers: defaultMembers(nil)}
 	for in, want := range map[string]string{
 		`{}`:                           `{"resultType":"complete","ttlMs":0,"cacheScope":"private"}`,
 		` { "a" : 1 }`:                 ` {"resultType":"complete","ttlMs":0,"cacheScope":"private", "a" : 1 }`,
@@ -155,7 +155,7 @@ func TestCompleteAddsResultFields(t *testing.T) {
 		`[]`:   `[]`,
 		`null`: `null`,
 	} {
-		m := &mcp.Message{Result: json.RawMessage(in), ResultPrefix: s.missing(json.RawMessage(in), true)}
+		m := &mcp.Message{Result: json.RawMessage(in), ResultPrefix: s.missingMembers(json.RawMessage(in), true)}
 		m.MergePrefix()
 		if got := m.Result; string(got) != want {
 			t.Errorf("complete(%s) = %s, want %s", in, got, want)
