@@ -13,16 +13,16 @@ import (
 	"junctor/internal/waiting"
 )
 
-// mustAsk reports whether a call needs approval: by a rule of the tool, or by
+// needsApproval reports whether a call needs approval: by a rule of the tool, or by
 // the caller's profile.
-func mustAsk(e *catalog.Entry, caller *tool.Caller) bool {
+func needsApproval(e *catalog.Entry, caller *tool.Caller) bool {
 	return e.Approval == catalog.AskApproval || caller.MustAsk(e.Original.Name)
 }
 
 // approve asks a person where a rule wants that: the user of the calling client
 // if it can ask, else whoever has the inbox open.
 func (x *Executor) approve(ctx context.Context, e *catalog.Entry, call *tool.Call) error {
-	if !mustAsk(e, &call.Caller) {
+	if !needsApproval(e, &call.Caller) {
 		return nil
 	}
 	if x.Approvals != nil && x.Approvals.Allowed(ctx, call, e) {
@@ -65,7 +65,7 @@ func (x *Executor) approve(ctx context.Context, e *catalog.Entry, call *tool.Cal
 	}
 	yes, err := ask(waitCtx)
 	if err != nil {
-		return x.notApproved(waitCtx, e, err)
+		return x.approvalError(waitCtx, e, err)
 	}
 	if !yes && reason != "" {
 		return &tool.Error{Kind: tool.Denied, Msg: fmt.Sprintf("the call of %s was not approved: %s", e.Name, reason), Details: map[string]any{"reason": reason}}
@@ -84,12 +84,12 @@ func nobodyToAsk(e *catalog.Entry) error {
 	}
 }
 
-// notApproved returns the error of a call for which no answer came.
-func (x *Executor) notApproved(ctx context.Context, e *catalog.Entry, err error) error {
+// approvalError returns the error of a call for which no answer came.
+func (x *Executor) approvalError(ctx context.Context, e *catalog.Entry, err error) error {
 	switch {
 	case errors.Is(context.Cause(ctx), tool.ErrStopping):
 		return &tool.Error{
-			Kind: tool.Unavailable, RetryAfter: awayRetry, Err: tool.ErrStopping,
+			Kind: tool.Unavailable, RetryAfter: storeRetryDelay, Err: tool.ErrStopping,
 			Msg: fmt.Sprintf("the gateway is stopping before the call of %s was approved; the call was not made. Call the tool again when the gateway has restarted", e.Name),
 		}
 	case errors.Is(err, waiting.ErrNobody):

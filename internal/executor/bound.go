@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// bound truncates a result that is larger than limit. Texts are cut at their
+// truncateResult truncates a result that is larger than limit. Texts are cut at their
 // end and blocks that cannot be cut are omitted, each with a note that says so
 // and how to get the rest. Structured content is omitted, because a part of it
 // would be wrong. A result within the limit is returned unchanged. id is that of
 // the whole result, if it is kept.
-func bound(raw json.RawMessage, limit int, id string) json.RawMessage {
+func truncateResult(raw json.RawMessage, limit int, id string) json.RawMessage {
 	if limit <= 0 || len(raw) <= limit {
 		return raw
 	}

@@ -100,10 +100,10 @@ func (b *breaker) change(opened time.Time) {
 type outcome int
 
 const (
-	succeeded outcome = iota // the upstream answered
-	reported                 // the tool ran and reported an error: it failed, and its upstream is well
-	failed                   // the upstream did not do its part
-	neither                  // the call ended for another reason: cancelled, refused later on
+	succeeded    outcome = iota // the upstream answered
+	reported                    // the tool ran and reported an error: it failed, and its upstream is well
+	failed                      // the upstream did not do its part
+	inconclusive                // the call ended for another reason: cancelled, refused later on
 )
 
 // done records how an admitted call ended, and reports whether that opened or
@@ -117,7 +117,7 @@ func (b *breaker) done(cfg CircuitConfig, p permit, how outcome, now time.Time, 
 	if current && p.trial {
 		b.trial = false
 	}
-	if how == neither {
+	if how == inconclusive {
 		return false
 	}
 	b.stats.Calls++

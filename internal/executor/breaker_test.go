@@ -147,7 +147,7 @@ func TestLateResultsDoNotChangeCircuit(t *testing.T) {
 	t.Run("a cancelled call gives no second trial", func(t *testing.T) {
 		b, old := opened()
 		b.admit(cfg, later)
-		b.done(cfg, old[0], neither, later, 0)
+		b.done(cfg, old[0], inconclusive, later, 0)
 		if _, wait := b.admit(cfg, later); wait == 0 {
 			t.Error("two trials at once")
 		}
@@ -357,7 +357,7 @@ func TestBoundKeepsJSONValid(t *testing.T) {
 		"large meta":  {`{"content":[],"_meta":{"k":"` + long + `"}}`, 2000, false, []string{"maxResultBytes"}, []string{"_meta"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := string(bound(json.RawMessage(tt.raw), tt.limit, ""))
+			got := string(truncateResult(json.RawMessage(tt.raw), tt.limit, ""))
 			if tt.same != (got == tt.raw) || !json.Valid([]byte(got)) {
 				t.Fatalf("bound = %.200s", got)
 			}

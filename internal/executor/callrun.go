@@ -83,7 +83,7 @@ func (x *Executor) begin(ctx context.Context, method string, call tool.Call, inp
 		ctx = telemetry.WithSession(ctx, call.Session)
 	}
 	if !telemetry.TraceOf(ctx).IsValid() {
-		if parent := callersTrace(meta); parent.IsValid() {
+		if parent := callerTrace(meta); parent.IsValid() {
 			ctx = telemetry.WithTrace(ctx, parent)
 		}
 	}
@@ -120,15 +120,16 @@ func (f *callRun) end(result *tool.Result, err *error) {
 	}
 	if lost := f.record(*result, *err); lost != nil && f.x.Closed && *err == nil {
 		*result, *err = tool.Result{}, &tool.Error{
-			Kind: tool.Unavailable, RetryAfter: awayRetry, Err: lost,
+			Kind: tool.Unavailable, RetryAfter: storeRetryDelay, Err: lost,
 			Msg: "the call was carried out, but its record could not be written, and without it no answer is given (store.whenAway is closed); look before you try again",
 		}
 	}
 	f.x.inFlight.Add(-1)
 }
 
-// awayRetry is when to try again while the store is unavailable.
-const awayRetry = 2 * time.Second
+// storeRetryDelay is the RetryAfter of calls that are refused because the store is
+// unavailable.
+const storeRetryDelay = 2 * time.Second
 
 // recordable refuses calls while it is known that their records cannot be
 // kept, before anything is done.
@@ -149,7 +150,7 @@ func (x *Executor) recordable(ctx context.Context, f *callRun) error {
 	}
 	f.refused = true
 	return &tool.Error{
-		Kind: tool.Unavailable, RetryAfter: awayRetry, Err: err,
+		Kind: tool.Unavailable, RetryAfter: storeRetryDelay, Err: err,
 		Msg: "calls cannot be recorded now, and without its record no call is carried out (store.whenAway is closed); try again shortly",
 	}
 }

@@ -16,12 +16,12 @@ import (
 const retryDelay = 500 * time.Millisecond
 
 var (
-	errSilent  = errors.New("no response or progress")
-	errTooLong = errors.New("not done")
+	errIdleTimeout  = errors.New("no response or progress")
+	errTotalTimeout = errors.New("not done")
 )
 
-// dispatch sends the request to the upstream and waits for its answer: so long
-// in all, and so long without a response or progress.
+// dispatch sends the request to the upstream and waits for its answer, with the
+// idle timeout and the total timeout of the upstream.
 func (x *Executor) dispatch(ctx context.Context, f *callRun, req tool.Request) (json.RawMessage, error) {
 	server := f.name.Server
 	silent, total := x.Upstreams.Timeouts(server)
@@ -32,8 +32,8 @@ func (x *Executor) dispatch(ctx context.Context, f *callRun, req tool.Request) (
 	waiting, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	t := newTimeouts(
-		silent, func() { cancel(fmt.Errorf("%w within %s (%s)", errSilent, silent, whose)) },
-		total, func() { cancel(fmt.Errorf("%w within %s (the server's maxTimeoutMs)", errTooLong, total)) })
+		silent, func() { cancel(fmt.Errorf("%w within %s (%s)", errIdleTimeout, silent, whose)) },
+		total, func() { cancel(fmt.Errorf("%w within %s (the server's maxTimeoutMs)", errTotalTimeout, total)) })
 	defer t.stop()
 	t.watch(&req.Exchange, x)
 	req.Exchange.Repaired = func() { f.stage("repaired") }
@@ -53,7 +53,7 @@ func explain(caller, waiting context.Context, n tool.Name, err error) error {
 	switch cause := context.Cause(waiting); {
 	case caller.Err() != nil:
 		return &tool.Error{Kind: tool.Canceled, Msg: fmt.Sprintf("the call of %s was cancelled", what)} // its cause says it again
-	case errors.Is(cause, errSilent), errors.Is(cause, errTooLong):
+	case errors.Is(cause, errIdleTimeout), errors.Is(cause, errTotalTimeout):
 		return &tool.Error{Kind: tool.Timeout, Msg: fmt.Sprintf("%s did not answer: %s", what, cause), Err: err}
 	}
 	if wire, ok := errors.AsType[*mcp.Error](err); ok {
@@ -90,7 +90,7 @@ func wireDetails(e *mcp.Error) any {
 // not open the circuit.
 func outcomeOf(err error) outcome {
 	if errors.Is(err, tool.ErrDown) {
-		return neither
+		return inconclusive
 	}
 	if wire, ok := errors.AsType[*mcp.Error](err); ok && wire.Code == mcp.CodeURLElicitation {
 		return succeeded // it works, and wants something of a person first
@@ -101,7 +101,7 @@ func outcomeOf(err error) outcome {
 	case tool.UpstreamFailed, tool.Timeout:
 		return failed
 	}
-	return neither
+	return inconclusive
 }
 
 // transient reports whether trying again makes sense: the connection broke,

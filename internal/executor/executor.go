@@ -28,12 +28,12 @@ import (
 	"junctor/internal/tool"
 )
 
-// Catalog is where tools are looked up.
+// Catalog provides the current tools.
 type Catalog interface {
 	Snapshot() *catalog.Snapshot
 }
 
-// Upstreams is where requests go.
+// Upstreams sends requests to servers.
 type Upstreams interface {
 	// Do sends one request to the upstream and returns its result.
 	Do(ctx context.Context, server string, req tool.Request) (json.RawMessage, error)
@@ -52,7 +52,7 @@ type Upstreams interface {
 	Timeouts(server string) (silent, total time.Duration)
 }
 
-// CallLog is where the record of a call is kept.
+// CallLog stores the records of calls.
 type CallLog interface {
 	Append(ctx context.Context, c store.Call) error
 }
@@ -217,10 +217,10 @@ func (x *Executor) execute(ctx context.Context, f *callRun) (tool.Result, error)
 	if err := checkSelect(&f.call); err != nil {
 		return tool.Result{}, err
 	}
-	if err := unambiguous(f.call.Params); err != nil {
+	if err := checkUnambiguous(f.call.Params); err != nil {
 		return tool.Result{}, err
 	}
-	if err := wellFormed(&f.call); err != nil {
+	if err := checkArguments(&f.call); err != nil {
 		return tool.Result{}, err
 	}
 	if len(entry.Warnings()) > 0 { // the record contains the tool's warnings
@@ -234,7 +234,7 @@ func (x *Executor) execute(ctx context.Context, f *callRun) (tool.Result, error)
 		return tool.Result{}, &tool.Error{Kind: tool.ToolDisabled, Msg: fmt.Sprintf("tool %s is disabled: %s", entry.Name, entry.Reason)}
 	}
 	if !entry.UI.Allows(f.call.Origin) {
-		return tool.Result{}, notFor(f.call.Origin, entry.Name)
+		return tool.Result{}, notVisibleError(f.call.Origin, entry.Name)
 	}
 	if err := x.limits.allow(&f.call.Caller, f.name, f.cfg.Limits); err != nil {
 		return tool.Result{}, err
@@ -257,7 +257,7 @@ func (x *Executor) execute(ctx context.Context, f *callRun) (tool.Result, error)
 	if err := x.approve(ctx, entry, &f.call); err != nil {
 		return tool.Result{}, err
 	}
-	if mustAsk(entry, &f.call.Caller) {
+	if needsApproval(entry, &f.call.Caller) {
 		f.stage("approve")
 	}
 
@@ -265,7 +265,7 @@ func (x *Executor) execute(ctx context.Context, f *callRun) (tool.Result, error)
 	if wait > 0 {
 		return tool.Result{}, circuitOpen(entry.Name, circuit.snapshot(f.cfg.Circuit, time.Now()), wait)
 	}
-	how := neither
+	how := inconclusive
 	dispatched := f.last
 	defer func() {
 		if circuit.done(f.cfg.Circuit, admitted, how, f.last, f.last.Sub(dispatched)) {
@@ -275,7 +275,7 @@ func (x *Executor) execute(ctx context.Context, f *callRun) (tool.Result, error)
 	sent := f.call
 	sent.Arguments = arguments
 	request := tool.Request{
-		Method: mcp.MethodToolsCall, Params: f.traced(params(f.name.Tool, &sent)), Caller: f.call.Caller.ID, Exchange: f.call.Exchange,
+		Method: mcp.MethodToolsCall, Params: f.withTrace(params(f.name.Tool, &sent)), Caller: f.call.Caller.ID, Exchange: f.call.Exchange,
 	}
 	raw, err := x.dispatch(ctx, f, request)
 	if transient(err) && entry.Annotations.Repeatable() && sleep(ctx, retryDelay) {
@@ -308,7 +308,7 @@ func (x *Executor) forward(ctx context.Context, f *callRun) (json.RawMessage, er
 	f.name.Server = server
 	f.stage("policy")
 	raw, err := x.dispatch(ctx, f, tool.Request{
-		Method: f.method, Params: f.traced(f.input), Caller: f.call.Caller.ID, Exchange: f.call.Exchange,
+		Method: f.method, Params: f.withTrace(f.input), Caller: f.call.Caller.ID, Exchange: f.call.Exchange,
 	})
 	f.stage("dispatch")
 	if err == nil && f.method == mcp.MethodToolsList {

@@ -39,7 +39,7 @@ func (x *Executor) fit(ctx context.Context, f *callRun, result tool.Result) (too
 		}
 		result.Raw = selected
 	}
-	result.Raw = x.bound(f, result.Raw)
+	result.Raw = x.keepAndTruncate(f, result.Raw)
 	return result, nil
 }
 
@@ -53,12 +53,12 @@ func (x *Executor) selectFailed(f *callRun, raw json.RawMessage, err error) erro
 	return &e
 }
 
-// bound keeps a result that is larger than the limit and returns its beginning.
-func (x *Executor) bound(f *callRun, raw json.RawMessage) json.RawMessage {
+// keepAndTruncate keeps a result that is larger than the limit and returns its beginning.
+func (x *Executor) keepAndTruncate(f *callRun, raw json.RawMessage) json.RawMessage {
 	limit := f.cfg.Limits.MaxResultBytes
 	if limit <= 0 || len(raw) <= limit {
 		return raw
 	}
 	id := x.Kept.Keep(f.call.Caller.View(), results.Text(results.Value(raw)))
-	return bound(raw, limit, id)
+	return truncateResult(raw, limit, id)
 }

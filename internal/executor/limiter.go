@@ -30,9 +30,9 @@ const (
 	// small, so that a few processes cannot hold back much of the limit.
 	sharePart = 20
 	maxShare  = 100
-	// budgetRest is for how long a store that did not answer is not asked
-	// again. The limit then applies to each process by itself.
-	budgetRest = time.Second
+	// budgetRetryDelay is how long a store that did not answer is not queried. Meanwhile the
+	// limit applies to each process by itself.
+	budgetRetryDelay = time.Second
 )
 
 // limiter holds a token bucket for each caller and tool that has a limit, and
@@ -109,9 +109,9 @@ func (l *limiter) take(key string, r tool.Rate, now time.Time) (wait time.Durati
 	if l.budgets != nil {
 		wait, shared := b.spend(l, key, r, now)
 		if shared {
-			return wait, b.unspend
+			return wait, b.refund
 		}
-		// The store is away: for that while the limit applies in each process.
+		// The store is unavailable: meanwhile the limit applies to each process.
 	}
 	res := b.own.ReserveN(now, 1)
 	if wait := res.DelayFrom(now); wait > 0 {
@@ -155,14 +155,14 @@ func (b *bucket) spend(l *limiter, key string, r tool.Rate, now time.Time) (wait
 
 // refill requests a new share from the store and records the result.
 func (b *bucket) refill(l *limiter, key string, r tool.Rate, now time.Time) {
-	ctx, cancel := context.WithTimeout(context.Background(), cmp.Or(l.timeout, budgetRest))
+	ctx, cancel := context.WithTimeout(context.Background(), cmp.Or(l.timeout, budgetRetryDelay))
 	defer cancel()
 	got, wait, err := l.budgets.TakeBudget(ctx, key, r, min(maxShare, max(1, r.Calls/sharePart)))
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
 	case err != nil:
-		b.local = time.Now().Add(budgetRest)
+		b.local = time.Now().Add(budgetRetryDelay)
 	case got == 0:
 		b.share, b.empty = 0, now.Add(max(wait, 1))
 	default:
@@ -172,7 +172,7 @@ func (b *bucket) refill(l *limiter, key string, r tool.Rate, now time.Time) {
 	b.pending = nil
 }
 
-func (b *bucket) unspend() {
+func (b *bucket) refund() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.share++

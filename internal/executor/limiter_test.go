@@ -143,7 +143,7 @@ func TestCallsDoNotQueueBehindHangingStore(t *testing.T) {
 		if took := time.Since(begun); took != 0 {
 			t.Errorf("the next calls took %v, want no waiting", took)
 		}
-		time.Sleep(budgetRest)
+		time.Sleep(budgetRetryDelay)
 		_ = l.allow(caller, tool.Name{}, LimitConfig{})
 		if b.asked.Load() != 2 {
 			t.Errorf("asked %d times, want again after a while", b.asked.Load())

@@ -36,9 +36,9 @@ type InvalidArguments struct {
 // the arguments: the message and its params.
 const maxArgumentDepth = mcp.DefaultMaxDepth - 2
 
-// wellFormed checks arguments that reached the gateway in no MCP message: in
+// checkArguments checks arguments that reached the gateway in no MCP message: in
 // the body of another API, inside a string, or from a model.
-func wellFormed(call *tool.Call) error {
+func checkArguments(call *tool.Call) error {
 	if call.Params != nil || len(call.Arguments) == 0 {
 		return nil
 	}
@@ -76,10 +76,10 @@ func validate(ctx context.Context, e *catalog.Entry, arguments json.RawMessage) 
 	return "validate", nil
 }
 
-// unambiguous refuses parameters that another parser could read otherwise
-// than this one: a name twice, or in other letters, could be that of a tool
-// which the caller may not use.
-func unambiguous(params json.RawMessage) error {
+// checkUnambiguous returns an error for parameters that another parser could read
+// differently. A member that occurs twice, or in another case, could name a tool
+// that the caller may not use.
+func checkUnambiguous(params json.RawMessage) error {
 	var seen [2]bool
 	for key := range rawjson.MemberNames(params) {
 		for i, meant := range [2]string{"name", "arguments"} {
@@ -159,8 +159,9 @@ func withParts(name string, call *tool.Call) json.RawMessage {
 	return out
 }
 
-// notFor is the error for a tool whose visibility excludes the origin of a call.
-func notFor(o tool.Origin, name tool.Name) error {
+// notVisibleError returns the error for a tool whose visibility excludes the
+// origin of a call.
+func notVisibleError(o tool.Origin, name tool.Name) error {
 	if o == tool.ByApp {
 		return &tool.Error{Kind: tool.Denied, Msg: fmt.Sprintf("tool %s is not for apps: its visibility is [\"model\"]", name)}
 	}

@@ -10,18 +10,18 @@ import (
 	"junctor/internal/telemetry"
 )
 
-// callersTrace returns the trace context that the caller put into _meta.
-func callersTrace(meta json.RawMessage) trace.SpanContext {
+// callerTrace returns the trace context that the caller put into _meta.
+func callerTrace(meta json.RawMessage) trace.SpanContext {
 	if !bytes.Contains(meta, []byte(telemetry.TraceparentHeader)) {
 		return trace.SpanContext{}
 	}
 	return telemetry.ParseTrace(rawjson.FieldString(meta, telemetry.TraceparentHeader), rawjson.FieldString(meta, telemetry.TracestateHeader))
 }
 
-// traced returns the params of a request with the trace context in _meta, from
+// withTrace returns the params of a request with the trace context in _meta, from
 // where it is also copied to HTTP headers. Params of a call without a trace are
 // returned unchanged.
-func (f *callRun) traced(params json.RawMessage) json.RawMessage {
+func (f *callRun) withTrace(params json.RawMessage) json.RawMessage {
 	if !f.trace.IsValid() {
 		return params
 	}
