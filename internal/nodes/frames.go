@@ -133,16 +133,16 @@ func (n *Node) deliver(to string, batch [][]byte) (err error) {
 		select {
 		case <-ctx.Done():
 			return err
-		case <-time.After(retry):
+		case <-time.After(retryDelay):
 		}
 	}
 }
 
-// readSoon makes the reader look into the queue soon: what was sent may be
-// answered at once.
+// readSoon makes the reader poll the queue soon, because a message that was sent
+// may be answered at once.
 func (n *Node) readSoon() {
 	select {
-	case n.look <- struct{}{}:
+	case n.readNow <- struct{}{}:
 	default:
 	}
 }
@@ -183,7 +183,7 @@ func (n *Node) read(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-announced:
-		case <-n.look:
+		case <-n.readNow:
 			active, wait = time.Now(), pollMin
 		case <-soon:
 		}

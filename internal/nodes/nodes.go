@@ -38,8 +38,8 @@ const (
 	heartbeatInterval = 1500 * time.Millisecond // between renewals of the lease
 	registerInterval  = 15 * time.Minute        // between updates of the list
 	sendTimeout       = 10 * time.Second        // for a store that does not accept messages
-	leaveTimeout      = 2 * time.Second         // for a store that does not take the end of this node
-	retry             = 250 * time.Millisecond
+	deregisterTimeout = 2 * time.Second         // for a store that does not take the end of this node
+	retryDelay        = 250 * time.Millisecond
 
 	// For a while after a message was sent or received, the queue is polled: at
 	// first after pollMin, then with growing intervals up to pollMax. The store
@@ -59,12 +59,12 @@ type Handler func(ctx context.Context, first []byte, l *Conn)
 // Node is this process among those on the same store. It is safe for
 // concurrent use.
 type Node struct {
-	opts Options
-	id   string
-	log  *slog.Logger
-	look chan struct{} // into the queue, soon
+	opts    Options
+	id      string
+	log     *slog.Logger
+	readNow chan struct{} // into the queue, soon
 
-	leaseTime, leaveTime time.Duration // leaseDuration and leaveTimeout, except in tests
+	leaseTime, leaveTime time.Duration // leaseDuration and deregisterTimeout, except in tests
 
 	mu           sync.Mutex
 	ctx          context.Context // of Run; nil before
@@ -84,8 +84,8 @@ type Node struct {
 // New returns a Node; it starts nothing.
 func New(o Options) *Node {
 	return &Node{
-		opts: o, id: rand.Text()[:12], log: o.Log.With(telemetry.KeyComponent, "nodes"), look: make(chan struct{}, 1),
-		leaseTime: leaseDuration, leaveTime: leaveTimeout,
+		opts: o, id: rand.Text()[:12], log: o.Log.With(telemetry.KeyComponent, "nodes"), readNow: make(chan struct{}, 1),
+		leaseTime: leaseDuration, leaveTime: deregisterTimeout,
 		handlers: map[string]Handler{}, subscribers: map[string]func(string, []byte){}, conns: map[string]*Conn{},
 		out: map[string]*outbox{}, others: map[string]bool{}, seen: map[string]time.Time{}, opened: map[string]time.Time{},
 	}
