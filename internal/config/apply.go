@@ -15,7 +15,7 @@ const (
 // configurations and take effect only with the next start, sorted.
 func NeedRestart(before, after *Config) []string {
 	var keys []string
-	differing(reflect.ValueOf(*before), reflect.ValueOf(*after), "", "", func(key, apply string) {
+	eachDifference(reflect.ValueOf(*before), reflect.ValueOf(*after), "", "", func(key, apply string) {
 		if apply == applyRestart {
 			keys = append(keys, key)
 		}
@@ -28,14 +28,14 @@ func NeedRestart(before, after *Config) []string {
 // configurations, sorted.
 func Changed(before, after *Config) []string {
 	keys := []string{}
-	differing(reflect.ValueOf(*before), reflect.ValueOf(*after), "", "", func(key, _ string) { keys = append(keys, key) })
+	eachDifference(reflect.ValueOf(*before), reflect.ValueOf(*after), "", "", func(key, _ string) { keys = append(keys, key) })
 	slices.Sort(keys)
 	return keys
 }
 
-// differing calls f for every setting that differs between two structs of one
+// eachDifference calls f for every setting that differs between two structs of one
 // type, with its key and its mark.
-func differing(a, b reflect.Value, key, apply string, f func(key, apply string)) {
+func eachDifference(a, b reflect.Value, key, apply string, f func(key, apply string)) {
 	for i := range a.NumField() {
 		sf := a.Type().Field(i)
 		name := jsonName(sf)
@@ -52,7 +52,7 @@ func differing(a, b reflect.Value, key, apply string, f func(key, apply string))
 		x, y := a.Field(i), b.Field(i)
 		switch {
 		case x.Kind() == reflect.Struct:
-			differing(x, y, under, mark, f)
+			eachDifference(x, y, under, mark, f)
 		case !reflect.DeepEqual(x.Interface(), y.Interface()):
 			f(under, mark)
 		}
@@ -63,6 +63,6 @@ func differing(a, b reflect.Value, key, apply string, f func(key, apply string))
 // the files that they were read from.
 func (c *Config) Equal(other *Config) bool {
 	equal := c.state == other.state
-	differing(reflect.ValueOf(*c), reflect.ValueOf(*other), "", "", func(string, string) { equal = false })
+	eachDifference(reflect.ValueOf(*c), reflect.ValueOf(*other), "", "", func(string, string) { equal = false })
 	return equal
 }

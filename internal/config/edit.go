@@ -41,10 +41,10 @@ func Set(name string, server json.RawMessage) Edit { return Edit{set, name, serv
 // Add is Set for a server that must not be in the file yet.
 func Add(name string, server json.RawMessage) Edit { return Edit{add, name, server} }
 
-// Merge changes the keys of a server that patch has; null takes one away.
+// Merge changes the keys of a server that patch has; null removes a key.
 func Merge(name string, patch json.RawMessage) Edit { return Edit{merge, name, patch} }
 
-// Remove takes a server away.
+// Remove removes a server.
 func Remove(name string) Edit { return Edit{kind: remove, name: name} }
 
 // Key is the name of the server, the pattern of the rule, or the key of the
@@ -120,7 +120,7 @@ func Apply(o Options, edits ...Edit) (string, error) {
 			continue
 		}
 		if !place.Named { // before it is written, so that nobody finds it untrusted
-			if err := o.retrust(place, changed, place.readDotenv); err != nil {
+			if err := o.renewTrust(place, changed, place.readDotenv); err != nil {
 				return "", err
 			}
 		}
@@ -188,10 +188,10 @@ func (o Options) newProblems(place Place, old, changed []byte) error {
 	return &Error{fresh}
 }
 
-// retrust remembers the new content of a file that was trusted before, and is
-// locked with the store: with the variables of the working folder, which a
-// person may refuse, and without.
-func (o Options) retrust(place Place, content []byte, dotenv func(*loader)) error {
+// renewTrust records that the new content of a file that was trusted before is
+// trusted too, with and without the variables of the working folder, which a
+// person may refuse. The file and the trust store are locked.
+func (o Options) renewTrust(place Place, content []byte, dotenv func(*loader)) error {
 	without, _ := o.check(place, content, dotenv)
 	states := []string{without.state()}
 	path := o.folderDotenv(place, o.WorkDir)
@@ -254,8 +254,8 @@ func (e Edit) apply(text []byte) ([]byte, error) {
 	return rewrite(text, spot, e.value, e.kind == set)
 }
 
-// spot is where a server is, or would go.
-type spot struct {
+// serverLocation is where a server is in the file, or where it would be added.
+type serverLocation struct {
 	path      []string // of the server; nil when it is not there
 	container []string // where to add it
 	inArray   bool
@@ -263,28 +263,28 @@ type spot struct {
 }
 
 // findServer looks for a server in all the shapes.
-func findServer(text []byte, name string) (spot, error) {
+func findServer(text []byte, name string) (serverLocation, error) {
 	src := &source{file: "the file", data: bytes.TrimPrefix(text, bom)}
 	if len(bytes.TrimSpace(src.data)) == 0 {
-		return spot{container: containers[:1]}, nil
+		return serverLocation{container: containers[:1]}, nil
 	}
 	v, err := src.parse()
 	if err != nil {
-		return spot{}, err
+		return serverLocation{}, err
 	}
 	root := newTree(src, v, func(Problem) {})
 	if root.kind == array {
-		return spotInArray(root, nil, "name", name), nil
+		return locateInArray(root, nil, "name", name), nil
 	}
 	if root.kind != object {
-		return spot{}, fmt.Errorf("the file is %s and has no place for servers", root.kind)
+		return serverLocation{}, fmt.Errorf("the file is %s and has no place for servers", root.kind)
 	}
-	found := spot{}
+	found := serverLocation{}
 	look := func(c *node, path ...string) bool {
 		if c == nil {
 			return false
 		}
-		s := spot{container: path}
+		s := serverLocation{container: path}
 		switch c.kind {
 		case object:
 			for _, m := range c.members {
@@ -297,7 +297,7 @@ func findServer(text []byte, name string) (spot, error) {
 			if path[len(path)-1] == "backends" {
 				key = "id"
 			}
-			s = spotInArray(c, path, key, name)
+			s = locateInArray(c, path, key, name)
 		default:
 			return false
 		}
@@ -320,8 +320,8 @@ func findServer(text []byte, name string) (spot, error) {
 	return found, nil
 }
 
-func spotInArray(list *node, path []string, key, name string) spot {
-	s := spot{container: path, inArray: true, nameKey: key}
+func locateInArray(list *node, path []string, key, name string) serverLocation {
+	s := serverLocation{container: path, inArray: true, nameKey: key}
 	for i, e := range list.elems {
 		for _, k := range []string{"name", "id"} {
 			if n := e.get(k); n != nil && n.kind == str && n.text == name {
@@ -333,7 +333,7 @@ func spotInArray(list *node, path []string, key, name string) spot {
 }
 
 // add puts a new server into the container.
-func (s spot) add(text []byte, name string, server json.RawMessage) ([]byte, error) {
+func (s serverLocation) add(text []byte, name string, server json.RawMessage) ([]byte, error) {
 	if !s.inArray {
 		return jsonedit.Set(text, server, append(slices.Clone(s.container), name)...)
 	}
@@ -342,9 +342,9 @@ func (s spot) add(text []byte, name string, server json.RawMessage) ([]byte, err
 	return jsonedit.Set(text, entry, append(slices.Clone(s.container), "-")...)
 }
 
-// rewrite changes the keys of a server one by one, so that what stays the same
-// keeps its comments. With whole set, keys that server does not have go.
-func rewrite(text []byte, s spot, server json.RawMessage, whole bool) ([]byte, error) {
+// rewrite changes the keys of a server one by one, so that unchanged keys keep
+// their comments. With whole set it removes the keys that server does not have.
+func rewrite(text []byte, s serverLocation, server json.RawMessage, whole bool) ([]byte, error) {
 	at := func(key string) []string { return append(slices.Clone(s.path), key) }
 	raw, _ := jsonedit.Get(text, s.path...)
 	if !rawjson.IsObject(raw) {

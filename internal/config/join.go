@@ -63,9 +63,9 @@ func (c *Config) Join(options *Config) *Config {
 		joined.from = map[string]*node{}
 	}
 	take := func(prefix string) {
-		maps.DeleteFunc(joined.from, func(key string, _ *node) bool { return under(key, prefix) })
+		maps.DeleteFunc(joined.from, func(key string, _ *node) bool { return hasKeyPrefix(key, prefix) })
 		for key, n := range options.from {
-			if under(key, prefix) {
+			if hasKeyPrefix(key, prefix) {
 				theirs := *n
 				theirs.offset = -1 // it is no place in our file
 				if theirs.source == "" {
@@ -114,7 +114,7 @@ func (c *Config) Join(options *Config) *Config {
 // environment or the command line.
 func (c *Config) Sets(key string) bool { return c.from[key] != nil }
 
-func under(key, prefix string) bool {
+func hasKeyPrefix(key, prefix string) bool {
 	rest, ok := strings.CutPrefix(key, prefix)
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }

@@ -276,10 +276,10 @@ func (l *loader) run() (*Config, []Note, error) {
 	l.x.expandTree(rest, l.report, l.reportUnset)
 
 	base := l.serverDefaults(d)
-	for _, e := range once(named(servers, l.note), l.src, l.report) {
+	for _, e := range dropDuplicates(assignNames(servers, l.note), l.src, l.report) {
 		l.server(cfg, d, e, base)
 	}
-	l.single(cfg, d, base)
+	l.serverFromEnvironment(cfg, d, base)
 	l.top(cfg, d, rest)
 	l.override(cfg, d)
 	cfg.Store.Path = l.path(cfg.Store.Path, l.dir())

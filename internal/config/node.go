@@ -140,8 +140,8 @@ func (n *node) take(name string) *node {
 // put adds a member under a name that is not there yet.
 func (n *node) put(name string, v *node) { n.members = append(n.members, member{name, v}) }
 
-// absorb adds the members of another object that n does not have.
-func (n *node) absorb(other *node) {
+// addMissing adds the members of another object that n does not have.
+func (n *node) addMissing(other *node) {
 	for _, m := range other.members {
 		if !n.has(m.name) {
 			n.put(m.name, m.value)
@@ -155,7 +155,7 @@ func (n *node) section(name string, from *node) *node {
 	if s := n.get(name); s != nil {
 		return s
 	}
-	s := from.made(object, "")
+	s := from.derived(object, "")
 	n.put(name, s)
 	return s
 }
@@ -168,7 +168,7 @@ func (n *node) wrap(name string, k kind, key string) {
 		return
 	}
 	n.take(name)
-	around := v.made(array, "")
+	around := v.derived(array, "")
 	if key != "" {
 		around.kind = object
 		around.put(key, v)
@@ -185,9 +185,9 @@ func (n *node) atKey() *node {
 	return &at
 }
 
-// made returns a node for a value that is not in the file but stands for one
-// that is, at its place.
-func (n *node) made(k kind, text string) *node {
+// derived returns a node for a value that is derived from n, with n's position in
+// the file.
+func (n *node) derived(k kind, text string) *node {
 	return &node{kind: k, path: n.path, offset: n.offset, keyAt: n.keyAt, text: text, value: text, vars: n.vars, source: n.source}
 }
 

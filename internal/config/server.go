@@ -79,7 +79,7 @@ func normalise(e entry, report func(*node, string), note func(key string, n *nod
 	n := e.node
 	if t := n.get("transport"); t != nil && t.kind == object {
 		n.take("transport")
-		n.absorb(t)
+		n.addMissing(t)
 	}
 	normalizeCommand(n, report)
 	normalizeName(e, report, note)
@@ -94,7 +94,7 @@ func normalise(e entry, report func(*node, string), note func(key string, n *nod
 		if a, known := serverAliases[m.name]; known {
 			if v := n.take(m.name); v != nil {
 				if m.name == "httpUrl" && !n.has("type", "transport") {
-					n.put("transport", v.made(str, string(upstream.HTTP)))
+					n.put("transport", v.derived(str, string(upstream.HTTP)))
 				}
 				rename(n, v, a.to, report)
 			}
@@ -115,9 +115,9 @@ func normalise(e entry, report func(*node, string), note func(key string, n *nod
 	}
 	asLists(n, "tags", "inheritEnv")
 	if e.container == "backends" && !n.has("inheritEnv") {
-		all := n.made(array, "")
+		all := n.derived(array, "")
 		all.source = "default for backends"
-		all.elems = []*node{n.made(str, "*")}
+		all.elems = []*node{n.derived(str, "*")}
 		n.put("inheritEnv", all)
 	}
 }
@@ -156,7 +156,7 @@ func normalizeCommand(n *node, report func(*node, string)) {
 			return
 		}
 		n.put("command", c.elems[0])
-		args := c.made(array, "")
+		args := c.derived(array, "")
 		args.elems = c.elems[1:]
 		if more := n.take("args"); more != nil && more.kind == array {
 			args.elems = append(args.elems[:len(args.elems):len(args.elems)], more.elems...)
@@ -169,7 +169,7 @@ func normalizeCommand(n *node, report func(*node, string)) {
 		if path := c.take("path"); path != nil {
 			n.put("command", path)
 		}
-		n.absorb(c)
+		n.addMissing(c)
 	}
 }
 
@@ -235,7 +235,7 @@ func normalizeTransport(n *node, report func(*node, string)) {
 		report(trans, fmt.Sprintf("%q needs a url, but there is a command", trans.text))
 		return
 	}
-	n.put("transport", trans.made(str, string(word.is)))
+	n.put("transport", trans.derived(str, string(word.is)))
 }
 
 func normalizeEnabled(n *node, report func(*node, string)) {
@@ -254,7 +254,7 @@ func normalizeEnabled(n *node, report func(*node, string)) {
 		}
 		return
 	}
-	n.put("enabled", d.made(boolean, enabled))
+	n.put("enabled", d.derived(boolean, enabled))
 }
 
 // inSeconds is the largest timeout without a unit that is taken for seconds:
@@ -297,9 +297,9 @@ func normalizeTimes(n *node, note func(string, *node, string)) {
 			note(t.from, v, fmt.Sprintf("has no unit and is taken for %s; %s says it exactly", unit, t.to))
 		}
 		ms := math.Round(num * factor)
-		n.put(t.to, v.made(number, strconv.FormatFloat(ms, 'f', -1, 64)))
+		n.put(t.to, v.derived(number, strconv.FormatFloat(ms, 'f', -1, 64)))
 		if ms > 600_000 && t.to == "timeoutMs" && !n.has("maxTimeoutMs") {
-			n.put("maxTimeoutMs", v.made(number, strconv.FormatFloat(ms, 'f', -1, 64)))
+			n.put("maxTimeoutMs", v.derived(number, strconv.FormatFloat(ms, 'f', -1, 64)))
 		}
 	}
 }
@@ -307,13 +307,13 @@ func normalizeTimes(n *node, note func(string, *node, string)) {
 // normalizeSecrets takes the names of variables that Codex writes.
 func normalizeSecrets(n *node, report func(*node, string)) {
 	if v := n.take("bearer_token_env_var"); v != nil {
-		rename(n, v.made(str, "${"+v.text+"}"), "authorization_token", report)
+		rename(n, v.derived(str, "${"+v.text+"}"), "authorization_token", report)
 	}
 	rename(n, n.take("bearerToken"), "authorization_token", report)
 	if vars := n.take("env_http_headers"); vars != nil && vars.kind == object {
 		headers := n.section("headers", vars)
 		for _, m := range vars.members {
-			headers.put(m.name, m.value.made(str, "${"+m.value.text+"}"))
+			headers.put(m.name, m.value.derived(str, "${"+m.value.text+"}"))
 		}
 	}
 	// Codex lists variables to hand on by name.
@@ -321,7 +321,7 @@ func normalizeSecrets(n *node, report func(*node, string)) {
 		env := n.section("env", v)
 		for _, e := range v.elems {
 			if e.kind == str && env.kind == object && !env.has(e.text) {
-				env.put(e.text, e.made(str, "${"+e.text+":-}"))
+				env.put(e.text, e.derived(str, "${"+e.text+":-}"))
 			}
 		}
 	}
@@ -356,9 +356,9 @@ func normalizeOAuth(n *node, report func(*node, string), note func(string, *node
 	}
 	if s := o.get("scopes"); s != nil && s.kind == str {
 		o.take("scopes")
-		list := s.made(array, "")
+		list := s.derived(array, "")
 		for _, word := range strings.Fields(strings.ReplaceAll(s.text, ",", " ")) {
-			list.elems = append(list.elems, s.made(str, word))
+			list.elems = append(list.elems, s.derived(str, word))
 		}
 		o.put("scopes", list)
 	}

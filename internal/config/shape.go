@@ -35,7 +35,7 @@ func entries(root *node, report func(*node, string)) (all []entry, rest *node) {
 	if m := root.get("mcp"); m != nil && m.kind == object && m.has("servers", "inputs") {
 		// VS Code's settings.json keeps the whole of mcp.json under "mcp".
 		root.take("mcp")
-		root.absorb(m)
+		root.addMissing(m)
 	}
 	for _, name := range containers {
 		c := root.take(name)
@@ -76,11 +76,11 @@ func inArray(list *node, container string, report func(*node, string)) (all []en
 	return all
 }
 
-// named gives each server the name by which it is known here: its own, or what
-// is left of it that is legal. In the maps of other programs a name may be
-// anything, and their files are taken as they are. The entries of an array come
-// from whoever calls them by their names, so those must be right.
-func named(all []entry, note func(key string, n *node, msg string)) []entry {
+// assignNames gives each server its name in the gateway: its own name, or a legal
+// one made from it. Other programs allow any name in their maps. The names of the
+// entries of an array must be legal, because their authors use these names to
+// call the servers.
+func assignNames(all []entry, note func(key string, n *node, msg string)) []entry {
 	for i, e := range all {
 		all[i].known = e.name
 		if good := LegalName(e.name); e.inMap && !tool.ValidServer(e.name) && good != "" {
@@ -91,8 +91,8 @@ func named(all []entry, note func(key string, n *node, msg string)) []entry {
 	return all
 }
 
-// once keeps only the first of the servers of one name.
-func once(all []entry, src *source, report func(*node, string)) (unique []entry) {
+// dropDuplicates keeps only the first server of each name.
+func dropDuplicates(all []entry, src *source, report func(*node, string)) (unique []entry) {
 	first := map[string]*node{}
 	for _, e := range all {
 		if before, twice := first[e.known]; twice {

@@ -44,7 +44,7 @@ func readSource(path string) (*source, error) {
 	case errors.Is(err, fs.ErrPermission):
 		return nil, &Error{[]Problem{{File: path, Msg: "may not be read by this user; check its permissions"}}}
 	case err != nil:
-		return nil, &Error{[]Problem{{File: path, Msg: "cannot be read: " + plain(err)}}}
+		return nil, &Error{[]Problem{{File: path, Msg: "cannot be read: " + withoutPath(err)}}}
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err == nil && info.IsDir() {
@@ -59,7 +59,7 @@ func readSource(path string) (*source, error) {
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
-		return nil, &Error{[]Problem{{File: path, Msg: "cannot be read: " + plain(err)}}}
+		return nil, &Error{[]Problem{{File: path, Msg: "cannot be read: " + withoutPath(err)}}}
 	}
 	if len(data) > maxFile {
 		return nil, &Error{[]Problem{{File: path, Msg: fmt.Sprintf("is larger than %d MiB; that is no configuration", maxFile>>20)}}}
@@ -67,9 +67,9 @@ func readSource(path string) (*source, error) {
 	return &source{file: path, data: bytes.TrimPrefix(data, bom)}, nil
 }
 
-// plain takes the operation and the path off a file system's error, because
-// the problem names the file already.
-func plain(err error) string {
+// withoutPath returns a file system's error without the operation and the path,
+// because the problem names the file already.
+func withoutPath(err error) string {
 	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		return pe.Err.Error()
 	}

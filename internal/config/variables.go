@@ -45,9 +45,9 @@ func (l *loader) serverDefaults(d *decoder) upstream.Config {
 	return base
 }
 
-// single adds the one server that MCP_SERVER_DIST, MCP_BASE_PATH and
+// serverFromEnvironment adds the one server that MCP_SERVER_DIST, MCP_BASE_PATH and
 // MCP_LOG_PATH describe.
-func (l *loader) single(cfg *Config, d *decoder, base upstream.Config) {
+func (l *loader) serverFromEnvironment(cfg *Config, d *decoder, base upstream.Config) {
 	const name = "default"
 	dist, ok := l.variable("MCP_SERVER_DIST")
 	if !ok {

@@ -24,9 +24,9 @@ const (
 	// maxDelay bounds how long changes may postpone a reload: the
 	// folder may be busy with other things.
 	maxDelay = time.Second
-	// lookAnyway is how often the files are checked without an event from
-	// the system, which is silent about network drives.
-	lookAnyway = 15 * time.Second
+	// pollInterval is how often the files are checked without an event from the
+	// system, which reports no changes on network drives.
+	pollInterval = 15 * time.Second
 )
 
 // Watch calls deliver for every change of the configuration until ctx is
@@ -50,14 +50,14 @@ func Watch(ctx context.Context, o Options, current *Config, deliver func(Update)
 	if current != nil && !current.Current(o) {
 		w.seen = "" // something changed since current was loaded
 	}
-	w.cover()
+	w.watchFolders()
 	return w.run(ctx, deliver)
 }
 
 type watcher struct {
 	o       Options
 	place   Place             // of the configuration in use
-	notify  *fsnotify.Watcher // nil where the system has none: then we only look
+	notify  *fsnotify.Watcher // nil where the system has none: then the files are only polled
 	files   []string
 	watched map[string]bool
 	seen    string
@@ -71,7 +71,7 @@ func (w *watcher) run(ctx context.Context, deliver func(Update)) error {
 	}
 	quiet := time.NewTimer(0) // look once at the start
 	defer quiet.Stop()
-	tick := time.NewTicker(lookAnyway)
+	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	var since time.Time // when the current changes began
 	for {
@@ -99,24 +99,24 @@ func (w *watcher) run(ctx context.Context, deliver func(Update)) error {
 			// Events were lost, perhaps: look.
 			quiet.Reset(quietPeriod)
 		case <-tick.C:
-			w.look(deliver)
+			w.reloadIfChanged(deliver)
 		case <-quiet.C:
 			since = time.Time{}
-			w.look(deliver)
+			w.reloadIfChanged(deliver)
 		}
 	}
 }
 
-// look loads again when one of the files is not what it was.
-func (w *watcher) look(deliver func(Update)) {
+// reloadIfChanged loads the configuration again if one of the files has changed.
+func (w *watcher) reloadIfChanged(deliver func(Update)) {
 	now := w.fingerprint()
 	if now == w.seen {
-		w.cover()
+		w.watchFolders()
 		return
 	}
 	var u Update
 	if w.place.Path != "" && Locate(w.o).Path != w.place.Path {
-		u.Err = &Error{[]Problem{{File: w.place.Path, Msg: "is not the file to use any more; what runs stays as it is until the next start"}}}
+		u.Err = &Error{[]Problem{{File: w.place.Path, Msg: "is no longer the configuration file; the running configuration stays in effect until the next start"}}}
 		w.seen = now
 	} else {
 		before := w.files
@@ -132,10 +132,10 @@ func (w *watcher) look(deliver func(Update)) {
 		}
 		w.seen = w.fingerprint()
 		if fingerprint(before) != now || fingerprint(read) != digest(parts...) {
-			w.seen = "" // changed while it was read: look again
+			w.seen = "" // changed while it was read: reload again
 		}
 	}
-	w.cover()
+	w.watchFolders()
 	deliver(u)
 }
 
@@ -178,9 +178,9 @@ func fingerprint(files []string) string {
 	return digest(parts...)
 }
 
-// cover watches the folders of all files, and those that their symbolic links
-// lead through, as far as they exist.
-func (w *watcher) cover() {
+// watchFolders watches the existing folders of all files and of the targets of
+// their symbolic links.
+func (w *watcher) watchFolders() {
 	if w.notify == nil {
 		return
 	}

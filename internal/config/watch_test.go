@@ -183,7 +183,7 @@ func TestWatchReportsRemovedFile(t *testing.T) {
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
-	await(t, updates, "the file gone", failed("what runs stays"))
+	await(t, updates, "the file gone", failed("the running configuration stays"))
 	// Its content changes: nobody can be asked, so the old one stays.
 	write(t, file, `{"mcpServers":{"evil":{"command":"x"}}}`, 0o600)
 	u := await(t, updates, "a refusal", failed("is not trusted yet"))
