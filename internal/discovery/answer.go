@@ -39,9 +39,9 @@ func appendList(dst []byte, items []json.RawMessage) []byte {
 	return append(dst, ']')
 }
 
-// failure returns an error as a tool result for an agent: the tool, the reason,
+// errorResult returns an error as a tool result for an agent: the tool, the reason,
 // and the error's details, such as the violated schema or similar names.
-func failure(err error, name tool.Name) json.RawMessage {
+func errorResult(err error, name tool.Name) json.RawMessage {
 	e := tool.AsError(err)
 	body := map[string]any{}
 	var details map[string]json.RawMessage

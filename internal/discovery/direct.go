@@ -133,7 +133,7 @@ func (v *directView) callTool(ctx context.Context, r *mcpserver.Request) (json.R
 	if err := mcpserver.CheckParamHeaders(r.Header, e.InputSchema, r.Arguments()); err != nil && r.Stateless() {
 		return nil, err
 	}
-	call := wholeCall(r, e.Name)
+	call := callWithParams(r, e.Name)
 	result, err := v.face.execute(ctx, r, call)
 	if err != nil {
 		err = v.face.explain(err, &r.Caller, call.Server)
@@ -144,9 +144,9 @@ func (v *directView) callTool(ctx context.Context, r *mcpserver.Request) (json.R
 	return signIn(r, err, e.Name)
 }
 
-// wholeCall returns the call of a tool with the params of the request unchanged,
+// callWithParams returns the call of a tool with the params of the request unchanged,
 // except for the name.
-func wholeCall(r *mcpserver.Request, name tool.Name) tool.Call {
+func callWithParams(r *mcpserver.Request, name tool.Name) tool.Call {
 	call := callOf(r, name.Server, name.Tool)
 	call.Arguments, call.Params, call.Origin = r.Arguments(), r.Params, originOf(r)
 	return call
@@ -263,7 +263,7 @@ func (v *directView) firstOf(servers []string, uri string, ask func(server strin
 		if err == nil {
 			return result, nil
 		}
-		if len(servers) == 1 || !unknownThere(err) {
+		if len(servers) == 1 || !isNotFound(err) {
 			worst = err
 		}
 	}
@@ -273,9 +273,9 @@ func (v *directView) firstOf(servers []string, uri string, ask func(server strin
 	return nil, worst
 }
 
-// unknownThere reports whether an upstream's error means that the item does not
-// exist.
-func unknownThere(err error) bool {
+// isNotFound reports whether an upstream's error means that the item does not
+// exist there.
+func isNotFound(err error) bool {
 	theirs, ok := errors.AsType[*mcp.Error](err)
 	return ok && (theirs.Code == mcp.CodeResourceNotFound || theirs.Code == mcp.CodeInvalidParams || theirs.Code == mcp.CodeMethodNotFound)
 }

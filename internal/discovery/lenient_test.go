@@ -73,7 +73,7 @@ func TestQuotedArgumentsAreAccepted(t *testing.T) {
 
 // Every word of an answer costs: a reason that the message has is not repeated.
 func TestErrorOmitsRepeatedReason(t *testing.T) {
-	got := string(failure(&tool.Error{Kind: tool.UpstreamFailed, Msg: "x is down: it ended", Details: map[string]string{"reason": "it ended", "status": "disconnected"}}, tool.Name{Server: "x"}))
+	got := string(errorResult(&tool.Error{Kind: tool.UpstreamFailed, Msg: "x is down: it ended", Details: map[string]string{"reason": "it ended", "status": "disconnected"}}, tool.Name{Server: "x"}))
 	if strings.Contains(got, "reason") || !strings.Contains(got, "disconnected") {
 		t.Errorf("failure = %s", got)
 	}

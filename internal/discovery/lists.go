@@ -43,12 +43,12 @@ func kindOf(method string) kind {
 
 // Limits of a merged list.
 const (
-	maxPages     = 20 // per upstream
-	maxItems     = 5000
-	listsAtOnce  = 32              // concurrent requests to upstreams
-	listTimeout  = 5 * time.Second // for all upstreams: clients list before they do anything else
-	listLife     = time.Minute
-	maxListeners = 256 // callers whose lists are cached
+	maxPages         = 20 // per upstream
+	maxItems         = 5000
+	listsAtOnce      = 32              // concurrent requests to upstreams
+	listTimeout      = 5 * time.Second // for all upstreams: clients list before they do anything else
+	listTTL          = time.Minute
+	maxCachedCallers = 256 // callers whose lists are cached
 )
 
 // list is a merged list: the items as clients see them, and their owners.
@@ -100,7 +100,7 @@ func (v *directView) fetch(ctx context.Context, r *mcpserver.Request, k kind, fr
 	v.mu.Lock()
 	kept := v.lists[r.Caller.ViewOfRights()]
 	v.mu.Unlock()
-	if kept != nil && !fresh && kept.of[k] != nil && time.Since(kept.of[k].at) < listLife {
+	if kept != nil && !fresh && kept.of[k] != nil && time.Since(kept.of[k].at) < listTTL {
 		return kept.of[k], nil
 	}
 	v.face.opts.Tools.Await(ctx, &r.Caller)
@@ -128,7 +128,7 @@ func (v *directView) fetchFrom(ctx context.Context, r *mcpserver.Request, k kind
 	l := merge(k, servers, found)
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if len(v.lists) >= maxListeners {
+	if len(v.lists) >= maxCachedCallers {
 		clear(v.lists)
 	}
 	view, next := r.Caller.ViewOfRights(), callerLists{}

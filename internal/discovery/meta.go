@@ -143,7 +143,7 @@ func (v *metaView) call(ctx context.Context, r *mcpserver.Request) (json.RawMess
 	}
 	args, err := readArguments(name, t.arguments, r.Arguments())
 	if err != nil {
-		return failure(err, tool.Name{Tool: name}), nil
+		return errorResult(err, tool.Name{Tool: name}), nil
 	}
 	result, err := t.run(v, ctx, r, args)
 	if err == nil {
@@ -153,7 +153,7 @@ func (v *metaView) call(ctx context.Context, r *mcpserver.Request) (json.RawMess
 		return nil, err
 	}
 	if name == "run_code" {
-		return failure(err, tool.Name{Tool: name}), nil
+		return errorResult(err, tool.Name{Tool: name}), nil
 	}
 	called := tool.Name{Server: rawjson.FieldString(args["server"]), Tool: rawjson.FieldString(args["tool"])}
 	if tool.KindOf(err) == tool.UpstreamAuthRequired {

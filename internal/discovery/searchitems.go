@@ -18,15 +18,15 @@ import (
 )
 
 const (
-	itemsLife = 10 * time.Minute // until the lists are read again; servers announce changes
-	itemsWait = 3 * time.Second  // a search goes on without items that take longer
+	itemsTTL     = 10 * time.Minute // until the lists are read again; servers announce changes
+	itemsTimeout = 3 * time.Second  // a search goes on without items that take longer
 
 	maxItemKey = 2 << 10 // bytes of a URI, template or name that a model can be given
 
-	// The least relevance of an item among the results of a search, and the
-	// least share of the relevance of the best tool.
-	leastRelevance = 0.3
-	leastShare     = 0.5
+	// The minimum relevance of an item among the results of a search, and its minimum
+	// share of the relevance of the best tool.
+	minRelevance      = 0.3
+	minRelevanceShare = 0.5
 )
 
 // item is a resource, a template, a prompt or a skill.
@@ -54,7 +54,7 @@ func (v *directView) searchItems(ctx context.Context, r *mcpserver.Request, q se
 	if x == nil || len(x.items) == 0 {
 		return nil
 	}
-	own := search.Query{Text: q.Text, Limit: mostItems(q.Limit)}
+	own := search.Query{Text: q.Text, Limit: maxItemsIn(q.Limit)}
 	if server != "" {
 		own.Servers = []string{server}
 	}
@@ -64,15 +64,15 @@ func (v *directView) searchItems(ctx context.Context, r *mcpserver.Request, q se
 	}
 	var lines []toolLine
 	for _, h := range hits {
-		if h.Relevance >= leastRelevance {
+		if h.Relevance >= minRelevance {
 			lines = append(lines, x.items[h.Name].line(h.Relevance))
 		}
 	}
 	return lines
 }
 
-// mostItems returns how many of the results of a search may be items.
-func mostItems(limit int) int { return max(1, limit/3) }
+// maxItemsIn returns how many of the results of a search may be items.
+func maxItemsIn(limit int) int { return max(1, limit/3) }
 
 // withItems returns the tools and the items that a search found, by relevance.
 // Tools keep their order.
@@ -82,7 +82,7 @@ func withItems(tools, items []toolLine, limit int) []toolLine {
 		best = max(best, t.Relevance)
 	}
 	for _, it := range items {
-		if it.Relevance < leastShare*best {
+		if it.Relevance < minRelevanceShare*best {
 			continue
 		}
 		at := slices.IndexFunc(tools, func(t toolLine) bool { return t.Relevance < it.Relevance })
@@ -112,12 +112,12 @@ func (v *directView) itemsOf(ctx context.Context, r *mcpserver.Request) *itemInd
 	v.mu.Lock()
 	x := v.found[view]
 	same := x != nil && slices.Equal(x.servers, servers)
-	if !same || x.isReady() && time.Since(x.at) > itemsLife {
+	if !same || x.isReady() && time.Since(x.at) > itemsTTL {
 		next := &itemIndex{servers: servers, ready: make(chan struct{})}
 		if same {
 			next.before = x
 		}
-		if len(v.found) >= maxListeners {
+		if len(v.found) >= maxCachedCallers {
 			clear(v.found)
 		}
 		v.found[view], x = next, next
@@ -130,7 +130,7 @@ func (v *directView) itemsOf(ctx context.Context, r *mcpserver.Request) *itemInd
 	if before != nil && !x.isReady() {
 		return before
 	}
-	timer := time.NewTimer(itemsWait)
+	timer := time.NewTimer(itemsTimeout)
 	defer timer.Stop()
 	select {
 	case <-x.ready:

@@ -222,7 +222,7 @@ func TestReplacedItemIndexIsNotKept(t *testing.T) {
 	}
 	until(t, "the items are indexed", func() bool { return len(found(t, c, query)) > 0 && current() != nil && current().isReady() })
 	old := current()
-	old.at = old.at.Add(-itemsLife - time.Second)
+	old.at = old.at.Add(-itemsTTL - time.Second)
 	if hits := found(t, c, query); len(hits) == 0 || hits[0].Kind != "resource" {
 		t.Errorf("while the lists are read again: %s", marshal(hits))
 	}

@@ -12,18 +12,18 @@ import (
 	"junctor/internal/upstream"
 )
 
-// opensURLs reports whether the client can have its user open a URL.
-func opensURLs(r *mcpserver.Request) bool {
+// canOpenURLs reports whether the client can have its user open a URL.
+func canOpenURLs(r *mcpserver.Request) bool {
 	return rawjson.Field(r.Exchange.Capabilities, "elicitation", "url") != nil
 }
 
 // signIn answers a call that failed: with the URL to open where the caller has
 // to sign in and its client can open one, otherwise with a result for the model.
 func signIn(r *mcpserver.Request, err error, name tool.Name) (json.RawMessage, error) {
-	if first := mcp.SignInFirst(err); first != nil && opensURLs(r) {
+	if first := mcp.SignInFirst(err); first != nil && canOpenURLs(r) {
 		return nil, first
 	}
-	return failure(err, name), nil
+	return errorResult(err, name), nil
 }
 
 // signInError returns the error that says where the caller can sign in to a

@@ -40,7 +40,7 @@ func (f *Face) tasksIn(capabilities string, r *mcpserver.Request) json.RawMessag
 // taskOf returns a record as a task of one of the eras, without its result.
 func taskOf(r *waiting.Record, modern bool) json.RawMessage {
 	status := r.Status
-	if status == waiting.InputRequired && !waits(r) {
+	if status == waiting.InputRequired && !hasOpenQuestions(r) {
 		status = waiting.Working // all is answered
 	}
 	task := map[string]any{
@@ -59,8 +59,8 @@ func taskOf(r *waiting.Record, modern bool) json.RawMessage {
 	return marshal(task)
 }
 
-// waits reports whether a task has questions that are not answered.
-func waits(r *waiting.Record) bool {
+// hasOpenQuestions reports whether a task has questions that are not answered.
+func hasOpenQuestions(r *waiting.Record) bool {
 	return slices.ContainsFunc(r.Inputs, func(in waiting.Input) bool { return in.Answer == nil })
 }
 
@@ -124,7 +124,7 @@ func detailed(r *waiting.Record, modern bool) json.RawMessage {
 	case waiting.Failed:
 		return rawjson.SetField(task, marshal(wireError(r)), "error")
 	case waiting.InputRequired:
-		if !waits(r) {
+		if !hasOpenQuestions(r) {
 			return task
 		}
 		requests := json.RawMessage(`{}`)

@@ -40,7 +40,7 @@ func (f *Face) announceTask(ctx context.Context, session *mcpserver.Session, id 
 		defer stop()
 		select {
 		case <-done:
-		case <-time.After(announceTimeout): // the store is away
+		case <-time.After(announceTimeout): // the store is unavailable
 		}
 	}
 }

@@ -135,11 +135,11 @@ func (s *transparentView) call(ctx context.Context, r *mcpserver.Request) (json.
 		}
 	}
 	r.LendMemory()
-	called, err := s.face.opts.Calls.Call(ctx, wholeCall(r, name))
+	called, err := s.face.opts.Calls.Call(ctx, callWithParams(r, name))
 	if err != nil {
 		err = s.face.explain(err, &r.Caller, name.Server)
 	}
-	if first := mcp.SignInFirst(err); first != nil && opensURLs(r) {
+	if first := mcp.SignInFirst(err); first != nil && canOpenURLs(r) {
 		return nil, first
 	}
 	if e, ok := errors.AsType[*tool.Error](err); ok && (e.Kind == tool.ToolNotFound || e.Kind == tool.InvalidArguments) {
