@@ -163,7 +163,7 @@ func (s *Service) assertion(ctx context.Context, own upstream.OAuth, rec *record
 	if len(rec.Asked) > 0 {
 		form.Set("scope", strings.Join(rec.Asked, " "))
 	}
-	a, err := s.post(ctx, rec.Reach.reach(), idp.TokenURL, c, form)
+	a, err := s.post(ctx, rec.Reach.policy(), idp.TokenURL, c, form)
 	if err != nil {
 		return "", unreachable("the identity provider's token endpoint", err)
 	}

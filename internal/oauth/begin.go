@@ -142,7 +142,7 @@ func (s *Service) prepare(ctx context.Context, cfg upstream.Config, st *state, r
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := c.bind(own, req.challenge, f.meta); err != nil {
+	if err := c.bindKey(own, req.challenge, f.meta); err != nil {
 		return nil, nil, err
 	}
 	o, err := s.newPendingLogin(ctx, cfg, f, flow{
@@ -266,7 +266,7 @@ func (s *Service) complete(ctx context.Context, q url.Values, f flow) error {
 	}
 	s.opts.Redactor.Add(telemetry.Secret(code))
 	defer s.opts.Redactor.Forget(telemetry.Secret(code))
-	t, err := s.exchange(ctx, f.Reach.reach(), f.Meta.Token, f.Client.withKey(cfg, f.Meta.Issuer), url.Values{
+	t, err := s.exchange(ctx, f.Reach.policy(), f.Meta.Token, f.Client.withKey(cfg, f.Meta.Issuer), url.Values{
 		"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {f.Redirect},
 		"code_verifier": {f.Verifier}, "resource": {f.Resource},
 	})

@@ -30,9 +30,9 @@ const (
 	maxNonceBytes = 1024
 )
 
-// bind gives the client of a new login a key, where the server or the
-// configuration asks for bound tokens.
-func (c *client) bind(own upstream.OAuth, ch challenge, meta serverMeta) error {
+// bindKey creates a key for the client of a new login if the server or the
+// configuration requires tokens that are bound to a key.
+func (c *client) bindKey(own upstream.OAuth, ch challenge, meta serverMeta) error {
 	if !ch.bound && !(own.DPoP && (len(meta.DPoP) == 0 || slices.Contains(meta.DPoP, string(jose.ES256)))) {
 		return nil
 	}
@@ -44,9 +44,9 @@ func (c *client) bind(own upstream.OAuth, ch challenge, meta serverMeta) error {
 	return err
 }
 
-// prove returns the proof of a request. The access token is empty in requests
+// dpopProof returns the DPoP proof of a request. The access token is empty in requests
 // to the token endpoint.
-func (c client) prove(method string, target *url.URL, access, nonce string, now time.Time) (string, error) {
+func (c client) dpopProof(method string, target *url.URL, access, nonce string, now time.Time) (string, error) {
 	var key jose.JSONWebKey
 	if err := json.Unmarshal(c.Bound, &key); err != nil {
 		return "", fmt.Errorf("key of a bound token: %w", err)
@@ -78,7 +78,7 @@ func (st *state) present(rec *record, r *http.Request) error {
 	st.mu.Lock()
 	nonce := st.nonce
 	st.mu.Unlock()
-	proof, err := rec.Client.prove(r.Method, r.URL, rec.Access, nonce, time.Now())
+	proof, err := rec.Client.dpopProof(r.Method, r.URL, rec.Access, nonce, time.Now())
 	if err != nil {
 		return err
 	}

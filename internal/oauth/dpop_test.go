@@ -18,10 +18,10 @@ import (
 // the server asked for, and without the query of its address.
 func TestProofOfBoundToken(t *testing.T) {
 	var c client
-	if err := c.bind(upstream.OAuth{}, challenge{}, serverMeta{}); err != nil || c.Bound != nil {
+	if err := c.bindKey(upstream.OAuth{}, challenge{}, serverMeta{}); err != nil || c.Bound != nil {
 		t.Fatalf("bound without being asked: %v", err)
 	}
-	if err := c.bind(upstream.OAuth{}, parseChallenge([]string{`DPoP resource_metadata="https://x/y"`}), serverMeta{}); err != nil {
+	if err := c.bindKey(upstream.OAuth{}, parseChallenge([]string{`DPoP resource_metadata="https://x/y"`}), serverMeta{}); err != nil {
 		t.Fatal(err)
 	}
 	rec, st := &record{Access: "token", Scheme: schemeDPoP, Client: c}, &state{}

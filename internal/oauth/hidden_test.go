@@ -19,15 +19,15 @@ func TestTokensOfManyCallersAreForgottenLater(t *testing.T) {
 		s := New(Options{Redactor: redactor, Log: slog.New(slog.DiscardHandler)})
 		token := func(i int) string { return fmt.Sprintf("token-of-caller-%04d", i) }
 		masked := func(i int) bool { return !strings.Contains(redactor.String("a "+token(i)+" b"), token(i)) }
-		for i := range 2 * maxHidden {
+		for i := range 2 * maxRedacted {
 			s.redactTokens(&record{Access: token(i)})
 		}
-		time.Sleep(hideFor + time.Hour)
+		time.Sleep(redactTTL + time.Hour)
 		s.redactTokens(&record{Access: token(1)})
-		if masked(0) || !masked(1) || len(s.hidden) != 1 {
-			t.Errorf("after a day: replaced token masked %v, used one %v, %d known", masked(0), masked(1), len(s.hidden))
+		if masked(0) || !masked(1) || len(s.redacted) != 1 {
+			t.Errorf("after a day: replaced token masked %v, used one %v, %d known", masked(0), masked(1), len(s.redacted))
 		}
-		for i := range 2 * maxHidden {
+		for i := range 2 * maxRedacted {
 			s.redactTokens(&record{Access: token(i)})
 		}
 		if swept := s.swept; time.Since(swept) != 0 {

@@ -74,15 +74,15 @@ func (s *Service) Begin(ctx context.Context, server string) (string, error) {
 	case b.err != nil && !asked && tool.KindOf(b.err) == tool.UpstreamAuthRequired:
 		return "", &tool.Error{Kind: tool.InvalidRequest, Msg: server + " does not require a sign-in", Err: b.err}
 	case b.err != nil:
-		return "", named(server, b.err)
+		return "", withServerName(server, b.err)
 	case b.login == nil:
 		return "", nil
 	}
 	return b.login.url, nil
 }
 
-// named adds the upstream's name to a message that begins with "its".
-func named(server string, err error) error {
+// withServerName adds the upstream's name to a message that begins with "its".
+func withServerName(server string, err error) error {
 	e := *tool.AsError(err)
 	if e.Kind == tool.Internal {
 		return err
@@ -111,7 +111,7 @@ func (s *Service) probe(ctx context.Context, cfg upstream.Config, st *state) (ch
 		if body != nil {
 			req.Header.Set("Content-Type", "application/json")
 		}
-		st.watch(req)
+		st.recordAddress(req)
 		resp, err := s.opts.RoundTripper.RoundTrip(req)
 		if err != nil {
 			return challenge{}, false, &tool.Error{Kind: tool.UpstreamFailed, Msg: fmt.Sprintf("%s cannot be reached; check its url and the network", cfg.Name), Err: err}
@@ -218,7 +218,7 @@ func (s *Service) revoke(ctx context.Context, l upstream.Login, rec *record) err
 		if t.token == "" {
 			continue
 		}
-		a, err := s.post(ctx, rec.Reach.reach(), rec.Revocation, client, url.Values{"token": {t.token}, "token_type_hint": {t.hint}})
+		a, err := s.post(ctx, rec.Reach.policy(), rec.Revocation, client, url.Values{"token": {t.token}, "token_type_hint": {t.hint}})
 		if err == nil && a.status/100 != 2 {
 			err = refusal(a)
 		}

@@ -24,7 +24,7 @@ import (
 const (
 	requestTimeout = 10 * time.Second
 	maxAnswer      = 1 << 20
-	maxHops        = 3
+	maxRedirects   = 3
 )
 
 // addressPolicy defines which addresses may be requested on behalf of an
@@ -132,7 +132,7 @@ func (o *outbound) client(r addressPolicy) *http.Client {
 			switch {
 			case via[0].Method != http.MethodGet:
 				return http.ErrUseLastResponse // a form with secrets must not follow redirects
-			case len(via) > maxHops:
+			case len(via) > maxRedirects:
 				return errors.New("too many redirects")
 			}
 			return nil

@@ -80,7 +80,7 @@ func (s *Service) logoutRequest(r *http.Request) (any, error) {
 	if _, err := s.Logout(r.Context(), login); err != nil {
 		return nil, err
 	}
-	s.audit(r.Context(), "login.end", name, of(login))
+	s.audit(r.Context(), "login.end", name, auditDetail(login))
 	return nil, nil
 }
 
@@ -103,8 +103,8 @@ func (s *Service) listLogins(r *http.Request) (any, error) {
 	return map[string]any{"logins": list}, nil
 }
 
-// of returns the detail of an audit entry about the login of one caller.
-func of(l upstream.Login) any {
+// auditDetail returns the detail of an audit entry about the login of one caller.
+func auditDetail(l upstream.Login) any {
 	if l.Caller == "" {
 		return nil
 	}

@@ -108,7 +108,7 @@ func (s *Service) EndLogins(ctx context.Context, ended func(caller string) bool)
 		if err != nil {
 			s.log.WarnContext(ctx, "token of an ended login not revoked", "server", server, "caller", login.Caller, "err", err)
 		}
-		s.audit(ctx, "login.end", server, of(login))
+		s.audit(ctx, "login.end", server, auditDetail(login))
 	}
 	return nil
 }

@@ -68,7 +68,7 @@ type addressPolicyJSON struct {
 func (r addressPolicy) json() addressPolicyJSON {
 	return addressPolicyJSON{r.private, r.loopback, r.linkLocal, r.plain}
 }
-func (j addressPolicyJSON) reach() addressPolicy {
+func (j addressPolicyJSON) policy() addressPolicy {
 	return addressPolicy{j.Private, j.Loopback, j.LinkLocal, j.Plain}
 }
 
@@ -77,8 +77,8 @@ func (r *record) String() string       { return telemetry.Redacted }
 func (r *record) GoString() string     { return telemetry.Redacted }
 func (r *record) LogValue() slog.Value { return slog.StringValue(telemetry.Redacted) }
 
-// life returns the lifetime of the token since it was issued; 0 if unknown.
-func (r *record) life() time.Duration {
+// lifetime returns the lifetime of the token since it was issued; 0 if unknown.
+func (r *record) lifetime() time.Duration {
 	if r.Expires.IsZero() {
 		return 0
 	}
@@ -88,21 +88,22 @@ func (r *record) life() time.Duration {
 // due reports whether the token should be refreshed: 80 % of its lifetime are
 // over.
 func (r *record) due(now time.Time) bool {
-	life := r.life()
+	life := r.lifetime()
 	return !r.Expires.IsZero() && !now.Before(r.Obtained.Add(life*8/10))
 }
 
 // expired reports whether the token has expired, or will expire before a
 // request arrives.
 func (r *record) expired(now time.Time) bool {
-	return r.Access == "" || !r.Expires.IsZero() && !now.Before(r.Expires.Add(-min(2*time.Second, r.life()/20)))
+	return r.Access == "" || !r.Expires.IsZero() && !now.Before(r.Expires.Add(-min(2*time.Second, r.lifetime()/20)))
 }
 
 // refreshable reports whether a new token can be obtained without a user.
 func (r *record) refreshable() bool { return r.Refresh != "" || r.Own }
 
-// succeeds reports whether the record has the later token of the same login.
-func (r *record) succeeds(old *record) bool {
+// isNewerThan reports whether the record has a later token of the same login than
+// old.
+func (r *record) isNewerThan(old *record) bool {
 	return old != nil && old.Since.Equal(r.Since) && !old.Obtained.After(r.Obtained)
 }
 

@@ -144,7 +144,7 @@ func (s *Service) refreshLocked(cfg upstream.Config, st *state, old string) (*re
 	if rec.Own {
 		t, err = s.ownTokens(ctx, cfg, rec)
 	} else {
-		t, err = s.exchange(ctx, rec.Reach.reach(), rec.Token, rec.client(cfg), rec.grant())
+		t, err = s.exchange(ctx, rec.Reach.policy(), rec.Token, rec.client(cfg), rec.grant())
 	}
 	if err != nil {
 		return s.refreshFailed(st, rec, version, err)
@@ -196,7 +196,7 @@ func (s *Service) storeRefreshed(st *state, rec *record, version int64) (*record
 			err = failed
 			break
 		}
-		if !rec.succeeds(stored) {
+		if !rec.isNewerThan(stored) {
 			next, written, err = stored, found, nil
 			break
 		}

@@ -63,7 +63,7 @@ type Service struct {
 
 	mu       sync.Mutex
 	states   map[upstream.Login]*state
-	hidden   map[telemetry.Secret]time.Time // the values known to the redactor, and when they were last seen
+	redacted map[telemetry.Secret]time.Time // the values known to the redactor, and when they were last seen
 	swept    time.Time                      // when old ones were last removed from it
 	callback string                         // the redirect URI; "" until known
 	back     *listener                      // receives callbacks if there is no redirect URI; nil until needed
@@ -82,7 +82,7 @@ func New(o Options) *Service {
 	return &Service{
 		opts: o, log: o.Log.With(telemetry.KeyComponent, "oauth"), out: newOutbound(o.Proxy, o.Version),
 		owner:  o.Node + "/" + rand.Text()[:8],
-		states: map[upstream.Login]*state{}, hidden: map[telemetry.Secret]time.Time{}, waiting: map[upstream.Login][]chan error{},
+		states: map[upstream.Login]*state{}, redacted: map[telemetry.Secret]time.Time{}, waiting: map[upstream.Login][]chan error{},
 	}
 }
 
@@ -96,13 +96,13 @@ func (s *Service) SetCallback(address string) {
 	s.callback = address
 }
 
-// tick is the interval at which Run looks for tokens that are due.
-const tick = 5 * time.Second
+// refreshInterval is the interval at which Run refreshes the tokens that are due.
+const refreshInterval = 5 * time.Second
 
 // Run refreshes tokens before they expire until ctx is done, and then waits for
 // refreshes in progress. Without Run, a token is refreshed on its next use.
 func (s *Service) Run(ctx context.Context) error {
-	ticker := time.NewTicker(tick)
+	ticker := time.NewTicker(refreshInterval)
 	defer ticker.Stop()
 	for {
 		select {
@@ -164,7 +164,7 @@ func (s *Service) Authorize(ctx context.Context, l upstream.Login, r *http.Reque
 		return consentRequired(l, "") // the configuration has changed since the connection was made
 	}
 	st := s.state(l)
-	st.watch(r)
+	st.recordAddress(r)
 	var rec *record
 	var err error
 	switch {
@@ -184,15 +184,15 @@ func (s *Service) Authorize(ctx context.Context, l upstream.Login, r *http.Reque
 	return nil
 }
 
-// watchEvery is how often the address of an upstream is recorded.
-const watchEvery = 10 * time.Second
+// recordAddressInterval is how often the address of an upstream is recorded.
+const recordAddressInterval = 10 * time.Second
 
-// watch records the address of the upstream's connection, which determines the
+// recordAddress records the address of the upstream's connection, which determines the
 // address policy. Resolving the name again could give another address.
-func (st *state) watch(r *http.Request) {
+func (st *state) recordAddress(r *http.Request) {
 	now := time.Now()
 	st.mu.Lock()
-	recent := st.reached.IsValid() && now.Sub(st.watched) < watchEvery
+	recent := st.reached.IsValid() && now.Sub(st.watched) < recordAddressInterval
 	st.mu.Unlock()
 	if recent {
 		return
@@ -248,15 +248,15 @@ func (s *Service) proxied(address string) bool {
 	return err != nil || through != nil
 }
 
-// fresh is how long a login read from the store is considered current: a login
+// cacheTTL is how long a login read from the store is considered current: a login
 // or logout in another process takes effect within this time.
-const fresh = 2 * time.Second
+const cacheTTL = 2 * time.Second
 
 // known returns the upstream's login for its URL. With again set it always
 // reads the store.
 func (s *Service) known(ctx context.Context, cfg upstream.Config, st *state, again bool) (*record, error) {
 	st.mu.Lock()
-	recent := !again && !st.read.IsZero() && time.Since(st.read) < fresh || st.unsaved
+	recent := !again && !st.read.IsZero() && time.Since(st.read) < cacheTTL || st.unsaved
 	rec, read := st.rec, st.read
 	st.mu.Unlock()
 	if !recent {

@@ -86,29 +86,29 @@ func (s *Service) redactTokens(rec *record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, secret := range rec.secrets() {
-		if _, known := s.hidden[secret]; !known {
+		if _, known := s.redacted[secret]; !known {
 			s.opts.Redactor.Add(secret)
 		}
-		s.hidden[secret] = time.Now()
+		s.redacted[secret] = time.Now()
 	}
-	if len(s.hidden) < maxHidden || time.Since(s.swept) < sweepEvery {
+	if len(s.redacted) < maxRedacted || time.Since(s.swept) < sweepEvery {
 		return
 	}
 	s.swept = time.Now()
 	var gone []telemetry.Secret
-	for secret, seen := range s.hidden {
-		if time.Since(seen) > hideFor {
+	for secret, seen := range s.redacted {
+		if time.Since(seen) > redactTTL {
 			gone = append(gone, secret)
-			delete(s.hidden, secret)
+			delete(s.redacted, secret)
 		}
 	}
 	s.opts.Redactor.Forget(gone...) // at once: each time costs as much as all known secrets
 }
 
 const (
-	maxHidden  = 256
-	hideFor    = 24 * time.Hour
-	sweepEvery = 10 * time.Minute // logins of many callers are read many times a second
+	maxRedacted = 256
+	redactTTL   = 24 * time.Hour
+	sweepEvery  = 10 * time.Minute // logins of many callers are read many times a second
 )
 
 // registrationName returns the name of the stored registration with an issuer.

@@ -18,20 +18,20 @@ import (
 
 const anyVersion = store.AnyVersion
 
-// tokens is what a token endpoint gave.
+// tokens is the response of a token endpoint.
 type tokens struct {
 	access, refresh string
-	life            time.Duration // 0: not said
+	lifetime        time.Duration // 0: not stated
 	scope           []string
-	scoped          bool // scope was said
+	scoped          bool // the response has a scope
 	bound           bool // the access token is bound to the client's key
 }
 
-// into puts what was given into a login.
+// into copies the response into a login.
 func (t tokens) into(rec *record, now time.Time) {
 	rec.Access, rec.Obtained, rec.Expires = t.access, now.UTC(), time.Time{}
-	if t.life > 0 {
-		rec.Expires = rec.Obtained.Add(t.life)
+	if t.lifetime > 0 {
+		rec.Expires = rec.Obtained.Add(t.lifetime)
 	}
 	if rec.Scheme = ""; t.bound {
 		rec.Scheme = schemeDPoP
@@ -47,7 +47,7 @@ func (t tokens) into(rec *record, now time.Time) {
 	}
 }
 
-// errRefused is an authorization server's definite no.
+// errRefused is an OAuth error of an authorization server: it refused the request.
 type errRefused struct {
 	code, description string
 	status            int
@@ -57,8 +57,8 @@ func (e *errRefused) Error() string {
 	return strings.TrimSpace(fmt.Sprintf("HTTP %d %s %s", e.status, e.code, e.description))
 }
 
-// refusal reads an OAuth error; one that is none is a trouble of the network
-// or of the server.
+// refusal returns the OAuth error in a response. Any other error is a failure of
+// the network or of the server.
 func refusal(a answer) error {
 	var body struct {
 		Error       string `json:"error"`
@@ -129,7 +129,7 @@ func (s *Service) exchange(ctx context.Context, r addressPolicy, endpoint string
 	}
 	t := tokens{access: got.Access, refresh: got.Refresh, bound: strings.EqualFold(got.Type, schemeDPoP)}
 	if seconds, err := strconv.ParseFloat(strings.Trim(string(got.Life), `"`), 64); err == nil && seconds > 0 {
-		t.life = time.Duration(min(seconds, 10*365*24*3600) * float64(time.Second))
+		t.lifetime = time.Duration(min(seconds, 10*365*24*3600) * float64(time.Second))
 	}
 	if got.Scope != nil && *got.Scope != "" {
 		t.scope, t.scoped = scopesOf(*got.Scope), true
@@ -187,7 +187,7 @@ func (s *Service) post(ctx context.Context, r addressPolicy, endpoint string, c 
 	}
 	var a answer
 	for range 2 { // the server may want a nonce in the proof
-		proof, err := c.prove(http.MethodPost, target, "", a.nonce, time.Now())
+		proof, err := c.dpopProof(http.MethodPost, target, "", a.nonce, time.Now())
 		if err != nil {
 			return answer{}, err
 		}
@@ -207,7 +207,7 @@ func (s *Service) ownLogin(ctx context.Context, cfg upstream.Config, st *state, 
 		URL: cfg.URL, Resource: f.resource, Issuer: f.meta.Issuer, Token: f.meta.Token, Revocation: f.meta.Revocation,
 		Reach: f.reach.json(), Client: configured(oauthOf(cfg), f.meta), Own: true, Asked: scopes, Since: now,
 	}
-	if err := rec.Client.bind(oauthOf(cfg), ch, f.meta); err != nil {
+	if err := rec.Client.bindKey(oauthOf(cfg), ch, f.meta); err != nil {
 		return nil, err
 	}
 	t, err := s.ownTokens(ctx, cfg, rec)
@@ -231,7 +231,7 @@ func (s *Service) ownTokens(ctx context.Context, cfg upstream.Config, rec *recor
 	if err != nil {
 		return tokens{}, err
 	}
-	return s.exchange(ctx, rec.Reach.reach(), rec.Token, rec.client(cfg), form)
+	return s.exchange(ctx, rec.Reach.policy(), rec.Token, rec.client(cfg), form)
 }
 
 // client returns the client of a login, with the key that is configured for it.

@@ -243,8 +243,8 @@ func TestTokenLifetime(t *testing.T) {
 		}
 		r := newFixture(t, w)
 		got, err := r.exchange(t.Context(), addressPolicy{loopback: true, plain: true}, w.as.URL+"/token", client{ID: "x", Method: methodNone}, url.Values{})
-		if err != nil || got.life != want {
-			t.Errorf("expires_in %s: %s, %v", life, got.life, err)
+		if err != nil || got.lifetime != want {
+			t.Errorf("expires_in %s: %s, %v", life, got.lifetime, err)
 		}
 		rec := &record{Asked: []string{"a"}}
 		got.into(rec, now)
