@@ -28,7 +28,7 @@ on that port of this machine.`,
 // agentify serves one IDE on stdin and stdout, which carry nothing else. It
 // shares no running gateway: the client's options are its own.
 func (c *cli) agentify(ctx context.Context) error {
-	o := c.options(notHere)
+	o := c.options(ignoreWorkDir)
 	o.Trust = nil // stdin is the client's
 	cfg, err := c.loadAndReport(o)
 	if err != nil {

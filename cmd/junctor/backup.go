@@ -14,8 +14,8 @@ import (
 	"junctor/internal/store"
 )
 
-// keyApart says what a backup does not have.
-const keyApart = `Tokens of servers are in the backup as they are in the store: encrypted. The key
+// keyNotice says that a backup does not contain the key.
+const keyNotice = `Tokens of servers are in the backup as they are in the store: encrypted. The key
 that decrypts them is not in it. Keep it apart from the backup and as safe: it is
 in JUNCTOR_SECRET_KEY, in the keyring, or in secret.key in the data folder.`
 
@@ -28,7 +28,7 @@ encrypted tokens, catalogues and fingerprints. It works for SQLite and PostgreSQ
 and while Junctor is running: the backup has everything that was stored before it
 began. The file is readable by you alone, and it appears only when it is complete.
 
-` + keyApart,
+` + keyNotice,
 		Example: "  junctor store backup junctor-$(date +%F).backup",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.withStore(cmd.Context(), func(from store.Store) error {
@@ -38,7 +38,7 @@ began. The file is readable by you alone, and it appears only when it is complet
 				if err != nil {
 					return err
 				}
-				return c.noteKey(cmd.Context(), from, "Keep the key that decrypts them apart from the backup")
+				return c.printKeyNotice(cmd.Context(), from, "Keep the key that decrypts them apart from the backup")
 			})
 		},
 	}
@@ -60,11 +60,11 @@ func (c *cli) storeRestore() *cobra.Command {
 store, SQLite or PostgreSQL, which must be empty: a new file or a new database.
 Stop Junctor first. The backup is not changed.
 
-` + keyApart + ` Without it
+` + keyNotice + ` Without it
 those servers ask for a sign-in again.`,
 		Example: "  junctor store restore junctor-2026-11-15.backup",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, err := c.load(c.options(hereToo))
+			cfg, err := c.load(c.options(useWorkDir))
 			if err != nil {
 				return err
 			}
@@ -81,15 +81,15 @@ those servers ask for a sign-in again.`,
 					if err := c.copyStore(cmd.Context(), "Restored", from, to); err != nil {
 						return fmt.Errorf("the store is incomplete now; empty it before you try again: %w", err)
 					}
-					return c.noteKey(cmd.Context(), to, "They can be decrypted only with the key of the gateway that was backed up")
+					return c.printKeyNotice(cmd.Context(), to, "They can be decrypted only with the key of the gateway that was backed up")
 				})
 			})
 		},
 	}
 }
 
-// noteKey reminds of the key when the store has encrypted tokens.
-func (c *cli) noteKey(ctx context.Context, s store.Store, what string) error {
+// printKeyNotice prints keyNotice if the store has encrypted tokens.
+func (c *cli) printKeyNotice(ctx context.Context, s store.Store, what string) error {
 	secrets, err := s.Values(ctx, store.SpaceSecrets)
 	if err == nil && len(secrets) > 0 {
 		c.Note("Logins to servers are encrypted. %s: JUNCTOR_SECRET_KEY, or %s.", what, filepath.Join(c.DataDir, "secret.key"))

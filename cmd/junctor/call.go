@@ -36,7 +36,7 @@ In a terminal you are asked what the server asks while the tool runs.`,
   junctor tools call fs:read_file '{"path": "README.md"}'
   echo '{"path": "README.md"}' | junctor tools call fs:read_file --args -`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			g, d, err := c.openAt(cmd.Context(), args[0])
+			g, d, err := c.gatewayWithTool(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}

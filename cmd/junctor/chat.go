@@ -47,5 +47,5 @@ func (c *cli) chatGateway(ctx context.Context) (*http.Client, func(), error) {
 	case path != "":
 		return attach.Client(path), func() {}, nil
 	}
-	return c.Share(ctx, cfg, c.options(hereToo))
+	return c.Share(ctx, cfg, c.options(useWorkDir))
 }

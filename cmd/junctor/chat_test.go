@@ -38,7 +38,7 @@ func newPerson(t *testing.T, env map[string]string) *person {
 func (p *person) types(typed string, args ...string) (code int, out, err string) {
 	p.t.Helper()
 	var stdout, stderr bytes.Buffer
-	code = run(args, &world{
+	code = run(args, &environment{
 		Launcher: launch.Launcher{
 			Terminal: terminal.Terminal{In: strings.NewReader(typed), Out: &stdout, Err: &stderr, Width: func(io.Writer) (int, bool) { return 0, false }, IsInput: typed != ""},
 			Environ:  os.Environ(),

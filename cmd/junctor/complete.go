@@ -15,8 +15,8 @@ import (
 	"junctor/internal/tool"
 )
 
-// completionTime is how long a person who pressed the key waits at most.
-const completionTime = time.Second
+// completionTimeout bounds how long the shell waits for completions.
+const completionTimeout = time.Second
 
 // oneOf is a fixed set of values for a flag.
 func oneOf(list ...string) cobra.CompletionFunc {
@@ -34,7 +34,7 @@ func (c *cli) completeServer(cmd *cobra.Command, args []string, typed string) ([
 
 // completeServers offers the names of the configured servers.
 func (c *cli) completeServers(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	cfg, _, err := config.Load(c.quietly())
+	cfg, _, err := config.Load(c.completionOptions())
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -46,9 +46,10 @@ func (c *cli) completeServers(*cobra.Command, []string, string) ([]string, cobra
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// quietly are the options of a look at the configuration that asks nothing.
-func (c *cli) quietly() config.Options {
-	o := c.options(hereToo)
+// completionOptions returns options that read the configuration without asking
+// the user anything.
+func (c *cli) completionOptions() config.Options {
+	o := c.options(useWorkDir)
 	o.Trust = nil
 	return o
 }
@@ -59,9 +60,9 @@ func (c *cli) completeTool(cmd *cobra.Command, args []string, _ string) ([]strin
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
 	defer cancel()
-	cfg, _, err := config.Load(c.quietly())
+	cfg, _, err := config.Load(c.completionOptions())
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

@@ -22,7 +22,7 @@ func (c *cli) configCheck() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "check [FILE]", Short: "Check the configuration file", Args: maxArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			o := c.options(hereToo)
+			o := c.options(useWorkDir)
 			if len(args) == 1 {
 				o.File = args[0]
 			}
@@ -81,7 +81,7 @@ func (c *cli) configShow() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "show", Short: "Show the effective configuration and the source of each value (secrets masked)", Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			cfg, err := c.load(c.options(hereToo))
+			cfg, err := c.load(c.options(useWorkDir))
 			if err != nil {
 				return err
 			}

@@ -126,7 +126,7 @@ func (c *cli) startedBy() (command string, args []string, err error) {
 	if command, err = os.Executable(); err != nil {
 		return "", nil, fmt.Errorf("find this program: %w", err)
 	}
-	place := config.Locate(c.options(notHere))
+	place := config.Locate(c.options(ignoreWorkDir))
 	if place.Path != "" && place.Path != filepath.Join(c.userDir, "junctor", filepath.Base(place.Path)) {
 		args = []string{"--config", place.Path}
 	}
@@ -192,7 +192,7 @@ func (c *cli) offerMove(client clients.Client, want clients.Connection, change c
 // move takes the client's servers over before they leave its file, into the
 // configuration that the client's junctor will read.
 func (c *cli) move(moved []clients.Server) error {
-	o := c.options(notHere)
+	o := c.options(ignoreWorkDir)
 	own, err := clients.Own(o)
 	if err != nil {
 		return err

@@ -55,7 +55,7 @@ func (c *cli) severity(s doctor.Severity, text string) string {
 
 // examine gathers the facts and lets the doctor judge them.
 func (c *cli) examine(ctx context.Context) (*doctor.Report, error) {
-	o := c.options(hereToo)
+	o := c.options(useWorkDir)
 	cfg, notes, err := config.Load(o)
 	f := doctor.Facts{Config: cfg, Err: err, Notes: notes, Place: config.Locate(o), Environ: c.Environ, Begun: time.Now()}
 	step, done := c.Progress()

@@ -34,7 +34,7 @@ func TestHealth(t *testing.T) {
 	dir := t.TempDir()
 	ask := func(args ...string) (int, string) {
 		var out, errs bytes.Buffer
-		w := &world{
+		w := &environment{
 			Launcher: launch.Launcher{
 				Terminal: terminal.Terminal{In: strings.NewReader(""), Out: &out, Err: &errs, Width: terminal.Width},
 				Lookup:   func(string) (string, bool) { return "", false },

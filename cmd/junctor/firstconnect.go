@@ -23,7 +23,7 @@ const maxNames = 20
 // the first time, and prints its tools, or why there are none. before is the
 // configuration without it; nil when that could not be read.
 func (c *cli) firstConnection(ctx context.Context, before *config.Config, name string, wait bool) error {
-	cfg, err := c.load(c.quietly())
+	cfg, err := c.load(c.completionOptions())
 	if err != nil { // the server is in the file; what else is wrong there is no fault of it
 		c.Note("%q was not tried: %v", name, err)
 		return nil
@@ -73,7 +73,7 @@ func (c *cli) showFirst(ctx context.Context, g *launch.Gateway, s control.Server
 		return nil
 	default:
 		c.Note("%q does not connect: %s", s.Name, terminal.OneLine(s.Reason))
-		c.trouble(s)
+		c.printProblems(s)
 		c.Note("It stays in the configuration. Examine it: junctor servers test %s. Remove it: junctor servers remove %s", s.Name, s.Name)
 		return nil
 	}
@@ -93,6 +93,6 @@ func (c *cli) showFirst(ctx context.Context, g *launch.Gateway, s control.Server
 		fmt.Fprint(c.Out, ": "+strings.Join(names, ", "))
 	}
 	fmt.Fprintln(c.Out)
-	c.trouble(s)
+	c.printProblems(s)
 	return nil
 }

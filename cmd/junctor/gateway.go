@@ -12,7 +12,7 @@ import (
 // path is the gateway's socket, "" when none is running. cfg is nil when the
 // file has become invalid and a gateway goes on without it.
 func (c *cli) locate(ctx context.Context) (cfg *config.Config, path string, err error) {
-	o := c.options(hereToo)
+	o := c.options(useWorkDir)
 	if cfg, err = c.load(o); err == nil {
 		return cfg, c.Find(ctx, cfg), nil
 	}
@@ -32,7 +32,7 @@ func (c *cli) prepare(ctx context.Context, only ...string) (*launch.Gateway, err
 	case path != "":
 		return c.Attach(attach.Client(path)), nil
 	}
-	return c.Start(ctx, cfg, c.options(hereToo), only...)
+	return c.Start(ctx, cfg, c.options(useWorkDir), only...)
 }
 
 // prepareWith is prepare with a configuration that was read already.
@@ -40,7 +40,7 @@ func (c *cli) prepareWith(ctx context.Context, cfg *config.Config, only ...strin
 	if running := c.Running(ctx, cfg); running != nil {
 		return c.Attach(running), nil
 	}
-	return c.Start(ctx, cfg, c.options(hereToo), only...)
+	return c.Start(ctx, cfg, c.options(useWorkDir), only...)
 }
 
 // withGateway calls f with a gateway whose servers, or those that are named,

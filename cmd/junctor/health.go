@@ -25,7 +25,7 @@ func (c *cli) healthCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			transport := http.DefaultTransport
 			if address == "" {
-				cfg, err := c.load(c.options(hereToo))
+				cfg, err := c.load(c.options(useWorkDir))
 				if err != nil {
 					return err
 				}

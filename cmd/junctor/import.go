@@ -45,11 +45,11 @@ Known clients: ` + knownClients(),
 				return usageError{err}
 			}
 			found := clients.Discover(c.machine(), picked...)
-			own, err := clients.Own(c.options(hereToo))
+			own, err := clients.Own(c.options(useWorkDir))
 			if err != nil {
 				return err
 			}
-			candidates := clients.Compare(found, own, clients.Variables(c.options(hereToo)))
+			candidates := clients.Compare(found, own, clients.Variables(c.options(useWorkDir)))
 			if asJSON {
 				return c.PrintJSON(map[string]any{"found": found, "candidates": candidates})
 			}
@@ -66,7 +66,7 @@ Known clients: ` + knownClients(),
 					return err
 				}
 			}
-			return c.takeOver(c.options(hereToo), take, asIs)
+			return c.takeOver(c.options(useWorkDir), take, asIs)
 		},
 	}
 	f := cmd.Flags()

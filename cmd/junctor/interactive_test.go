@@ -41,7 +41,7 @@ func newTypist(t *testing.T, files map[string]string) typist {
 func (p typist) types(answer string, args ...string) (code int, shown string) {
 	p.t.Helper()
 	var out bytes.Buffer
-	w := &world{
+	w := &environment{
 		Launcher: launch.Launcher{
 			Terminal: terminal.Terminal{In: strings.NewReader(answer), Out: &out, Err: &out, IsInput: true, Width: func(io.Writer) (int, bool) { return 80, true }},
 			Lookup:   func(name string) (string, bool) { return "0", name == "PORT" },

@@ -28,7 +28,7 @@ func (c *cli) keysCommand() *cobra.Command {
 
 // withStore opens the store for as long as f runs.
 func (c *cli) withStore(ctx context.Context, f func(store.Store) error) error {
-	cfg, err := c.load(c.options(hereToo))
+	cfg, err := c.load(c.options(useWorkDir))
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (c *cli) keysAdd() *cobra.Command {
 			if key.Rate, err = auth.ParseRate(rate); err != nil {
 				return usageError{err}
 			}
-			cfg, err := c.load(c.options(hereToo))
+			cfg, err := c.load(c.options(useWorkDir))
 			if err != nil {
 				return err
 			}

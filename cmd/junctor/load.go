@@ -9,18 +9,18 @@ import (
 	"junctor/internal/terminal"
 )
 
-// where says whether a command may look for a configuration in the working
-// folder. Programs started by clients may not: see config.Options.
-type where bool
+// workDirPolicy says whether a command looks for a configuration in the working
+// folder. Programs started by clients must not: see config.Options.
+type workDirPolicy bool
 
 const (
-	hereToo     where = true
-	notHere     where = false
-	trustAsking       = "Use this file? It was found in the current folder, and using it runs the programs it names. [y/N] "
+	useWorkDir    workDirPolicy = true
+	ignoreWorkDir workDirPolicy = false
+	trustQuestion               = "Use this file? It was found in the current folder, and using it runs the programs it names. [y/N] "
 )
 
 // options are everything outside the file that the configuration depends on.
-func (c *cli) options(look where) config.Options {
+func (c *cli) options(look workDirPolicy) config.Options {
 	o := config.Options{
 		File: c.configFile, LookupEnv: c.Lookup, BaseDir: c.workDir, UserDir: c.userDir, Home: c.home,
 	}
@@ -39,11 +39,11 @@ func (c *cli) options(look where) config.Options {
 // load reads the configuration.
 func (c *cli) load(o config.Options) (*config.Config, error) {
 	cfg, _, err := config.Load(o)
-	return cfg, ofFlags(err)
+	return cfg, asUsageError(err)
 }
 
-// ofFlags makes an error of usage of one that the flags alone are to blame for.
-func ofFlags(err error) error {
+// asUsageError converts an error that only flags have caused into a usage error.
+func asUsageError(err error) error {
 	if wrong, ok := errors.AsType[*config.Error](err); ok && wrong.OfFlags() {
 		return usageError{err}
 	}
@@ -58,7 +58,7 @@ func (c *cli) loadAndReport(o config.Options) (*config.Config, error) {
 	if err == nil {
 		c.printNotes(notes)
 	}
-	return cfg, ofFlags(err)
+	return cfg, asUsageError(err)
 }
 
 func (c *cli) printNotes(notes []config.Note) {
@@ -77,5 +77,5 @@ func (c *cli) askTrust(r config.TrustRequest) (bool, error) {
 	for _, line := range r.Starts {
 		fmt.Fprintln(c.Err, "  "+terminal.OneLine(line))
 	}
-	return c.Confirm(trustAsking)
+	return c.Confirm(trustQuestion)
 }

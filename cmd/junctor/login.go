@@ -24,7 +24,7 @@ import (
 // gateway that may be running, which sees a new login by itself. The context of f
 // has the named caller, or this machine's user without a name.
 func (c *cli) withLogins(ctx context.Context, server, caller string, f func(context.Context, *oauth.Service) error) error {
-	o := c.options(hereToo)
+	o := c.options(useWorkDir)
 	cfg, err := c.load(o)
 	if err != nil {
 		return err
@@ -39,7 +39,7 @@ func (c *cli) withLogins(ctx context.Context, server, caller string, f func(cont
 	who := tool.Local
 	if caller != "" {
 		if err := logins.HasCallerLogins(server); err != nil {
-			return plainly(err)
+			return errorWithCause(err)
 		}
 		if who, err = a.CallerNamed(ctx, caller); err != nil {
 			return err
@@ -85,7 +85,7 @@ login it is.`,
 				})
 			})
 			if err != nil {
-				return plainly(err)
+				return errorWithCause(err)
 			}
 			c.Note("Signed in to %s%s.", name, onBehalfOf(caller))
 			return nil
@@ -97,9 +97,9 @@ login it is.`,
 	return cmd
 }
 
-// plainly gives a failure's own words and those of its cause: here the user is
-// its operator.
-func plainly(err error) error {
+// errorWithCause returns an error's message with that of its cause, which callers
+// do not see elsewhere: here the user is the operator.
+func errorWithCause(err error) error {
 	e, ok := errors.AsType[*tool.Error](err)
 	if !ok {
 		return err
@@ -173,14 +173,14 @@ func (c *cli) serversLogout() *cobra.Command {
 				was, err := logins.End(ctx, args[0])
 				switch {
 				case !was && err != nil:
-					return plainly(err)
+					return errorWithCause(err)
 				case !was:
 					if caller != "" {
 						return fmt.Errorf("%q is not signed in to %q", caller, args[0])
 					}
 					return fmt.Errorf("not signed in to %q (see junctor servers list)", args[0])
 				case err != nil:
-					c.Note("note: %s", plainly(err))
+					c.Note("note: %s", errorWithCause(err))
 				}
 				c.Note("Signed out of %s%s.", args[0], onBehalfOf(caller))
 				return nil

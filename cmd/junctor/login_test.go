@@ -23,7 +23,7 @@ func TestOpenBrowser(t *testing.T) {
 		"without a display":  {nil, false},
 		"empty counts as no": {map[string]string{"BROWSER": "", "DISPLAY": ""}, false},
 	} {
-		c := &cli{world: &world{Launcher: launch.Launcher{Terminal: terminal.Terminal{Err: io.Discard}, Lookup: func(k string) (string, bool) { v, ok := tt.env[k]; return v, ok }}}}
+		c := &cli{environment: &environment{Launcher: launch.Launcher{Terminal: terminal.Terminal{Err: io.Discard}, Lookup: func(k string) (string, bool) { v, ok := tt.env[k]; return v, ok }}}}
 		if got := c.openBrowser(t.Context(), "http://127.0.0.1:1/"); got != tt.want && !strings.Contains("darwin windows", runtime.GOOS) {
 			t.Errorf("a browser %s: %v", name, got)
 		}
@@ -31,10 +31,10 @@ func TestOpenBrowser(t *testing.T) {
 }
 
 func TestPlainlyRemovesControlCharacters(t *testing.T) {
-	if got := plainly(&tool.Error{Kind: tool.UpstreamFailed, Msg: "it\x1b[2J broke", Err: errors.New("because")}).Error(); got != "it[2J broke: because" {
+	if got := errorWithCause(&tool.Error{Kind: tool.UpstreamFailed, Msg: "it\x1b[2J broke", Err: errors.New("because")}).Error(); got != "it[2J broke: because" {
 		t.Errorf("got %q", got)
 	}
-	if got := plainly(errors.New("x")).Error(); got != "x" {
+	if got := errorWithCause(errors.New("x")).Error(); got != "x" {
 		t.Errorf("got %q", got)
 	}
 }

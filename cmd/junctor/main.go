@@ -28,7 +28,7 @@ import (
 // version is stamped at build time.
 var version = "dev"
 
-func main() { os.Exit(run(os.Args[1:], osWorld())) }
+func main() { os.Exit(run(os.Args[1:], osEnvironment())) }
 
 // The exit codes.
 const (
@@ -37,16 +37,16 @@ const (
 	exitUsage  = 2
 )
 
-// world is everything outside the program that commands may touch.
-type world struct {
+// environment is everything outside the program that commands may use.
+type environment struct {
 	launch.Launcher
 	workDir string
 	userDir string // of configuration
 	home    string
 }
 
-func osWorld() *world {
-	w := &world{Launcher: launch.Launcher{
+func osEnvironment() *environment {
+	w := &environment{Launcher: launch.Launcher{
 		Terminal: terminal.Terminal{
 			In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Width: terminal.Width, IsInput: term.IsTerminal(int(os.Stdin.Fd())),
 		},
@@ -62,7 +62,7 @@ func osWorld() *world {
 // silentError is a failure that has been shown already.
 type silentError struct{ error }
 
-func run(args []string, w *world) int {
+func run(args []string, w *environment) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	go func() { // a second signal ends at once
@@ -97,12 +97,12 @@ func run(args []string, w *world) int {
 
 // cli is what the commands share.
 type cli struct {
-	*world
+	*environment
 	configFile string // of the command line
 }
 
-func rootCommand(w *world) *cobra.Command {
-	c := &cli{world: w}
+func rootCommand(w *environment) *cobra.Command {
+	c := &cli{environment: w}
 	noColour, set := w.Lookup("NO_COLOR")
 	w.NoColour = set && noColour != ""
 	w.Version = buildVersion()

@@ -42,7 +42,7 @@ makes many calls; with --server one server as it is.`,
 // through the gateway of the same configuration, which this process becomes when
 // there is none, or by itself.
 func (c *cli) serveMCP(ctx context.Context, view discovery.View, standalone bool) error {
-	o := c.options(notHere)
+	o := c.options(ignoreWorkDir)
 	o.Trust = nil // stdin is the client's
 	cfg, err := c.loadAndReport(o)
 	switch {

@@ -33,7 +33,7 @@ func (c *cli) serveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "serve", Short: "Run all APIs on one listener, with the web page at /", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o := c.options(hereToo)
+			o := c.options(useWorkDir)
 			if listen != "" {
 				o.Overrides = append(o.Overrides, config.Override{Key: "listen", Value: listen, Source: "--listen"})
 			}

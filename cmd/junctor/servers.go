@@ -50,7 +50,7 @@ func (c *cli) serversList() *cobra.Command {
 			}
 			c.PrintTable(t)
 			for _, s := range list.Servers {
-				c.trouble(s)
+				c.printProblems(s)
 			}
 			if len(list.Servers) == 1 && list.Servers[0].Transport == upstream.InProcess {
 				c.Note("\n" + noServersYet)
@@ -68,9 +68,9 @@ const noServersYet = "Only the built-in server is configured. Import servers fro
 // lastLines is how much of what a program printed before it ended is shown.
 const lastLines = 5
 
-// trouble shows what a server itself says of why it does not work, and what is
-// wrong with what it offers.
-func (c *cli) trouble(s control.Server) {
+// printProblems prints the last output of a server that does not work, and the
+// problems of its tools.
+func (c *cli) printProblems(s control.Server) {
 	if s.State == upstream.Disconnected && len(s.Stderr) > 0 {
 		c.Note("\n%s wrote to stderr:", s.Name)
 		for _, line := range s.Stderr[max(0, len(s.Stderr)-lastLines):] {
@@ -161,7 +161,7 @@ func (c *cli) serversAdd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			o := c.options(hereToo)
+			o := c.options(useWorkDir)
 			before, _, err := config.Load(o)
 			if err != nil {
 				before = nil // Apply says what is wrong, where it matters
@@ -217,9 +217,9 @@ func (c *cli) serversRemove() *cobra.Command {
 	return &cobra.Command{
 		Use: "remove NAME", Short: "Remove a server from the configuration", Args: oneArg, ValidArgsFunction: c.completeServer,
 		RunE: func(_ *cobra.Command, args []string) error {
-			path, err := config.Apply(c.options(hereToo), config.Remove(args[0]))
+			path, err := config.Apply(c.options(useWorkDir), config.Remove(args[0]))
 			if errors.Is(err, config.ErrNoServer) {
-				if cfg, _, loadErr := config.Load(c.quietly()); loadErr == nil {
+				if cfg, _, loadErr := config.Load(c.completionOptions()); loadErr == nil {
 					return noSuchServer(cfg, args[0])
 				}
 			}

@@ -33,7 +33,7 @@ func (c *cli) serversDisable() *cobra.Command {
 // setEnabled changes the configuration file, through the gateway that runs with
 // it if there is one, so that the change is in effect when the command ends.
 func (c *cli) setEnabled(ctx context.Context, name string, enabled bool) error {
-	o := c.options(hereToo)
+	o := c.options(useWorkDir)
 	cfg, err := c.load(o)
 	if err != nil {
 		return err
@@ -65,7 +65,7 @@ func (c *cli) serversRestart() *cobra.Command {
 started again. Calls under way get an error. A gateway must be running (junctor
 serve): other commands start the servers that they need by themselves.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, err := c.load(c.options(hereToo))
+			cfg, err := c.load(c.options(useWorkDir))
 			if err != nil {
 				return err
 			}
@@ -138,7 +138,7 @@ calls to a server are in another log: junctor logs --server NAME.`,
 // has failed.
 func (c *cli) diagnose(ctx context.Context, name string) (control.Server, error) {
 	var s control.Server
-	cfg, err := c.load(c.options(hereToo))
+	cfg, err := c.load(c.options(useWorkDir))
 	if err != nil {
 		return s, err
 	}

@@ -115,7 +115,7 @@ func (c *cli) test(ctx context.Context, o doctor.TestOptions, asJSON, strict boo
 
 // known makes the test one of a configured server, with its login.
 func (c *cli) known(ctx context.Context, name string, o *doctor.TestOptions) (done func(), err error) {
-	opts := c.options(hereToo)
+	opts := c.options(useWorkDir)
 	cfg, err := c.load(opts)
 	if err != nil {
 		return nil, err

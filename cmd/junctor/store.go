@@ -37,7 +37,7 @@ JUNCTOR_SECRET_KEY on the nodes to the key of this machine.`,
 			if err != nil {
 				return usageError{err}
 			}
-			cfg, err := c.load(c.options(hereToo))
+			cfg, err := c.load(c.options(useWorkDir))
 			if err != nil {
 				return err
 			}

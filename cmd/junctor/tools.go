@@ -183,7 +183,7 @@ func (c *cli) toolsShow() *cobra.Command {
 		ValidArgsFunction: c.completeTool,
 		Example:           "  junctor tools show github:create_issue",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			g, d, err := c.openAt(cmd.Context(), args[0])
+			g, d, err := c.gatewayWithTool(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -199,9 +199,9 @@ func (c *cli) toolsShow() *cobra.Command {
 	return cmd
 }
 
-// openAt returns a gateway and one of its tools. Where what was last seen has
+// gatewayWithTool returns a gateway and one of its tools. Where what was last seen has
 // the tool nothing is started yet, and no other server will be.
-func (c *cli) openAt(ctx context.Context, name string) (*launch.Gateway, control.ToolDetails, error) {
+func (c *cli) gatewayWithTool(ctx context.Context, name string) (*launch.Gateway, control.ToolDetails, error) {
 	var only []string
 	server, _, qualified := strings.Cut(name, ":")
 	if qualified {

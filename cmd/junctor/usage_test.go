@@ -22,5 +22,5 @@ func TestWrongNumberOfArgumentsIsUsageError(t *testing.T) {
 			check(sub)
 		}
 	}
-	check(rootCommand(osWorld()))
+	check(rootCommand(osEnvironment()))
 }
