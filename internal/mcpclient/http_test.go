@@ -302,7 +302,7 @@ func TestHTTPSessionIsRenewed(t *testing.T) {
 			}
 			wg.Wait()
 			if n := s.sessions.Load(); n != 2 || len(renewed) != 1 {
-				t.Errorf("%d sessions, OnRenew %d times, want 2 and 1", n, len(renewed))
+				t.Errorf("%d sessions, OnSessionReplaced %d times, want 2 and 1", n, len(renewed))
 			}
 			c.Close()
 			if id := <-s.deleted; id != "s2" {

@@ -173,7 +173,7 @@ func TestNegotiation(t *testing.T) {
 					t.Errorf("Connect: %v, want %q", err, tt.want)
 				}
 				if (name == "leaves") != errors.Is(err, ErrHandshakeEra) {
-					t.Errorf("%v: is ErrOldEra: %v", err, errors.Is(err, ErrHandshakeEra))
+					t.Errorf("%v: is ErrHandshakeEra: %v", err, errors.Is(err, ErrHandshakeEra))
 				}
 				return
 			}

@@ -91,7 +91,7 @@ func TestHTTPRenewalOutlivesItsCall(t *testing.T) {
 			t.Errorf("a call after the renewal: %s, %v", result, err)
 		}
 		if n := s.sessions.Load(); n != 2 || renewed.Load() != 1 {
-			t.Errorf("%d sessions, OnRenew %d times, want 2 and 1", n, renewed.Load())
+			t.Errorf("%d sessions, OnSessionReplaced %d times, want 2 and 1", n, renewed.Load())
 		}
 	})
 }
