@@ -341,17 +341,17 @@ func (who somebody) send(t *testing.T, base, route string) (int, string) {
 	return res.StatusCode, string(b)
 }
 
-// emptyForNobody are the routes that answer a caller without rights with an
+// emptyForAnonymous are the routes that answer a caller without rights with an
 // empty list, or with what depends on no caller.
-var emptyForNobody = []string{
+var emptyForAnonymous = []string{
 	"GET /api/approvals", "GET /api/backends", "GET /api/calls", "GET /api/clients", "GET /api/connections", "GET /api/events", "GET /api/export", "GET /api/mcptrace", "GET /api/models",
 	"GET /api/profiles", "GET /api/servers", "GET /api/sessions", "GET /api/stats", "GET /api/status", "GET /api/tools", "GET /api/waiting",
 	"GET /logs", "GET /openapi.json", "GET /tools", "GET /tools/{provider}", "GET /tools/{provider}/context",
 }
 
-// TestNobodyGetsNothing sends a request to every route as it is mounted, without
-// the gate before it, and so without a caller.
-func TestNobodyGetsNothing(t *testing.T) {
+// TestRoutesWithoutCallerShowNothing sends a request to every route as it is
+// mounted, without the gate before it, and so without a caller.
+func TestRoutesWithoutCallerShowNothing(t *testing.T) {
 	up := upstreamtest.Listen(t, upstreamtest.Script{})
 	r := start(t, fmt.Sprintf(`{"mcpServers":{"mine":{"url":%q,"proxy":true}},"profiles":{"guarded-part":{"servers":["mine"]}}}`, up.URL), t.TempDir())
 	r.connected("mine")
@@ -367,11 +367,11 @@ func TestNobodyGetsNothing(t *testing.T) {
 			continue
 		}
 		code, body := somebody{}.send(t, mounted.URL, route)
-		if (code/100 == 2) != slices.Contains(emptyForNobody, route) {
+		if (code/100 == 2) != slices.Contains(emptyForAnonymous, route) {
 			t.Errorf("%s: %d %s", route, code, body)
 		}
 		if code/100 == 2 && (strings.Contains(body, `"mine`) || strings.Contains(body, "echo") || strings.Contains(body, "guarded-part")) && route != "GET /openapi.json" {
-			t.Errorf("%s shows what nobody may see: %s", route, body)
+			t.Errorf("%s shows data to an anonymous caller: %s", route, body)
 		}
 	}
 	// Requests that a caller with rights can make.

@@ -89,12 +89,13 @@ func (a *App) keyOf(ctx context.Context, caller string) (k store.Key, found bool
 	return k, false, err
 }
 
-// itself is the actor of what the gateway does without a caller. It has no rights.
-var itself = tool.Caller{ID: "gateway", Name: "gateway", Servers: tool.Anonymous.Servers, Tools: tool.Anonymous.Tools}
+// gatewayActor is the actor in the audit log for what the gateway does by itself.
+// It has no rights.
+var gatewayActor = tool.Caller{ID: "gateway", Name: "gateway", Servers: tool.Anonymous.Servers, Tools: tool.Anonymous.Tools}
 
 // endLoginsOfKeys ends the logins to servers of revoked keys, until ctx is done.
 func (a *App) endLoginsOfKeys(ctx context.Context) error {
-	ctx = tool.WithCaller(ctx, itself)
+	ctx = tool.WithCaller(ctx, gatewayActor)
 	changed := a.store.Watch(ctx, store.TopicKeys)
 	ended := map[string]bool{} // the callers whose logins are ended
 	for {

@@ -19,16 +19,16 @@ import (
 // usable reports whether callers can still use the login.
 func (r *record) usable(now time.Time) bool { return r != nil && (!r.expired(now) || r.refreshable()) }
 
-// nobody reports whether nobody has authenticated the caller, or there is none.
-func nobody(caller tool.Caller) bool { return caller.ID == "" || caller.ID == tool.AnonymousID }
+// isAnonymous reports whether the caller is not authenticated, or there is none.
+func isAnonymous(caller tool.Caller) bool { return caller.ID == "" || caller.ID == tool.AnonymousID }
 
 // mayBegin returns an error for a caller that must not replace the current
 // login, and for a restricted caller if there is none, because all callers
-// would use its account. Who is nobody may begin none, not even one of its own,
-// which all who are nobody would share.
+// would use its account. An anonymous caller may not begin one of its own either,
+// because all anonymous callers would share it.
 func (s *Service) mayBegin(ctx context.Context, cfg upstream.Config, st *state, caller tool.Caller) error {
-	if nobody(caller) {
-		return &tool.Error{Kind: tool.Denied, Msg: "signing in to " + cfg.Name + " takes a caller; sign in to the gateway or use a key"}
+	if isAnonymous(caller) {
+		return &tool.Error{Kind: tool.Denied, Msg: "signing in to " + cfg.Name + " requires an authenticated caller; sign in to the gateway or use a key"}
 	}
 	if st.login.Caller != "" {
 		if st.login.Caller != caller.ID {
@@ -100,7 +100,7 @@ func (s *Service) SignIn(ctx context.Context, server string) error {
 	cfg, err := s.find(server)
 	login := cfg.LoginOf(caller.ID)
 	login.Server = server
-	if nobody(caller) {
+	if isAnonymous(caller) {
 		return consentRequired(login, "")
 	}
 	ctx, cancel := context.WithTimeout(ctx, signInWait)

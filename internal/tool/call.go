@@ -63,9 +63,9 @@ var Local = Caller{ID: "local", Name: "local", Admin: true, Chat: true}
 // AnonymousID is the ID of [Anonymous].
 const AnonymousID = "anonymous"
 
-// Anonymous is a caller that nobody has authenticated, and of a context without
-// one. It has no rights: its globs also exclude, because the gateway's own tools
-// need none that selects them.
+// Anonymous is a caller that is not authenticated, and the caller of a context
+// without one. It has no rights. Its globs exclude everything, because some of the
+// gateway's own tools are allowed unless they are excluded.
 var Anonymous = Caller{ID: AnonymousID, Name: AnonymousID, Servers: []string{"!*"}, Tools: []string{"!*"}}
 
 // Exchange is the caller's end of a call in flight. The zero Exchange is a

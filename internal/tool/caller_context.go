@@ -15,8 +15,7 @@ func WithCaller(ctx context.Context, c Caller) context.Context {
 func SetCaller(ctx context.Context, c *Caller) context.Context { return SetValue(ctx, callerKey{}, c) }
 
 // CallerFrom returns the caller that [WithCaller] put into ctx. Without one it
-// is [Anonymous]: who forgets to say on whose behalf something is done gets no
-// rights.
+// is [Anonymous], so that code that forgets to set a caller gets no rights.
 func CallerFrom(ctx context.Context) Caller {
 	if c, ok := ctx.Value(callerKey{}).(*Caller); ok {
 		return *c

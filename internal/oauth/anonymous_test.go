@@ -26,9 +26,9 @@ func (r *fixture) flows() int {
 	return len(values)
 }
 
-// Who is nobody begins no sign-in, whatever its rights and whosever login it
-// would be.
-func TestNobodyBeginsASignIn(t *testing.T) {
+// An anonymous caller cannot begin a sign-in, whatever its rights and whoever owns
+// the login.
+func TestAnonymousCallerCannotBeginSignIn(t *testing.T) {
 	for name, per := range map[string]upstream.LoginScope{"shared": upstream.LoginPerGateway, "of each caller": upstream.LoginPerCaller} {
 		t.Run(name, func(t *testing.T) {
 			r := newFixture(t, newWorld(t))
@@ -61,7 +61,7 @@ func TestNobodyBeginsASignIn(t *testing.T) {
 	}
 }
 
-// A login with the gateway's own credentials asks nobody, and needs no caller.
+// A login with the gateway's own credentials involves no user, and needs no caller.
 func TestOwnCredentialsNeedNoCaller(t *testing.T) {
 	r := newFixture(t, newWorld(t))
 	r.cfg.OAuth = &upstream.OAuth{Grant: upstream.ClientCredentials, ClientID: "robot", ClientSecret: "robot secret?", Scopes: []string{"x"}}
@@ -70,8 +70,8 @@ func TestOwnCredentialsNeedNoCaller(t *testing.T) {
 	}
 }
 
-// The request that closes a session is nobody's: a server that answers it with
-// 401 begins no sign-in.
+// The request that closes a session has no caller: an answer of 401 begins no
+// sign-in.
 func TestClosingASessionBeginsNoSignIn(t *testing.T) {
 	w := newWorld(t)
 	r := newFixture(t, w)
