@@ -38,7 +38,7 @@ func TestOpenErrors(t *testing.T) {
 		"no server":   {"postgres://u:hunter2@127.0.0.1:1/x", "does not answer"},
 		"no database": {server.URL("missing"), "createdb"},
 		"newer":       {server.URL(newer), "newer Junctor"},
-		"no rights":   {strings.Replace(server.URL(closed), "junctor@", "guest@", 1), "needs CREATE"},
+		"no rights":   {strings.Replace(server.URL(closed), "junctor@", "guest@", 1), "grant it CREATE"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := Open(ctx, config(tt.url), slog.New(slog.DiscardHandler))

@@ -56,8 +56,8 @@ func TestOpenErrors(t *testing.T) {
 	for name, tt := range map[string]struct{ path, says string }{
 		"none":           {"", "store.path is empty"},
 		"folder":         {dir, "is a folder"},
-		"no database":    {garbage, "damaged, or is no store"},
-		"damaged":        {damaged, "damaged, or is no store"},
+		"no database":    {garbage, "damaged or not a Junctor store"},
+		"damaged":        {damaged, "damaged or not a Junctor store"},
 		"newer":          {newer, "newer Junctor"},
 		"under a file":   {inFile, "not a directory"},
 		"name too large": {filepath.Join(dir, strings.Repeat("n", 300)), "file name too long"},
