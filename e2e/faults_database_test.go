@@ -126,7 +126,7 @@ func databaseHangs(t *testing.T, db *pgtest.Server, away store.Away) {
 	}
 	line := newRelay(t, "unix", sockets[0])
 	address.Host, address.RawQuery = line.listener.Addr().String(), "sslmode=disable"
-	const timeout = time.Second
+	const timeout = 4 * time.Second
 	h := newHome(t, fmt.Sprintf(`{"mcpServers":{"good":%s},"store":{"url":%q,"timeoutMs":%d,"whenAway":%q},"limits":{"callerRate":{"calls":100000}}}`,
 		faultServer(t, ""), address, timeout.Milliseconds(), away))
 	h.write(".env", "JUNCTOR_SECRET_KEY="+base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{7}, store.KeySize))+"\n")
@@ -177,7 +177,7 @@ func (g *faultFixture) refusedWhile(t *testing.T, _ time.Duration) {
 // servedWhile calls while the database hangs, where calls are served all the
 // same. They do not wait for it each on its own account.
 func (g *faultFixture) servedWhile(t *testing.T, timeout time.Duration) {
-	const callers, calls = 8, 60
+	const callers, calls = 8, 40
 	begun := time.Now()
 	var wg sync.WaitGroup
 	var longest atomic.Int64

@@ -339,7 +339,7 @@ func TestExpiredTokenIsRefreshedOnce(t *testing.T) {
 			t.Errorf("%s: %d refreshes, %d replays", what, got, after.Replays)
 		}
 	}
-	for _, life := range []string{"15", "3600"} { // longer than the calls take on a busy machine
+	for _, life := range []string{"30", "3600"} { // longer than the calls take on a busy machine
 		g.expire()
 		g.set("life", life)
 		burst("at the end", func() { g.set("hold", "false") })
