@@ -43,7 +43,11 @@ func (c *cli) logsCommand() *cobra.Command {
 					}
 				}
 				if !follow {
-					if len(calls) == 0 {
+					switch {
+					case len(calls) > 0:
+					case q.Server+q.Tool+q.Caller+status+since != "":
+						c.Note("No matching calls.")
+					default:
 						c.Note("No calls yet.")
 					}
 					return nil

@@ -44,7 +44,11 @@ func (c *cli) toolsList() *cobra.Command {
 			}
 			c.PrintTable(t)
 			c.pendingNote(list)
-			if len(list.Tools) == 0 && len(list.Pending) == 0 {
+			switch {
+			case len(list.Tools) > 0 || len(list.Pending) > 0:
+			case len(servers)+len(tags) > 0 || state != "":
+				c.Note("No matching tools. List all: junctor tools list")
+			default:
 				c.Note("No tools. Add a server: junctor servers add NAME -- COMMAND, or junctor import")
 			}
 			return nil
