@@ -1,16 +1,3 @@
-// Package authserver is the gateway's own OAuth 2.1 authorization server, for
-// clients that can sign in by OAuth alone.
-//
-// A person consents to a client once, and the client gets tokens that stand
-// for the person through that client: a short-lived signed access token and a
-// refresh token that is replaced with each use. Consents ([Grant]) are in the
-// store; revoking one ends its tokens on every node.
-//
-// The package implements the protocol (authorization code with PKCE, RFC 7591
-// registration, client id metadata documents, RFC 7009 revocation, RFC 8414
-// metadata, RFC 8707 resource indicators, RFC 9207 issuer identification) and
-// the consent page. Who a person is, and what they may do, is decided by
-// package auth.
 package authserver
 
 import (

@@ -21,7 +21,7 @@ import (
 // they were orphaned. Where namespaces are refused the keeper is a subreaper
 // that kills all its descendants when we die.
 //
-// It is a program of a few hundred bytes, written in assembly in this package
+// It is a program of about 1 KB, written in assembly in this package
 // and put into an ELF file in memory, because there is one or two for every
 // child: this whole executable, started again in that role, would cost 3 MB
 // each. docs/decisions/0003-children.md has the measurements.

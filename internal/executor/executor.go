@@ -1,14 +1,3 @@
-// Package executor executes calls.
-//
-// Every call takes the same steps whichever face it came from: resolve,
-// authorise, limit, consult the tool's circuit, validate, ask for approval,
-// dispatch, record. It leaves exactly one record in the call log and one line
-// in the program's log, even if it panics or is cancelled, and the record is
-// committed before the answer is handed back.
-//
-// The package knows no transport and no database. It declares the small
-// interfaces it needs ([Catalog], [Upstreams], [CallLog], [Meter]); app
-// supplies them.
 package executor
 
 import (

@@ -71,7 +71,8 @@ func (t *timeouts) watch(e *tool.Exchange, x *Executor) {
 	e.Queued = t.wait
 }
 
-// note takes a response or progress, by which so many more questions are open.
+// note restarts the idle timeout after a sign of progress. questions is the change
+// in the number of open questions, during which the timeout is paused.
 func (t *timeouts) note(questions int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -222,7 +222,8 @@ func (c *Client) Err() error {
 	}
 }
 
-// Close ends the connection. Calls in flight fail.
+// Close ends the connection. Calls in flight on a link fail; over HTTP each
+// continues with its own request.
 func (c *Client) Close() error {
 	c.end(mcp.ErrClosed)
 	return c.wire.close()

@@ -6,8 +6,8 @@ import (
 )
 
 // readySession returns the session for a request. The id of a new one is known
-// before its handshake is complete, so it waits for a replacement in progress: some servers refuse
-// requests until then.
+// before its handshake is complete, so it waits for a replacement in progress:
+// some servers refuse requests until then.
 func (w *httpWire) readySession(ctx context.Context) (*string, error) {
 	session := w.session.Load()
 	if len(w.sessionLock) > 0 {

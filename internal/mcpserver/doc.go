@@ -1,45 +1,65 @@
 // Package mcpserver serves MCP clients, in both eras of the protocol, over
 // streamable HTTP, the legacy SSE transport, byte streams and in process.
 //
-// [Server] serves one [Handler]. In the handshake era a [Session] lives in the
-// sessionTable, bounded in number and idle time; in the stateless era there is
+// # Design
+//
+// [Server] serves one [Handler]. In the handshake era a client has a [Session];
+// over HTTP it is in the sessionTable until it is deleted, idle for SessionIdle,
+// evicted for another one, or its credential ends. In the stateless era there is
 // none. A call moves through
 //
 //	received ──► running ──► answered
 //	                │ a question to a stateless client
 //	                └──► parked (input_required) ──retry──► running
 //
+// What a call sends goes to an outlet: an eventStream for HTTP, a connOutlet on
+// a byte stream. An HTTP response is plain JSON if the call sends nothing but its
+// answer within StreamAfter; otherwise it becomes an event stream, unless the
+// client takes only one of the two. In the handshake era an event stream can be
+// resumed:
+//
+//	plain ──► event stream ──connection lost──► detached ──Last-Event-ID──► event stream
+//	                                               └ after ResumeTimeout: calls cancelled
+//
 // # Goroutines
 //
-// A call over HTTP runs on a goroutine of the workerPool, and what it sends is
-// written by the goroutine of its request (writeStream). A call of the stateless
-// era that cannot be parked runs on the goroutine of its request, and another
-// one writes only if there is something to write before the answer
-// (runAndWrite). A call on a byte stream has a goroutine of its own.
+// A call over HTTP runs on a goroutine of the workerPool, and the goroutine of
+// its request writes what it sends (writeStream). A call of the stateless era
+// whose client cannot be asked anything, and so cannot be parked, runs on the
+// goroutine of its request; another one writes only what has to be written
+// before the answer (runAndWrite). On a byte stream one goroutine reads, one
+// writes the outbox, and each call has its own. The standalone stream of a
+// session over HTTP/1.1 is hijacked from net/http and has one goroutine that
+// waits for its end (hijackedStream).
 //
-// What a call sends goes to an outlet: an eventStream for HTTP, which is kept for
-// a while so that it can be resumed with Last-Event-ID, or a connOutlet on a byte
-// stream, whose outbox one goroutine writes. The standalone stream of a session has no goroutine of the HTTP
-// server while it is idle (hijackedStream). Outlets never block a call: a slow
-// reader loses notifications, and is asked no more when 16 MiB of questions wait,
-// but loses no response.
+// A slow reader loses notifications, and gets no more questions while 16 MiB of
+// them wait, but loses no response. Notifications and questions never block a
+// call. A response on a byte stream waits until there is room in the outbox.
 //
 // # Locks
 //
-// sessionTable, Session, eventStream and call have one each, none of which is
-// held during I/O. A call's is taken before those of its outlet and of
-// parkedCalls. Only hijackedStream and sseServerLink hold a lock while they
-// write, with a deadline; it is taken before that of the eventStream.
+// The order is subscriptionTable, call, Session, eventStream, response. Also,
+// call comes before conn and parkedCalls, sessionTable before Session, connTable
+// before conn, hijackedStream before Session and eventStream; an outbox is locked
+// last. A call's lock is held while its answer waits for room in an outbox, which
+// delays that call only. Three locks are held during I/O: hijackedStream and
+// sseServerLink while they write, with a deadline, and clusterState.writing
+// while the record of a session is read or written.
 //
 // # When the other side dies
 //
-// When a client leaves, its calls are cancelled: at once in the stateless era,
-// after ResumeTimeout in the handshake era, and after DrainFor on a byte stream
-// whose input has ended, because a program may write its requests and close the
-// pipe. A parked call waits for its retry for ParkTimeout. Every call, parked ones
-// included, ends with the credential of its caller. When the process dies, sessions on a shared store continue on another node; running and parked
-// calls do not. With a [Cluster], sessions, streams and parked calls are found
-// on other nodes (cluster.go, cluster_relay.go).
+// When an HTTP client disconnects, a call whose response is an event stream of
+// the handshake era goes on for ResumeTimeout; every other call is cancelled at
+// once. On a byte stream whose input has ended, calls may finish within DrainFor,
+// because a program may write its requests and close the pipe; a stream that
+// cannot be written to ends at once. A parked call waits for its retry for
+// ParkTimeout. Every call, parked ones included, ends with the credential of its
+// caller.
 //
-// Start reading at [Server.ServeHTTP] and call.run.
+// When the process dies, sessions on a shared store continue on another node;
+// running and parked calls do not. While it lives, its sessions, streams and
+// parked calls are found from other nodes through the [Cluster] (cluster.go,
+// cluster_relay.go).
+//
+// Start reading at [Server.ServeHTTP], postCalls and call.run.
 package mcpserver

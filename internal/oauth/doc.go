@@ -9,11 +9,11 @@
 //
 // It promises that a call never waits for a person: when consent is needed the
 // call fails at once, with the URL to open. A refresh token is redeemed by one
-// process at a time and never again once it was replaced. A network failure
-// loses no login. Tokens and client secrets are encrypted in the store and
-// appear in no log, error or response. Requests to addresses that a server
-// named go to public addresses only, unless the server itself is on a private
-// one.
+// process at a time and never again once it was replaced. A store or an
+// authorization server that cannot be reached loses no login. Tokens and client
+// secrets are encrypted in the store and appear in no log, error or response.
+// Requests to addresses that a server named go to public addresses only, unless
+// the server itself or an address in its configuration is private.
 //
 // # Design
 //
@@ -23,30 +23,35 @@
 //
 //	begin ──► pendingLogin (URL, flow stored by state) ──► Complete ──► record
 //	record ──► refresh at 80 % of its lifetime, or after a 401 ──► record
-//	record ──► lost (invalid_grant, signed out, key revoked) ──► a new sign-in
+//	record ──► lost (refused, signed out, its caller's key revoked) ──► a new sign-in
 //
-// A flow belongs to the caller that began it, is valid once and for ten
-// minutes. A shared login that works is replaced only by an administrator,
-// checked when the flow begins and again when it completes; success ends older
-// flows. The flow of a login of one caller waits for a confirmation on a page
-// that names the caller.
+// A flow belongs to the caller that began it, and is valid once and for ten
+// minutes. A shared login that works is replaced only by an administrator, checked
+// when the flow begins and again when it completes; success ends older flows. The
+// flow of a login of one caller waits for a confirmation on a page that names
+// the caller.
 //
 // Refreshing is single-flight twice: startRefresh joins callers of this process
 // on one refreshCall, and refreshLocked holds a lease in the store, reads the
-// record again under it, and redeems only the newest refresh token. The refresh
-// runs on its own goroutine: a caller that leaves does not interrupt it, and
-// Close waits for it, because a redeemed token must be stored. If the store does
-// not accept the new record it stays in memory and refreshDue retries, under the
-// same lease and never during a refresh. A sign-in or sign-out meanwhile takes
-// precedence over the new record.
+// record again under it, and redeems only the newest refresh token. If the store
+// does not accept the new record it stays in memory and refreshDue retries, under
+// the same lease and never during a refresh. A sign-in or sign-out meanwhile
+// takes precedence over the new record.
 //
-// Locks: Service.mu guards the maps, state.mu one login. Neither is held during
-// a query or a request. state.leased goes with the lease in the store and is
-// locked before them.
+// Goroutines: Run refreshes what is due every five seconds, so that idle logins
+// do not expire. Each refresh and each preparation of a sign-in runs on a
+// goroutine of its own (spawn): a caller that leaves does not interrupt it, and
+// Close waits for it, because a redeemed token must be stored.
+//
+// Locks, in this order: state.leased, which goes with the lease in the store and
+// is held during a refresh; state.mu, which guards one login; Service.mu, which
+// guards the maps. The last two are not held during a query or a request.
 //
 // A flow is in the store: if the process dies during a sign-in, the process that
-// gets the callback completes it. If it dies between redeeming and storing, the
-// login is lost and a person signs in again; this window is one store write.
+// gets the callback completes it. If it dies after the authorization server has
+// replaced the refresh token and before the new one is stored, or if that
+// response is lost, the login may be lost and a person signs in again.
 //
-// Start reading at Service.Authorize, then afterUnauthorized and refreshLocked.
+// Start reading at Service.Authorize, then afterUnauthorized and refreshLocked;
+// for sign-ins at Service.Begin and Complete.
 package oauth

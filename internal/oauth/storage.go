@@ -271,7 +271,7 @@ type state struct {
 	forced     string // the token that a refusal brought about
 	nonce      string // that the server wants in the proofs of a bound token
 
-	beginning map[string]*preparedLogin // logins that are being prepared, by the address that was named for the answer
+	beginning map[string]*preparedLogin // logins that are being prepared, by loginRequest.attemptKey
 	pending   map[string]*pendingLogin  // logins that wait for a person, likewise
 
 	wanted *loginRequest // what the last refused request needs; nil when nothing was refused since the login

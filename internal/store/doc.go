@@ -8,6 +8,14 @@
 //
 // The package opens no database. The engines (sqlite, postgres) implement
 // [Store]; those who need a part of it ask for that part's interface alone.
+//
+// What both engines build on is here too: [Group] lets concurrent writers share
+// one commit, on the goroutine of one of them; [Hub] wakes watchers; [Vault] keeps
+// sealed values. A value is changed with the version that was read, so that of
+// two writers one gets [ErrConflict]. A [Lease] ends by itself when its owner
+// dies.
+//
+// Start reading at [Store] and calls.go, then storetest for what is promised.
 package store
 
 import (

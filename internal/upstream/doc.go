@@ -2,25 +2,26 @@
 // in parallel, supervises them, reconnects, and sends requests.
 //
 // It promises that a slow, dead or broken server neither delays nor breaks
-// another; that a request to a server that is down fails at once, with the
+// another; that a request to a server that is down fails soon, with the
 // reason, and the first one after its return succeeds; and that everything a
 // server sends is bounded. The package knows neither rules nor permissions. The
 // tools of servers go to a [Sink]; credentials come from an [Authorizer].
 //
 // # Design
 //
-// A [Supervisor] has one upstream value per configured server. Its states are
+// A [Supervisor] has one upstream value per configured server; a change of its
+// connection settings replaces the value. Its states are
 //
 //	disabled
-//	connecting ──► connected ──► disconnected ──► connected …
-//	     └───────────────────────────▲   auth_required is a disconnected that
-//	                                     waits for a sign-in
+//	connecting ──► connected ◄──► disconnected   auth_required is a disconnected
+//	     └──────────────────────────────▲        that waits for a sign-in
 //
-// connecting is the first attempt only: callers wait for it, up to
-// startTimeoutMs (Supervisor.waitForStart). In every later state a request
-// either has a connection, or triggers one quick attempt (retryNow) and fails
-// with the stored reason. A package runner may stay in connecting for five
-// minutes while it downloads the server; it is never killed for that.
+// connecting is the first attempt, and the one after a sign-in: callers wait for
+// it, up to startTimeoutMs (Supervisor.waitForStart). While disconnected, a
+// request triggers an attempt (retryNow), waits up to retryWait for it, and
+// fails with the reason if there is no connection then. While auth_required it
+// triggers one and fails at once. A package runner may stay in connecting for
+// five minutes while it downloads the server; it is not killed before.
 //
 // A singleton that another process runs has the state of that server: connecting
 // until the owner has published its tools (SetRemote), then connected. Its
@@ -34,21 +35,28 @@
 // (attempt, monitor, waitForRetry with exponential backoff). monitor owns one
 // connection: it pings idle servers, relists tools after list_changed, and
 // sweeps the sessions of single callers. For a singleton on a shared store,
-// runWithLease wraps connectLoop and runs it only while this process holds the
-// lease. Requests run on their callers' goroutines.
+// runWithLease renews the lease, and runs connectLoop on a goroutine of its own
+// while this process holds it. Each session of a single caller is made on a
+// goroutine, so that it does not end with the call that needed it first
+// (makeSession). Requests run on their callers' goroutines.
 //
-// Locks: upstream.mu guards the state of one server and is never held during
-// I/O or while calling the Sink. Supervisor.mu guards the set of servers and is
-// taken before upstream.mu. personalTools.publishing, which keeps the lists of
-// callers in order, is taken before upstream.mu too, and held until the Sink has
-// them. Routing reads an atomic snapshot (routes) and takes no Supervisor lock.
+// Locks: Supervisor.mu guards the set of servers, upstream.mu the state of one;
+// they are taken in this order, and neither is held during I/O or while calling
+// the Sink. Routing reads an atomic snapshot (routes) and takes no Supervisor
+// lock. Some locks order requests to a server and are held during them; they are
+// taken before upstream.mu: conn.listing (the tools of one caller), and
+// sharedState.changing and sharedState.setting (one subscription, the log
+// level). personalTools.publishing comes after conn.listing and before
+// upstream.mu, and is held until the Sink has the lists of callers, which keeps
+// them in order. The lock of sharedState itself is taken last.
 //
 // When a child process dies, pending calls fail with its exit status, and the
 // next attempt waits until the process and its descendants are gone. When the
 // gateway dies, package child ends the children. When a remote server loses a
-// session (404), mcpclient makes a new one and resends the request once. A
-// process that cannot renew the lease of a singleton for five seconds stops the
-// server, before the lease ends and another process starts it.
+// session (404), mcpclient makes a new one and resends the request once. A new
+// connection or session gets the subscriptions and log levels of the last one
+// (restore.go). A process that cannot renew the lease of a singleton for five
+// seconds stops the server, before the lease ends and another process starts it.
 //
 // Start reading at Supervisor.Do, then upstream.do, connection and connectLoop.
 package upstream
