@@ -18,9 +18,9 @@
 // (Client.handle). It queues notifications and the response in the
 // pendingRequest of their call, whose own goroutine takes them out, so that a
 // slow caller does not delay the others and no notification arrives after the
-// response that follows it. A caller writes its request to a pipe itself; while
-// others come first or the pipe is full, and always on SSE, a second goroutine
-// writes.
+// response that follows it. A caller writes its request to a child's pipe itself;
+// while others come first or the pipe is full, and always in process and on SSE,
+// a second goroutine writes.
 //
 // Over streamable HTTP the goroutine of a call reads its own response. One more
 // goroutine holds the GET stream of the handshake era or the subscriptions of

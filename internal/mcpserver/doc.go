@@ -26,19 +26,19 @@
 // A call over HTTP runs on a goroutine of the workerPool, and the goroutine of
 // its request writes what it sends (writeStream). A call of the stateless era
 // whose client cannot be asked anything, and so cannot be parked, runs on the
-// goroutine of its request; another one writes only what has to be written
-// before the answer (runAndWrite). On a byte stream one goroutine reads, one
-// writes the outbox, and each call has its own. The standalone stream of a
-// session over HTTP/1.1 is hijacked from net/http and has one goroutine that
-// waits for its end (hijackedStream).
+// goroutine of its request; another one writes if there is something to write
+// before the answer, or after StreamAfter (runAndWrite). On a byte stream one
+// goroutine reads, one writes the outbox, and each call has its own. The
+// standalone stream of a session over HTTP/1.1 is hijacked from net/http and has
+// one goroutine that waits for its end (hijackedStream).
 //
 // A slow reader loses notifications, and gets no more questions while 16 MiB of
-// them wait, but loses no response. Notifications and questions never block a
-// call. A response on a byte stream waits until there is room in the outbox.
+// them wait, but loses no response. No call waits for a notification or a question
+// to be sent. A response on a byte stream waits until there is room in the outbox.
 //
 // # Locks
 //
-// The order is subscriptionTable, call, Session, eventStream, response. Also,
+// The order is subscriptionTable, call, Session, eventStream, response. Besides,
 // call comes before conn and parkedCalls, sessionTable before Session, connTable
 // before conn, hijackedStream before Session and eventStream; an outbox is locked
 // last. A call's lock is held while its answer waits for room in an outbox, which
