@@ -118,17 +118,16 @@ func (p *Process) run(stderr *os.File) {
 	read := make(chan struct{})
 	go func() {
 		defer close(read)
-		p.stderr.readFrom(stderr)
+		p.stderr.readPipe(stderr)
 	}()
 	waitErr := p.cmd.Wait()
 	p.held.ended()
 	// Nobody should hold the pipes any more. Where a descendant got away it
-	// still may, and must not keep us waiting.
-	timer := time.NewTimer(time.Second)
-	defer timer.Stop()
-	select {
-	case <-read:
-	case <-timer.C:
+	// still may, and must not keep us waiting. A pipe of Windows has no deadline,
+	// but there no descendant gets away.
+	if !closedWithin(read, time.Second) {
+		_ = stderr.SetReadDeadline(time.Now())
+		closedWithin(read, 10*time.Second)
 	}
 	stderr.Close()
 	p.closeIn.Do(func() { p.stdin.Close() })
@@ -136,6 +135,18 @@ func (p *Process) run(stderr *os.File) {
 	close(p.done)
 	// The last output may still be in the pipe, so its reader gets some time.
 	time.AfterFunc(10*time.Second, func() { p.stdout.Close() })
+}
+
+// closedWithin reports whether c is closed before d has passed.
+func closedWithin(c <-chan struct{}, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-c:
+		return true
+	case <-timer.C:
+		return false
+	}
 }
 
 // ExitError is how a program ended.

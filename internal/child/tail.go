@@ -3,6 +3,7 @@ package child
 import (
 	"bytes"
 	"io"
+	"os"
 	"strings"
 	"sync"
 	"unicode"
@@ -38,6 +39,13 @@ func (t *tail) readFrom(r io.Reader) {
 			return
 		}
 	}
+}
+
+// readPipe reads a pipe until it ends. After its read deadline it reads what the
+// pipe contains and does not wait for more.
+func (t *tail) readPipe(f *os.File) {
+	t.readFrom(f)
+	t.drain(f)
 }
 
 func (t *tail) write(b []byte) {
