@@ -235,6 +235,21 @@ func TestNegotiationWithUnresponsiveServer(t *testing.T) {
 	}
 }
 
+// A server that closes the connection on server/discover does so too when it was
+// slow to start, and was asked initialize meanwhile.
+func TestSlowServerClosesOnDiscover(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, err := play(t, Options{DiscoverTimeout: 3 * time.Second}, func(s *script) {
+			s.want("server/discover")
+			s.want("initialize")
+			s.link.Close()
+		})
+		if !errors.Is(err, ErrHandshakeEra) {
+			t.Errorf("Connect: %v, want ErrHandshakeEra", err)
+		}
+	})
+}
+
 // TestPinnedToTheNewEra: a server that leaves server/discover unanswered is not
 // asked initialize, which cannot agree on the version.
 func TestPinnedToTheNewEra(t *testing.T) {

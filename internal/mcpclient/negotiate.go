@@ -119,10 +119,11 @@ func (c *Client) discoverFirst(ctx context.Context) error {
 	case err := <-shaken:
 		if err == nil || !retryEra(ctx, err) {
 			stopProbe()
-			if d := <-probed; d.stateless && d.err == nil && c.Err() == nil { // both were answered
+			d := <-probed
+			if d.stateless && d.err == nil && c.Err() == nil { // both were answered
 				return c.accept(d)
 			}
-			return err
+			return handshakeError(err, d)
 		}
 		if d := <-probed; d.stateless {
 			return c.accept(d)
@@ -130,12 +131,21 @@ func (c *Client) discoverFirst(ctx context.Context) error {
 		return err
 	case d := <-probed:
 		if !d.stateless || d.err != nil {
-			return <-shaken // initialize decides
+			return handshakeError(<-shaken, d) // initialize decides
 		}
 		stopShake()
 		<-shaken // nothing else may set the result afterwards
 		return c.accept(d)
 	}
+}
+
+// handshakeError returns the error of a handshake beside server/discover. When the
+// server refused neither but closed the connection, that is [ErrHandshakeEra].
+func handshakeError(err error, d discovery) error {
+	if _, refused := errors.AsType[*mcp.Error](err); err != nil && !refused && errors.Is(d.err, ErrHandshakeEra) {
+		return d.err
+	}
+	return err
 }
 
 // handshake is initialize, over the legacy transport if need be.
