@@ -41,6 +41,7 @@ const (
 	shownAtFirst = 100              // entries that a stream begins with
 	pingEvery    = 30 * time.Second // on a stream
 	writeWithin  = 30 * time.Second // until a client that reads nothing is dropped
+	endGrace     = time.Second      // for exchanging close frames
 )
 
 // closeNoCredential is the close code of a stream whose caller's credential
@@ -205,9 +206,19 @@ func watch[T any](d *Debug, w http.ResponseWriter, r *http.Request, ring *teleme
 		return nil // Accept has answered
 	}
 	defer func() { _ = conn.CloseNow() }()
-	ctx := conn.CloseRead(r.Context())
-	ctx, cancel := context.WithCancel(ctx)
+	// The request's context ends with the gateway or with the caller's credential.
+	// The client then gets a close frame before the connection is closed.
+	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	defer cancel()
+	ctx = conn.CloseRead(ctx)
+	defer context.AfterFunc(r.Context(), func() {
+		code, why := websocket.StatusGoingAway, ""
+		if context.Cause(r.Context()) == tool.ErrCredentialEnded {
+			code, why = closeNoCredential, tool.ErrCredentialEnded.Error()
+		}
+		defer time.AfterFunc(endGrace, cancel).Stop()
+		_ = conn.Close(code, why)
+	})()
 	send := func(v any) bool {
 		ctx, cancel := context.WithTimeout(ctx, writeWithin)
 		defer cancel()
@@ -225,11 +236,9 @@ func watch[T any](d *Debug, w http.ResponseWriter, r *http.Request, ring *teleme
 	for {
 		select {
 		case <-ctx.Done():
-			code, why := websocket.StatusGoingAway, ""
-			if context.Cause(r.Context()) == tool.ErrCredentialEnded {
-				code, why = closeNoCredential, tool.ErrCredentialEnded.Error()
-			}
-			_ = conn.Close(code, why)
+			return nil
+		case <-r.Context().Done(): // nothing more is sent
+			<-ctx.Done()
 			return nil
 		case e := <-more:
 			if keep(e) && !send(show(e)) {

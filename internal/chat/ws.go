@@ -41,7 +41,7 @@ const minPongTimeout = 5 * time.Second
 // disconnected.
 const closeGrace = 5 * time.Second
 
-// endGrace is the time for sending a close frame when the caller's credential
+// endGrace is the time for exchanging close frames when the caller's credential
 // has ended.
 const endGrace = time.Second
 
@@ -85,7 +85,7 @@ func (h *Host) ServeWS(w http.ResponseWriter, r *http.Request) {
 	defer context.AfterFunc(r.Context(), func() {
 		if context.Cause(r.Context()) == tool.ErrCredentialEnded {
 			c.ended.Store(true)
-			defer time.AfterFunc(endGrace, func() { conn.CloseNow() }).Stop()
+			defer time.AfterFunc(endGrace, cancel).Stop() // CloseNow would wait for Close
 			_ = conn.Close(closeNoCredential, tool.ErrCredentialEnded.Error())
 			return
 		}
@@ -103,7 +103,7 @@ type connection struct {
 	watcher *Watcher
 	limit   *rate.Limiter
 	ignored int
-	ended   atomic.Bool // the caller's credential has ended: messages are ignored
+	ended   atomic.Bool // the caller's credential has ended: nothing is done until Close has closed the connection
 }
 
 func (c *connection) serve(ctx context.Context, r *http.Request) {
@@ -135,8 +135,10 @@ func (c *connection) serve(ctx context.Context, r *http.Request) {
 	written := make(chan struct{})
 	go func() {
 		defer close(written)
-		defer cancel()
 		c.write(ctx)
+		if !c.ended.Load() { // otherwise the close frame may not have been written
+			cancel()
+		}
 	}()
 	c.read(ctx)
 	cancel()
@@ -238,8 +240,11 @@ func (c *connection) read(ctx context.Context) {
 			return
 		}
 		data, err := io.ReadAll(reader)
-		if err != nil || c.ended.Load() {
+		if err != nil {
 			return
+		}
+		if c.ended.Load() {
+			continue
 		}
 		if !c.limit.Allow() {
 			if c.ignored++; c.ignored > maxIgnored {
