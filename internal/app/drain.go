@@ -45,12 +45,9 @@ func (a *App) drain(server *http.Server, stopStreams func()) {
 		defer close(quiet)
 		// Streams that never end by themselves must not hold the end up.
 		defer stopStreams()
-		attach.AwaitIdle(end, func() bool {
+		a.awaitAnswers(end, func() bool {
 			return a.executor.InFlight() == 0 && (a.nodeSingletons == nil || a.nodeSingletons.Idle()) && !a.chat.Busy()
 		})
-		answers, cancel := context.WithTimeout(end, closeTimeout)
-		defer cancel()
-		attach.AwaitIdle(answers, func() bool { return a.discovery.Answering() == 0 })
 	}()
 	if err := server.Shutdown(end); err != nil {
 		_ = server.Close()
@@ -60,6 +57,15 @@ func (a *App) drain(server *http.Server, stopStreams func()) {
 	closing, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	attach.AwaitIdle(closing, func() bool { return a.chat.Connections() == 0 })
+}
+
+// awaitAnswers waits until idle is true and, for a moment, until MCP clients have
+// been sent the answers of their requests.
+func (a *App) awaitAnswers(ctx context.Context, idle func() bool) {
+	attach.AwaitIdle(ctx, idle)
+	answers, cancel := context.WithTimeout(ctx, closeTimeout)
+	defer cancel()
+	attach.AwaitIdle(answers, func() bool { return a.discovery.Answering() == 0 })
 }
 
 // stopWaiting ends the waits that could delay the shutdown: a question may never

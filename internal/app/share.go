@@ -46,8 +46,12 @@ func (a *App) share(ctx context.Context, current string, ln net.Listener) error 
 		leave = func() { stop(); _ = ln.Close() }
 		// With another socket streams end at once: their programs look for their
 		// gateway again. When this one stops, their calls may finish.
-		idle := func() bool { return ctx.Err() == nil || a.executor.InFlight() == 0 }
-		g.Go(func() error { return a.attached(idle).Serve(serving, ln) })
+		drain := func(end context.Context) {
+			if ctx.Err() != nil {
+				a.awaitAnswers(end, func() bool { return a.executor.InFlight() == 0 })
+			}
+		}
+		g.Go(func() error { return a.attached(drain).Serve(serving, ln) })
 	}
 	if ln != nil {
 		serve(ln)
@@ -185,10 +189,10 @@ func (a *App) CheckView(ctx context.Context, view discovery.View) error {
 }
 
 // attached serves the programs that use the gateway through its socket.
-func (a *App) attached(idle func() bool) *attach.Server {
+func (a *App) attached(drain func(context.Context)) *attach.Server {
 	return attach.New(attach.Options{
-		Idle: idle,
-		HTTP: a.LocalHandler(), Version: a.opts.Version, Log: a.log, Temporary: a.opts.Temporary, Yield: a.opts.Yield,
+		Drain: drain,
+		HTTP:  a.LocalHandler(), Version: a.opts.Version, Log: a.log, Temporary: a.opts.Temporary, Yield: a.opts.Yield,
 		Open: func(ctx context.Context, w attach.StreamRequest) (func(context.Context, io.Reader, io.Writer) error, error) {
 			ctx, err := a.localWith(ctx, w.Profile)
 			if err != nil {

@@ -277,12 +277,14 @@ func TestStreamsEndWhenIdle(t *testing.T) {
 	var idle atomic.Bool
 	s := New(Options{
 		HTTP: http.NotFoundHandler(), Version: "1", Log: slog.New(slog.DiscardHandler),
-		Idle: func() bool {
-			select {
-			case asked <- struct{}{}:
-			default:
-			}
-			return idle.Load()
+		Drain: func(ctx context.Context) {
+			AwaitIdle(ctx, func() bool {
+				select {
+				case asked <- struct{}{}:
+				default:
+				}
+				return idle.Load()
+			})
 		},
 		Open: func(context.Context, StreamRequest) (func(context.Context, io.Reader, io.Writer) error, error) {
 			return func(ctx context.Context, _ io.Reader, _ io.Writer) error {

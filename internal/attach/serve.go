@@ -34,9 +34,10 @@ type Options struct {
 	Temporary bool
 	Yield     func()
 
-	// Idle reports whether no stream has a call in flight. Streams end when it
-	// does, after Serve was told to stop; nil ends them at once.
-	Idle func() bool
+	// Drain waits until no stream has a call in flight or an answer to write, or
+	// ctx is done. Streams end when it returns, after Serve was told to stop; nil
+	// ends them at once.
+	Drain func(ctx context.Context)
 }
 
 // Server answers at the socket.
@@ -95,8 +96,8 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	_ = ln.Close()
 	end, done := context.WithTimeout(context.Background(), drainFor)
 	defer done()
-	if s.opts.Idle != nil {
-		AwaitIdle(end, s.opts.Idle)
+	if s.opts.Drain != nil {
+		s.opts.Drain(end)
 	}
 	endStreams()
 	if hs.Shutdown(end) != nil {
@@ -106,8 +107,8 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	return failed
 }
 
-// AwaitIdle waits until idle is true twice in a row, or ctx is done. The answer
-// of a call is written shortly after the call has ended.
+// AwaitIdle waits until idle is true twice in a row, or ctx is done: what makes
+// several calls may be between two of them.
 func AwaitIdle(ctx context.Context, idle func() bool) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

@@ -42,6 +42,7 @@ type conn struct {
 
 	mu      sync.Mutex
 	active  map[mcp.ID]*connOutlet // of the requests that are neither answered nor cancelled
+	handing int                    // answers on their way from a call to out
 	session *Session               // set by initialize
 	ready   chan struct{}          // closed when initialize has been answered; nil before it came
 	closing bool                   // no more calls are begun
@@ -145,7 +146,7 @@ func (c *conn) drain(grace time.Duration) {
 	c.mu.Lock()
 	c.closing = true
 	for _, out := range c.active {
-		if out.call != nil && out.call.req.Method == mcp.MethodListen { // it does not end by itself
+		if out.call != nil && out.listens {
 			out.call.cancel(errCallerLeft)
 		}
 	}
@@ -185,13 +186,13 @@ func (c *conn) request(m *mcp.Message) *mcp.Error {
 			return refused
 		}
 		req.Caller = c.caller
-		return c.launch(func(out *connOutlet) *call {
+		return c.launch(m, func(out *connOutlet) *call {
 			if state := rawjson.FieldString(req.Params, "requestState"); c.srv.parked.owns(state) {
 				c.srv.resume(out.life(), req, state, out)
 				return nil
 			}
 			return c.srv.statelessCall(c.ctx, c.ctx, req, out)
-		}, m.ID)
+		})
 	}
 	if m.Method == mcp.MethodInitialize {
 		return c.initialize(m)
@@ -207,7 +208,7 @@ func (c *conn) request(m *mcp.Message) *mcp.Error {
 		return &mcp.Error{Code: mcp.CodeInvalidRequest,
 			Message: "send initialize first, or name the protocol version in _meta (" + mcp.Version20260728 + ")"}
 	}
-	return c.launch(func(out *connOutlet) *call {
+	return c.launch(m, func(out *connOutlet) *call {
 		session := c.awaitSession(ready)
 		if session == nil {
 			out.answer(&mcp.Message{ID: m.ID, Error: &mcp.Error{Code: mcp.CodeInvalidRequest, Message: "initialize failed; send it again"}})
@@ -216,7 +217,7 @@ func (c *conn) request(m *mcp.Message) *mcp.Error {
 		call := c.srv.newCall(c.ctx, c.ctx, session.request(m, nil, c.caller), out)
 		call.exchange(session.capabilities)
 		return call
-	}, m.ID)
+	})
 }
 
 // awaitSession waits for an initialize that is being answered.
@@ -239,7 +240,9 @@ func (c *conn) initialize(m *mcp.Message) *mcp.Error {
 	}
 	ready := make(chan struct{})
 	c.ready = ready
+	c.handing++
 	c.calls.Go(func() {
+		defer c.handed()
 		session := newSession(c.caller, m.Params)
 		session.ctx, session.cancel = context.WithCancelCause(c.ctx)
 		session.standalone = c.out
@@ -261,10 +264,12 @@ func (c *conn) initialize(m *mcp.Message) *mcp.Error {
 	return nil
 }
 
-// launch starts a call in its own goroutine and keeps its outlet under its id,
-// so that it can be cancelled. It returns why the request is refused.
-func (c *conn) launch(begin func(*connOutlet) *call, id mcp.ID) *mcp.Error {
-	out := &connOutlet{conn: c, id: id, end: func() {}}
+// launch starts the call of a request in its own goroutine and keeps its outlet
+// under the request's id, so that it can be cancelled. It returns why the request
+// is refused.
+func (c *conn) launch(m *mcp.Message, begin func(*connOutlet) *call) *mcp.Error {
+	id := m.ID
+	out := &connOutlet{conn: c, id: id, listens: m.Method == mcp.MethodListen, end: func() {}}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closing {
@@ -302,6 +307,26 @@ func (c *conn) cancelCall(params json.RawMessage) {
 	delete(c.active, id)
 }
 
+// handed notes that out has an answer.
+func (c *conn) handed() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.handing--
+}
+
+// answering counts the requests whose answers have not been sent.
+func (c *conn) answering() int {
+	c.mu.Lock()
+	n := c.handing
+	for _, out := range c.active {
+		if !out.listens {
+			n++
+		}
+	}
+	c.mu.Unlock()
+	return n + c.out.answers()
+}
+
 // connOutlet is the outlet of one call on a shared stream. It drops everything
 // after the call has been answered or cancelled, when another call may have
 // its id.
@@ -310,6 +335,8 @@ type connOutlet struct {
 	id   mcp.ID
 	call *call  // nil before it began; conn.mu guards it
 	end  func() // ends life; conn.mu guards it
+
+	listens bool // the call does not end by itself
 }
 
 // life returns a context that ends when the request has been answered or
@@ -337,10 +364,12 @@ func (l *connOutlet) answer(m *mcp.Message) {
 	if ok {
 		delete(l.conn.active, l.id)
 		l.end()
+		l.conn.handing++
 	}
 	l.conn.mu.Unlock()
 	if ok {
 		l.conn.out.answer(m)
+		l.conn.handed()
 	}
 }
 
@@ -380,6 +409,16 @@ func (t *connTable) sessions() []*Session {
 		}
 	}
 	return all
+}
+
+func (t *connTable) answering() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := 0
+	for c := range t.conns {
+		n += c.answering()
+	}
+	return n
 }
 
 func (t *connTable) closeAll() {

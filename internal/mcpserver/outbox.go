@@ -16,7 +16,8 @@ type outbox struct {
 	room    *sync.Cond
 	queue   []*mcp.Message
 	bytes   int
-	blocked int // answers that wait for room
+	blocked int  // answers that wait for room
+	sending bool // an answer
 	closed  bool
 	wake    chan struct{}
 }
@@ -91,6 +92,22 @@ func (o *outbox) answer(m *mcp.Message) {
 	}
 }
 
+// answers counts the answers that are queued or being sent.
+func (o *outbox) answers() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	n := 0
+	if o.sending {
+		n++
+	}
+	for _, m := range o.queue {
+		if m.IsResponse() {
+			n++
+		}
+	}
+	return n
+}
+
 // awaitReader waits while as many answers as max wait for room, so that a caller
 // that does not read cannot ask for more and more.
 func (o *outbox) awaitReader(max int) {
@@ -127,9 +144,11 @@ func (o *outbox) run() error {
 		m := o.queue[0]
 		o.queue[0] = nil
 		o.queue = o.queue[1:]
+		o.sending = m.IsResponse()
 		o.mu.Unlock()
 		err := o.link.Send(m)
 		o.mu.Lock()
+		o.sending = false
 		o.bytes -= sizeOf(m)
 		o.room.Broadcast()
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"junctor/internal/mcp"
@@ -78,4 +79,35 @@ func TestRequestsBeingAnsweredAreCounted(t *testing.T) {
 			t.Fatalf("%d requests are being answered, want none", s.Answering())
 		}
 	}
+}
+
+// A request on a byte stream counts until the client takes its answer.
+func TestRequestsOnStreamsAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		finish := make(chan struct{})
+		s := New(Options{}, &scripted{serve: func(context.Context, *Request) (json.RawMessage, error) {
+			<-finish
+			return json.RawMessage(`{}`), nil
+		}})
+		l := newLine(t, s)
+		want := func(n int, when string) {
+			t.Helper()
+			synctest.Wait()
+			if got := s.Answering(); got != n {
+				t.Errorf("%d requests are being answered %s, want %d", got, when, n)
+			}
+		}
+		listening, _ := modern(1, mcp.MethodListen, `{"notifications":{"toolsListChanged":true}}`, `{}`)
+		l.ask(listening)
+		want(0, "while the client listens")
+		body, _ := modern(2, "tools/call", `{"name":"x"}`, `{}`)
+		l.send(body)
+		want(1, "during a call")
+		close(finish)
+		want(1, "before the answer is read")
+		if m := l.want(); m.ID != "2" {
+			t.Errorf("answer %+v", m)
+		}
+		want(0, "at the end")
+	})
 }

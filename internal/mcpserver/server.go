@@ -220,9 +220,10 @@ func (s *Server) NotifyCallers(to func(*tool.Caller) bool, method string, params
 	s.subs.publish(to, method, uri, params)
 }
 
-// Answering counts the HTTP requests whose calls are executed or whose answers
-// are being written. Streams that only listen do not count.
-func (s *Server) Answering() int { return int(s.answering.Load()) }
+// Answering counts the requests whose calls are executed or whose answers are
+// being written, over HTTP and on byte streams. Streams that only listen do not
+// count.
+func (s *Server) Answering() int { return int(s.answering.Load()) + s.conns.answering() }
 
 // Sessions counts the sessions of the handshake era over HTTP.
 func (s *Server) Sessions() int { return s.sessions.len() }
