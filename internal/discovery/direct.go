@@ -71,8 +71,10 @@ func (v *directView) Serve(ctx context.Context, r *mcpserver.Request) (json.RawM
 		return v.getPrompt(ctx, r)
 	case mcp.MethodResourcesRead:
 		return v.readResource(ctx, r)
-	case mcp.MethodSubscribe, mcp.MethodUnsubscribe:
+	case mcp.MethodSubscribe:
 		return v.subscribe(ctx, r)
+	case mcp.MethodUnsubscribe:
+		return v.face.follows.unsubscribe(ctx, v.face, r)
 	}
 	return v.face.serveCommon(ctx, r)
 }

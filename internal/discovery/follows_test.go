@@ -89,7 +89,7 @@ func TestSubscribeWhileSessionEnds(t *testing.T) {
 	until(t, "nothing is left of the sessions", func() bool {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		return len(f.sessions) == 0 && len(f.counts) == 0
+		return len(f.followers) == 0 && len(f.counts) == 0
 	})
 }
 
@@ -108,8 +108,8 @@ func (r *fixture) subscribed() *mcpserver.Session {
 	f := &r.Face.follows
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for s := range f.sessions {
-		return s
+	for who := range f.followers {
+		return who.session
 	}
 	r.t.Fatal("no session has a subscription")
 	return nil
@@ -227,6 +227,56 @@ func TestSubscriptionOutlivesRestartOfServer(t *testing.T) {
 			return false
 		}
 	})
+}
+
+// A resource that no list contains is asked of each server in turn; the server
+// that was subscribed to is also the one that is unsubscribed from.
+func TestUnsubscribeReachesTheSubscribedServer(t *testing.T) {
+	for _, version := range []string{mcp.Version20251125, mcp.Version20260728} {
+		t.Run(version, func(t *testing.T) {
+			a, b := newTestServer(), newTestServer()
+			a.old, b.old = true, true // the other era has no such requests
+			a.before = func(what string) error {
+				if what == "resources/subscribe note:linked" {
+					return &mcp.Error{Code: mcp.CodeResourceNotFound, Message: "not here"}
+				}
+				return nil
+			}
+			r := newFixture(t, map[string]*testServer{"a": a, "b": b})
+			c := r.client(version, View{Mode: DirectMode})
+			do(t, c, "resources/subscribe", `{"uri":"note:linked"}`)
+			until(t, "b is subscribed to", func() bool { return b.has("resources/subscribe note:linked") })
+			do(t, c, "resources/unsubscribe", `{"uri":"note:linked"}`)
+			until(t, "b is unsubscribed from", func() bool { return b.has("resources/unsubscribe note:linked") })
+			if a.has("resources/unsubscribe") {
+				t.Error("the other server was unsubscribed from")
+			}
+		})
+	}
+}
+
+// The server that has a URI may change while a client is subscribed to it.
+func TestUnsubscribeAfterTheOwnerHasChanged(t *testing.T) {
+	a, b := newTestServer(), newTestServer()
+	a.old, b.old = true, true // the other era has no such requests
+	a.resources, b.resources = []string{"note:a"}, []string{"note:b", "note:both"}
+	r := newFixture(t, map[string]*testServer{"a": a, "b": b})
+	c := r.client(mcp.Version20251125, View{Mode: DirectMode})
+	do(t, c, "resources/subscribe", `{"uri":"note:both"}`)
+	a.mu.Lock()
+	a.resources = append(a.resources, "note:both")
+	a.mu.Unlock()
+	if got := do(t, c, "resources/list", `{}`); !strings.Contains(string(got), "junctor:b:note:both") {
+		t.Fatalf("the lists are %s", got)
+	}
+	do(t, c, "resources/subscribe", `{"uri":"note:both"}`)
+	if !a.has("resources/subscribe note:both") || !b.has("resources/subscribe note:both") {
+		t.Fatalf("subscribed: %q and %q", a.seen, b.seen)
+	}
+	do(t, c, "resources/unsubscribe", `{"uri":"note:both"}`)
+	if !a.has("resources/unsubscribe note:both") || !b.has("resources/unsubscribe note:both") {
+		t.Errorf("unsubscribed: %q and %q", a.seen, b.seen)
+	}
 }
 
 // Until it ends, a session keeps what it needs to unsubscribe, and not the

@@ -3,6 +3,7 @@ package discovery
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,13 +21,25 @@ import (
 type subscriptions struct {
 	changing upstream.KeyLocks[subscription] // held while one is counted and the upstream told, in this order
 
-	mu       sync.Mutex
-	counts   map[subscription]int
-	sessions map[*mcpserver.Session]map[subscription]struct{}
+	mu        sync.Mutex
+	counts    map[subscription]int
+	followers map[follower]map[string][]subscription // by the URI that the client sent
 }
 
 // subscription is a resource that a caller subscribed to.
 type subscription struct{ caller, server, uri string }
+
+// follower is the client that subscribed: a session, or in the stateless era a
+// subscriptions/listen request.
+type follower struct {
+	session *mcpserver.Session
+	listen  *mcpserver.Request
+}
+
+func followerOf(r *mcpserver.Request) follower { return follower{r.Session, r.Listen} }
+
+// uriOf returns the URI that the client sent.
+func uriOf(r *mcpserver.Request) string { return rawjson.FieldString(r.Params, "uri") }
 
 // change executes resources/subscribe and resources/unsubscribe.
 func (f *subscriptions) change(ctx context.Context, face *Face, r *mcpserver.Request, server, uri string) (json.RawMessage, error) {
@@ -38,7 +51,7 @@ func (f *subscriptions) change(ctx context.Context, face *Face, r *mcpserver.Req
 	}
 	defer unlock()
 	if r.Method == mcp.MethodUnsubscribe {
-		if !f.remove(r.Session, key) {
+		if !f.remove(r, key) {
 			return json.RawMessage(`{}`), nil
 		}
 		return face.forward(ctx, r, server, r.Method, params)
@@ -46,29 +59,48 @@ func (f *subscriptions) change(ctx context.Context, face *Face, r *mcpserver.Req
 	added := f.add(face, r, key)
 	result, err := face.forward(ctx, r, server, r.Method, params)
 	if err != nil && added {
-		f.remove(r.Session, key)
+		f.remove(r, key)
 	}
 	return result, err
 }
 
-// add counts a subscription, unless the session has it already.
+// unsubscribe executes resources/unsubscribe at the servers that the client
+// subscribed to with this URI. Their lists, which may have changed since, do not
+// tell which these are.
+func (f *subscriptions) unsubscribe(ctx context.Context, face *Face, r *mcpserver.Request) (json.RawMessage, error) {
+	f.mu.Lock()
+	keys := slices.Clone(f.followers[followerOf(r)][uriOf(r)])
+	f.mu.Unlock()
+	result := json.RawMessage(`{}`)
+	var failed error
+	for _, key := range keys {
+		var err error
+		if result, err = f.change(ctx, face, r, key.server, key.uri); err != nil {
+			failed = err
+		}
+	}
+	return result, failed
+}
+
+// add counts a subscription, unless the client has it already.
 func (f *subscriptions) add(face *Face, r *mcpserver.Request, key subscription) (added bool) {
+	who, uri := followerOf(r), uriOf(r)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.counts == nil {
-		f.counts, f.sessions = map[subscription]int{}, map[*mcpserver.Session]map[subscription]struct{}{}
+		f.counts, f.followers = map[subscription]int{}, map[follower]map[string][]subscription{}
 	}
-	if s := r.Session; s != nil {
-		if f.sessions[s] == nil {
-			f.sessions[s] = map[subscription]struct{}{}
+	if f.followers[who] == nil {
+		f.followers[who] = map[string][]subscription{}
+		if s := r.Session; s != nil {
 			last := lastRequest(r)
 			s.OnEnd(func() { f.end(face, last, s) }) // called at once if the session has ended
 		}
-		if _, again := f.sessions[s][key]; again {
-			return false
-		}
-		f.sessions[s][key] = struct{}{}
 	}
+	if slices.Contains(f.followers[who][uri], key) {
+		return false
+	}
+	f.followers[who][uri] = append(f.followers[who][uri], key)
 	f.counts[key]++
 	return true
 }
@@ -87,14 +119,22 @@ func lastRequest(r *mcpserver.Request) *mcpserver.Request {
 }
 
 // remove reports whether it was the caller's last subscription to the resource.
-func (f *subscriptions) remove(s *mcpserver.Session, key subscription) bool {
+func (f *subscriptions) remove(r *mcpserver.Request, key subscription) bool {
+	who, uri := followerOf(r), uriOf(r)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if s != nil {
-		if _, ok := f.sessions[s][key]; !ok {
-			return false
-		}
-		delete(f.sessions[s], key)
+	keys := f.followers[who][uri]
+	i := slices.Index(keys, key)
+	if i < 0 {
+		return false
+	}
+	if keys = slices.Delete(keys, i, i+1); len(keys) > 0 {
+		f.followers[who][uri] = keys
+	} else {
+		delete(f.followers[who], uri)
+	}
+	if r.Session == nil && len(f.followers[who]) == 0 { // that of a session is deleted at its end
+		delete(f.followers, who)
 	}
 	return f.release(key)
 }
@@ -116,10 +156,12 @@ func (f *subscriptions) release(key subscription) bool {
 func (f *subscriptions) end(face *Face, r *mcpserver.Request, s *mcpserver.Session) {
 	servers := map[string][]subscription{}
 	f.mu.Lock()
-	for key := range f.sessions[s] {
-		servers[key.server] = append(servers[key.server], key)
+	for _, keys := range f.followers[follower{session: s}] {
+		for _, key := range keys {
+			servers[key.server] = append(servers[key.server], key)
+		}
 	}
-	delete(f.sessions, s)
+	delete(f.followers, follower{session: s})
 	f.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()

@@ -118,7 +118,7 @@ func (s *Server) unfollow(ctx context.Context, r *Request, uris []string) {
 
 func subscribeRequest(r *Request, method, uri string) *Request {
 	own := *r
-	own.Method, own.Params = method, rawjson.SetField(nil, rawjson.AppendQuoted(nil, uri), "uri")
+	own.Method, own.Listen, own.Params = method, r, rawjson.SetField(nil, rawjson.AppendQuoted(nil, uri), "uri")
 	return &own
 }
 

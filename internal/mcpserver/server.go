@@ -49,6 +49,7 @@ type Request struct {
 	Caller   tool.Caller // who asks, from the context of the transport
 	Client   json.RawMessage
 	Session  *Session    // nil for the stateless era
+	Listen   *Request    // the subscriptions/listen request that this subscription belongs to; nil for others
 	Header   http.Header // nil on a stream
 	Exchange tool.Exchange
 
