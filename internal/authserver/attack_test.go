@@ -2,6 +2,7 @@ package authserver
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -63,6 +64,26 @@ func TestAuditIsNotFlooded(t *testing.T) {
 	}
 	if n := revoked.Load(); n != 1 || !strings.Contains(detail.Load().(string), "person:alice") {
 		t.Error("a token that was revoked five times is recorded", n, "times:", detail.Load())
+	}
+}
+
+// TestAuditNamesWhoGetsTheTokens: anybody can register a client under any name.
+// The entry of the consent has where the answer goes, and registrations, which
+// need no consent, have none.
+func TestAuditNamesWhoGetsTheTokens(t *testing.T) {
+	r := newRig(t)
+	entries := make(chan string, 10)
+	r.opts.Audit = func(_ context.Context, action, _ string, d any) { entries <- fmt.Sprint(action, " ", d) }
+	r.signIn()
+	if len(entries) != 1 {
+		t.Fatalf("%d entries in the audit log, want that of the consent", len(entries))
+	}
+	if e := <-entries; !strings.HasPrefix(e, "client.consent ") || !strings.Contains(e, "redirect:client.example") {
+		t.Errorf("the audit log has %q", e)
+	}
+	long := Grant{Client: "https://evil.example/?" + strings.Repeat("&", maxURI), Redirect: strings.Repeat("&", maxURI)}
+	if detail, err := json.Marshal(long.detail()); err != nil || len(detail) > 8<<10 {
+		t.Errorf("a detail of %d bytes, %v: too many for the audit log", len(detail), err)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"junctor/internal/auth"
 	"junctor/internal/store"
+	"junctor/internal/tool"
 )
 
 const (
@@ -183,7 +184,11 @@ func Revoke(ctx context.Context, values store.Values, g Grant, audit func(ctx co
 	return nil
 }
 
-// detail is what the audit log has about a grant.
+// detail is what the audit log has about a grant. A stranger chooses the id and the
+// redirect URI; shortened, they leave the entry within its limit.
 func (g Grant) detail() map[string]string {
-	return map[string]string{"client": g.ClientName, "clientId": g.Client, "person": g.Name, "profile": g.Profile}
+	return map[string]string{
+		"client": g.ClientName, "clientId": tool.Shorten(g.Client, 300), "redirect": tool.Shorten(g.Redirect, 300),
+		"person": g.Name, "profile": g.Profile,
+	}
 }
