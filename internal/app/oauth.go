@@ -32,6 +32,7 @@ func (a *App) newOAuth(rt http.RoundTripper) *oauth.Service {
 		RoundTripper: rt, Proxy: http.ProxyFromEnvironment, Redactor: a.opts.Redactor, Log: a.log,
 		Node: a.node, Version: a.opts.Version,
 		IsAdmin: a.stillAdmin,
+		Revoked: a.revoked,
 		Audit:   a.audit.Audit,
 		LoggedIn: func(l upstream.Login) {
 			if l.Caller != "" {
@@ -74,6 +75,12 @@ func (a *App) issuer() string {
 func (a *App) stillAdmin(ctx context.Context, caller string) bool {
 	k, found, err := a.keyOf(ctx, caller)
 	return err == nil && (!found || k.Admin && k.Valid(time.Now())) // others are of the file or the environment
+}
+
+// revoked reports whether the key of a caller was revoked.
+func (a *App) revoked(ctx context.Context, caller string) (bool, error) {
+	k, _, err := a.keyOf(ctx, caller)
+	return !k.Revoked.IsZero(), err
 }
 
 // keyOf returns the key of the store that a caller has.

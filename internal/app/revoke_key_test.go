@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -71,6 +72,32 @@ func TestRevokedKeyEndsLoginsAndTasks(t *testing.T) {
 	whole := tool.Result{Raw: json.RawMessage(`{"content":[{"type":"text","text":"{\"a\":1,\"b\":2}"}]}`)}
 	if got := r.selectByRule(context.Background(), "up:echo", whole); string(got.Raw) != `{"content":[{"type":"text","text":"1"}]}` {
 		t.Errorf("selected: %s", got.Raw)
+	}
+}
+
+// A sign-in that a key began ends with the key, too.
+func TestRevokedKeyCompletesNoSignIn(t *testing.T) {
+	service := refusing(t)
+	r := start(t, fmt.Sprintf(`{"mcpServers":{"up":{"url":%q,"oauth":{"clientId":"c","authorizationUrl":%q,"tokenUrl":%q,"per":"caller"}}}}`,
+		service+"/mcp", service+"/login", service+"/token"), t.TempDir())
+	r.makeKey("rv")
+	keys, err := r.store.Keys(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	address, err := r.Logins().Begin(tool.WithCaller(t.Context(), tool.Caller{ID: "key:" + keys[0].ID}), "up")
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code, body := r.ask("DELETE", "/api/keys/rv", ""); code != 200 {
+		t.Fatalf("revoke: %d %s", code, body)
+	}
+	if _, err := r.Logins().Complete(t.Context(), url.Values{"state": {u.Query().Get("state")}, "code": {"x"}}); tool.KindOf(err) != tool.Denied {
+		t.Errorf("the sign-in of a revoked key: %v", err)
 	}
 }
 

@@ -26,10 +26,10 @@
 //	record ──► lost (refused, signed out, its caller's key revoked) ──► a new sign-in
 //
 // A flow belongs to the caller that began it, and is valid once and for ten
-// minutes. A shared login that works is replaced only by an administrator, checked
-// when the flow begins and again when it completes; success ends older flows. The
-// flow of a login of one caller waits for a confirmation on a page that names
-// the caller.
+// minutes. A flow that a key began ends with the key. A shared login that works
+// is replaced only by an administrator, checked when the flow begins and again
+// when it completes; success ends older flows. The flow of a login of one caller
+// waits for a confirmation on a page that names the caller.
 //
 // Refreshing is single-flight twice: startRefresh joins callers of this process
 // on one refreshCall, and refreshLocked holds a lease in the store, reads the

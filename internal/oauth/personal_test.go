@@ -302,3 +302,52 @@ func TestLoginsOfEndedCallersAreDeleted(t *testing.T) {
 		}
 	}
 }
+
+// A key that is revoked during a sign-in gets no login, neither a shared one nor
+// its own, and not when it is revoked while its own is being stored.
+func TestSignInOfARevokedKey(t *testing.T) {
+	for name, tt := range map[string]struct {
+		per    upstream.LoginScope
+		checks int // of the key before it is revoked
+	}{
+		"shared":                {upstream.LoginPerGateway, 0},
+		"own":                   {upstream.LoginPerCaller, 0},
+		"own, just stored":      {upstream.LoginPerCaller, 2},
+		"shared, code redeemed": {upstream.LoginPerGateway, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newFixture(t, newWorld(t))
+			r.cfg.OAuth = &upstream.OAuth{Per: tt.per}
+			address := r.begin(whole)
+			checks := 0
+			r.opts.Revoked = func(_ context.Context, caller string) (bool, error) {
+				checks++
+				return caller == whole.ID && checks > tt.checks, nil
+			}
+			if err := r.complete(address); tool.KindOf(err) != tool.Denied {
+				t.Errorf("the sign-in ended with %v", err)
+			}
+			if rec, _, err := r.load(t.Context(), r.cfg.LoginOf(whole.ID)); rec != nil || err != nil {
+				t.Errorf("a login is stored, %v", err)
+			}
+			if len(r.in) > 0 {
+				t.Errorf("signed in to %v", r.in)
+			}
+			r.w.do(func() {
+				if len(r.w.access) > 0 || len(r.w.refresh) > 0 {
+					t.Errorf("%d access and %d refresh tokens are valid", len(r.w.access), len(r.w.refresh))
+				}
+			})
+		})
+	}
+}
+
+// A sign-in whose key cannot be read stores no login.
+func TestSignInWithoutKeys(t *testing.T) {
+	r, ada, _ := personal(t)
+	address := r.begin(ada)
+	r.opts.Revoked = func(context.Context, string) (bool, error) { return false, errors.New("the database is away") }
+	if err := r.complete(address); tool.KindOf(err) != tool.Internal || tokenOf(t, r.Service, ada) != "" {
+		t.Errorf("the sign-in ended with %v", err)
+	}
+}

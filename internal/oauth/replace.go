@@ -49,9 +49,28 @@ func (s *Service) mayBegin(ctx context.Context, cfg upstream.Config, st *state, 
 	return nil
 }
 
+// checkOwner returns an error if the key of the caller that began the attempt was
+// revoked.
+func (s *Service) checkOwner(ctx context.Context, f flow) error {
+	if s.opts.Revoked == nil {
+		return nil
+	}
+	revoked, err := s.opts.Revoked(ctx, f.Owner)
+	if err != nil {
+		return fmt.Errorf("read the key that began the sign-in to %s: %w", f.Server, err)
+	}
+	if revoked {
+		return &tool.Error{Kind: tool.Denied, Msg: "the key that began this sign-in to " + f.Server + " was revoked; nothing has changed. Begin again with another key"}
+	}
+	return nil
+}
+
 // replaceable returns the version of the login that an attempt may replace, or
 // an error if it may not.
 func (s *Service) replaceable(ctx context.Context, cfg upstream.Config, f flow) (version int64, err error) {
+	if err := s.checkOwner(ctx, f); err != nil {
+		return 0, err
+	}
 	rec, version, err := s.load(ctx, f.login())
 	if err != nil && tool.KindOf(err) == tool.Internal {
 		return 0, err
@@ -80,7 +99,7 @@ func (s *Service) adoptFlow(ctx context.Context, cfg upstream.Config, st *state,
 			err = s.replaceLogin(ctx, st, rec, version)
 		}
 		if err == nil {
-			return nil
+			return s.endIfRevoked(ctx, f)
 		}
 		if errors.Is(err, store.ErrConflict) && ctx.Err() == nil {
 			continue // refreshed or replaced meanwhile
@@ -90,6 +109,20 @@ func (s *Service) adoptFlow(ctx context.Context, cfg upstream.Config, st *state,
 		}
 		return err
 	}
+}
+
+// endIfRevoked ends the caller's own login that an attempt has stored if its key
+// was revoked meanwhile: EndLogins may have run before the login was stored.
+func (s *Service) endIfRevoked(ctx context.Context, f flow) error {
+	if !f.Personal {
+		return nil
+	}
+	err := s.checkOwner(ctx, f)
+	if err != nil {
+		_, failed := s.Logout(ctx, f.login())
+		err = errors.Join(err, failed)
+	}
+	return err
 }
 
 // SignIn returns the error of a call that requires a sign-in, with the URL that

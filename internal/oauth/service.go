@@ -45,6 +45,9 @@ type Options struct {
 	// always.
 	IsAdmin func(ctx context.Context, caller string) bool
 
+	// Revoked reports whether the key of a caller was revoked; nil means never.
+	Revoked func(ctx context.Context, caller string) (bool, error)
+
 	// LoggedIn is called after every login of a user, LoggedOut when one has
 	// ended.
 	LoggedIn, LoggedOut func(upstream.Login)
