@@ -29,7 +29,8 @@
 // minutes. A flow that a key began ends with the key. A shared login that works
 // is replaced only by an administrator, checked when the flow begins and again
 // when it completes; success ends older flows. The flow of a login of one caller
-// waits for a confirmation on a page that names the caller.
+// waits for a confirmation on a page that names the caller, unless
+// [Service.Login] waits for it in this process.
 //
 // Refreshing is single-flight twice: startRefresh joins callers of this process
 // on one refreshCall, and refreshLocked holds a lease in the store, reads the

@@ -162,6 +162,15 @@ func (s *Service) removeWaiting(l upstream.Login, done chan error) {
 	s.waiting[l] = slices.DeleteFunc(s.waiting[l], func(c chan error) bool { return c == done })
 }
 
+// awaited reports whether a command of this process waits for the login of a
+// callback: whoever ran it knows whose login it is.
+func (s *Service) awaited(ctx context.Context, q url.Values) bool {
+	f, err := s.peekFlow(ctx, q.Get("state"))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return err == nil && len(s.waiting[f.login()]) > 0
+}
+
 // notifyWaiting reports the outcome of a login to all waiting commands.
 func (s *Service) notifyWaiting(l upstream.Login, err error) {
 	s.mu.Lock()
@@ -317,9 +326,14 @@ func (s *Service) listen(host, port, path string) (*listener, error) {
 		return nil, err
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) { // of a person at this machine who ran a command
-		s.finish(w, r, r.URL.Query())
+	mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
+		if q := r.URL.Query(); s.awaited(r.Context(), q) {
+			s.finish(w, r, q)
+			return
+		}
+		s.callbackPage(w, r)
 	})
+	mux.HandleFunc("POST "+path, s.confirmed)
 	l := &listener{
 		url: "http://" + net.JoinHostPort(host, port) + path,
 		server: &http.Server{

@@ -204,6 +204,39 @@ func TestSignInOfOneCallerIsConfirmed(t *testing.T) {
 	}
 }
 
+// A process without an HTTP server of its own asks for the confirmation, too,
+// unless one of its commands waits for the sign-in.
+func TestOwnListenerConfirmsSignInOfOneCaller(t *testing.T) {
+	r, ada, ben := personal(t)
+	r.SetCallback("")
+	address := r.begin(ada)
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	callback := u.Query().Get("redirect_uri")
+	status, page, _ := send(t, "GET", callback+"?"+visit(t, address).Encode(), nil)
+	if status != 200 || !strings.Contains(page, "ada (key:1)") || tokenOf(t, r.Service, ada) != "" {
+		t.Fatalf("the callback answered %d %s", status, page)
+	}
+	resp, err := http.PostForm(callback, hiddenFields(page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != 200 || tokenOf(t, r.Service, ada) == "" {
+		t.Errorf("the confirmation answered %s", resp.Status)
+	}
+	err = r.Login(as(t, ben), "jira", func(address string) {
+		if status, body, _ := send(t, "GET", callback+"?"+visit(t, address).Encode(), nil); status != 200 {
+			t.Errorf("the callback of a command answered %d %s", status, body)
+		}
+	})
+	if err != nil || tokenOf(t, r.Service, ben) == "" {
+		t.Errorf("a command that waits for the sign-in: %v", err)
+	}
+}
+
 // Callers end their own logins, administrators those of others, and they alone
 // see who has one.
 func TestLoginsOverHTTP(t *testing.T) {
