@@ -63,6 +63,9 @@ func (c *callContext) Value(key any) any {
 
 // begin starts a call. meta is the _meta that the caller sent with it.
 func (x *Executor) begin(ctx context.Context, method string, call tool.Call, input, meta json.RawMessage) (*callRun, context.Context) {
+	if call.Caller.ID == "" { // an API that does not set the caller gets no rights
+		call.Caller = tool.Anonymous
+	}
 	call.ID = NewID()
 	call.RequestID = cmp.Or(call.RequestID, telemetry.RequestID(ctx))
 	if outer, ok := ctx.Value(callKey{}).(*callContext); ok {

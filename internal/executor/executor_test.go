@@ -802,6 +802,31 @@ func TestApproval(t *testing.T) {
 	}
 }
 
+// TestCallWithoutCallerHasNoRights: what does not say who calls is anonymous,
+// whatever else it says of the caller.
+func TestCallWithoutCallerHasNoRights(t *testing.T) {
+	r := newFixture(t)
+	r.do = succeed
+	for _, caller := range []tool.Caller{{}, {Admin: true}, {Servers: []string{"fs"}}} {
+		c := call("fs:write", `{}`)
+		c.Caller = caller
+		if _, err := r.Call(t.Context(), c); tool.KindOf(err) != tool.ToolNotFound && tool.KindOf(err) != tool.ServerNotFound {
+			t.Errorf("Call by %+v: %v", caller, err)
+		}
+		if _, err := r.Forward(t.Context(), tool.Forward{Caller: caller, Server: "fs", Method: "resources/list"}); tool.KindOf(err) != tool.ServerNotFound {
+			t.Errorf("Forward by %+v: %v", caller, err)
+		}
+	}
+	if r.calls > 0 {
+		t.Errorf("%d requests were sent", r.calls)
+	}
+	for _, rec := range r.records {
+		if rec.Caller != tool.AnonymousID {
+			t.Errorf("recorded as a call by %q", rec.Caller)
+		}
+	}
+}
+
 // TestListsAreFilteredByCallerRights: a server's own list is filtered by the
 // rights of the caller.
 func TestListsAreFilteredByCallerRights(t *testing.T) {

@@ -170,7 +170,7 @@ type Call struct {
 	Parent    string // ID of the call that caused this one; empty means that of the context
 	Face      string // discovery, tools, broker, chat, agentify, control, app
 	Origin    Origin
-	Caller    Caller
+	Caller    Caller // one without an ID is Anonymous
 	Session   string // chat or MCP session, for the record; may be empty
 	Server    string // may be empty when Tool is qualified or unique
 	Tool      string // bare or qualified
@@ -195,7 +195,7 @@ type Call struct {
 type Forward struct {
 	RequestID string // as in Call
 	Face      string
-	Caller    Caller
+	Caller    Caller // as in Call
 	Session   string
 	Server    string
 	Method    string
