@@ -131,7 +131,7 @@ func TestImportsPointDown(t *testing.T) {
 
 // TestPackagesHaveComments asks every package for a comment.
 func TestPackagesHaveComments(t *testing.T) {
-	said := map[string]bool{}
+	documented := map[string]bool{}
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -147,13 +147,13 @@ func TestPackagesHaveComments(t *testing.T) {
 			return err
 		}
 		dir := filepath.Dir(path)
-		said[dir] = said[dir] || f.Doc != nil
+		documented[dir] = documented[dir] || f.Doc != nil
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for dir, ok := range said {
+	for dir, ok := range documented {
 		if !ok {
 			t.Errorf("%s: no package comment", dir)
 		}

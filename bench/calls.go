@@ -50,7 +50,7 @@ func (b *bench) measureCalls() error {
 	if err != nil {
 		return err
 	}
-	if err := b.warm(gate, "http", "stdio"); err != nil {
+	if err := b.awaitServers(gate, "http", "stdio"); err != nil {
 		return err
 	}
 	stdio, err := b.directStdio()
@@ -103,8 +103,8 @@ func (b *bench) measureCalls() error {
 	return nil
 }
 
-// compare measures all paths at each number of callers, in turns, so that
-// what disturbs the machine disturbs all of them.
+// compare measures all paths at each number of callers, in turns, so that other
+// work on the machine affects all of them.
 func (b *bench) compare(title string, paths []path) error {
 	for _, callers := range []int{1, 16, 64} {
 		var rows [][]string
@@ -135,7 +135,7 @@ func (b *bench) compare(title string, paths []path) error {
 	return nil
 }
 
-// load makes the calls with some number of callers and takes the times.
+// load makes the calls with a number of concurrent callers and measures them.
 func (b *bench) load(p path, callers int) (sample, error) { return b.loadN(p, callers, b.calls) }
 
 func (b *bench) loadN(p path, callers, calls int) (sample, error) {
@@ -238,8 +238,8 @@ func (b *bench) directStdio() (path, error) {
 	}, nil
 }
 
-// warm waits until the gateway has connected to its servers.
-func (b *bench) warm(gate *process, servers ...string) error {
+// awaitServers waits until the gateway has connected to its servers.
+func (b *bench) awaitServers(gate *process, servers ...string) error {
 	for _, s := range servers {
 		body := `{"server":"` + s + `","tool":"echo","arguments":{"text":"` + payload + `"}}`
 		if err := post(http.DefaultClient, "http://"+gate.addr+"/api/call", body, nil)(b.ctx); err != nil {

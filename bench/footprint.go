@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// measureMemory takes the resident memory of an idle gateway.
+// measureMemory measures the resident memory of an idle gateway.
 func (b *bench) measureMemory() error {
 	var rows [][]string
 	for _, size := range []struct{ servers, tools int }{{0, 0}, {20, 50}, {100, 30}} {
-		far, err := b.role("server", "-tools", fmt.Sprint(max(size.tools, 1)))
+		upstream, err := b.role("server", "-tools", fmt.Sprint(max(size.tools, 1)))
 		if err != nil {
 			return err
 		}
@@ -26,7 +26,7 @@ func (b *bench) measureMemory() error {
 		var names []string
 		for i := range size.servers {
 			name := fmt.Sprintf("server%d", i)
-			servers[name] = map[string]any{"url": "http://" + far.addr}
+			servers[name] = map[string]any{"url": "http://" + upstream.addr}
 			names = append(names, name)
 		}
 		config, err := json.Marshal(map[string]any{"mcpServers": servers})
@@ -37,13 +37,13 @@ func (b *bench) measureMemory() error {
 		if err != nil {
 			return err
 		}
-		if err := b.warm(gate, names...); err != nil {
+		if err := b.awaitServers(gate, names...); err != nil {
 			return err
 		}
-		if err := listed(gate, size.servers*size.tools); err != nil {
+		if err := checkToolCount(gate, size.servers*size.tools); err != nil {
 			return err
 		}
-		time.Sleep(5 * time.Second) // idle means that the garbage of the start is gone
+		time.Sleep(5 * time.Second) // until the garbage of the start is collected
 		rows = append(rows, []string{fmt.Sprintf("%d × %d", size.servers, size.tools), fmt.Sprintf("%.1f MB", gate.memory("RssAnon")), fmt.Sprintf("%.1f MB", gate.memory("RssFile"))})
 		b.stop()
 	}
@@ -51,8 +51,8 @@ func (b *bench) measureMemory() error {
 	return nil
 }
 
-// listed checks that all tools are really there.
-func listed(gate *process, want int) error {
+// checkToolCount checks that all tools are listed.
+func checkToolCount(gate *process, want int) error {
 	res, err := http.Get("http://" + gate.addr + "/api/tools?wait&limit=1")
 	if err != nil {
 		return err
@@ -68,11 +68,11 @@ func listed(gate *process, want int) error {
 	return nil
 }
 
-// starts is how often each start is timed.
-const starts = 15
+// startRuns is how often each start is timed.
+const startRuns = 15
 
-// measureStart takes the time from the start of `junctor mcp` to its first
-// answer, with servers that are well and one that hangs.
+// measureStart measures the time from the start of `junctor mcp` to its first
+// response, with working servers and one that hangs.
 func (b *bench) measureStart() error {
 	var rows [][]string
 	for _, c := range []struct {
@@ -93,7 +93,7 @@ func (b *bench) measureStart() error {
 			return err
 		}
 		var took []time.Duration
-		for range starts {
+		for range startRuns {
 			d, err := b.firstAnswer(string(config))
 			if err != nil {
 				return err
@@ -109,7 +109,7 @@ func (b *bench) measureStart() error {
 
 func millis(d time.Duration) string { return fmt.Sprintf("%.0f ms", float64(d.Microseconds())/1000) }
 
-// firstAnswer starts the gateway on stdio in a home of its own, and asks for
+// firstAnswer starts the gateway on stdio in its own home folder, and requests
 // the tools as an agent does.
 func (b *bench) firstAnswer(config string) (time.Duration, error) {
 	home, err := os.MkdirTemp(b.dir, "start")
@@ -138,11 +138,11 @@ func (b *bench) firstAnswer(config string) (time.Duration, error) {
 		_ = in.Close()
 		_ = cmd.Wait()
 	}()
-	const asks = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}
+	const requests = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}
 {"jsonrpc":"2.0","method":"notifications/initialized"}
 {"jsonrpc":"2.0","id":2,"method":"tools/list"}
 `
-	if _, err := io.WriteString(in, asks); err != nil {
+	if _, err := io.WriteString(in, requests); err != nil {
 		return 0, err
 	}
 	answers := bufio.NewReader(out)

@@ -42,7 +42,7 @@ func (b *bench) measureForwarded() error {
 		if err != nil {
 			return err
 		}
-		if err := b.warm(node, "http"); err != nil {
+		if err := b.awaitServers(node, "http"); err != nil {
 			return err
 		}
 		nodes = append(nodes, node)

@@ -21,9 +21,9 @@ import (
 
 // measureNodes compares the two stores on one node, and one node with three
 // that share a database: calls per second, and what the record of a call
-// costs. All share this machine, the database too, so that three nodes show
-// what sharing costs and not what three machines would give. The database
-// waits for its disk at every commit, as it does where it is in earnest.
+// costs. All run on this machine, including the database, so the figures show what
+// sharing costs and not the throughput of three machines. The database waits for
+// its disk at every commit, as in production.
 func (b *bench) measureNodes() error {
 	db, err := pgtest.Start("fsync=on", "shared_buffers=128MB", "max_wal_size=1GB")
 	if errors.Is(err, pgtest.ErrMissing) {
@@ -38,21 +38,21 @@ func (b *bench) measureNodes() error {
 	if err != nil {
 		return err
 	}
-	var ways []*nodesWay
+	var deployments []*deployment
 	for _, w := range []struct {
 		name  string
 		nodes int
 		pg    bool
 	}{{"SQLite, one node", 1, false}, {"PostgreSQL, one node", 1, true}, {"PostgreSQL, three nodes", 3, true}} {
-		way, err := b.nodesWay(w.name, w.nodes, w.pg, db, server)
+		d, err := b.newDeployment(w.name, w.nodes, w.pg, db, server)
 		if err != nil {
 			return fmt.Errorf("%s: %w", w.name, err)
 		}
-		ways = append(ways, way)
+		deployments = append(deployments, d)
 	}
 	for _, callers := range []int{1, 16, 64} {
 		var rows [][]string
-		for _, w := range ways {
+		for _, w := range deployments {
 			before := w.cpu()
 			s, err := b.load(path{name: w.name, call: w.call}, callers)
 			if err != nil {
@@ -68,7 +68,7 @@ func (b *bench) measureNodes() error {
 	return b.measureRecords(db)
 }
 
-// measureRecords takes the time of a record alone: what the call log adds to
+// measureRecords measures the time of a record alone, which the call log adds to
 // each call.
 func (b *bench) measureRecords(db *pgtest.Server) error {
 	log := slog.New(slog.DiscardHandler)
@@ -121,31 +121,31 @@ func (b *bench) measureRecords(db *pgtest.Server) error {
 	return nil
 }
 
-// nodesWay is some nodes on one store.
-type nodesWay struct {
+// deployment is one or more nodes on one store.
+type deployment struct {
 	name  string
 	nodes []*process
 	next  atomic.Int64
 	calls []func(context.Context) error
 }
 
-func (b *bench) nodesWay(name string, n int, pg bool, db *pgtest.Server, server *process) (*nodesWay, error) {
-	kept := ""
+func (b *bench) newDeployment(name string, n int, pg bool, db *pgtest.Server, server *process) (*deployment, error) {
+	storeConfig := ""
 	if pg {
 		database, err := db.Create(b.ctx)
 		if err != nil {
 			return nil, err
 		}
-		kept = fmt.Sprintf(`,"store":{"url":%q}`, db.URL(database))
+		storeConfig = fmt.Sprintf(`,"store":{"url":%q}`, db.URL(database))
 	}
-	w := &nodesWay{name: name}
+	w := &deployment{name: name}
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}, Timeout: 30 * time.Second}
 	for range n {
-		gate, err := b.gateway(b.junctor, fmt.Sprintf(`{"mcpServers":{"http":{"url":"http://%s"}}%s}`, server.addr, kept))
+		gate, err := b.gateway(b.junctor, fmt.Sprintf(`{"mcpServers":{"http":{"url":"http://%s"}}%s}`, server.addr, storeConfig))
 		if err != nil {
 			return nil, err
 		}
-		if err := b.warm(gate, "http"); err != nil {
+		if err := b.awaitServers(gate, "http"); err != nil {
 			return nil, err
 		}
 		w.nodes = append(w.nodes, gate)
@@ -154,13 +154,13 @@ func (b *bench) nodesWay(name string, n int, pg bool, db *pgtest.Server, server 
 	return w, nil
 }
 
-// call gives the next node a call.
-func (w *nodesWay) call(ctx context.Context) error {
-	return w.calls[int(w.next.Add(1))%len(w.calls)](ctx)
+// call sends a call to the nodes in turn.
+func (d *deployment) call(ctx context.Context) error {
+	return d.calls[int(d.next.Add(1))%len(d.calls)](ctx)
 }
 
-func (w *nodesWay) cpu() (sum time.Duration) {
-	for _, p := range w.nodes {
+func (d *deployment) cpu() (sum time.Duration) {
+	for _, p := range d.nodes {
 		sum += p.cpu()
 	}
 	return sum

@@ -12,18 +12,18 @@ import (
 	"time"
 )
 
-// scenario is one question about the price of a call.
+// scenario is one measurement of the CPU cost of a call.
 type scenario struct {
 	title   string
 	callers int
 	calls   int
 	tool    string
 	text    string
-	paths   []priced
+	paths   []measuredPath
 }
 
-// priced is a way to the tool whose CPU time counts.
-type priced struct {
+// measuredPath is a path to the tool through a process whose CPU time is measured.
+type measuredPath struct {
 	name string
 	via  *process
 	path string
@@ -35,8 +35,8 @@ const (
 )
 
 // measurePrice compares the CPU time of a call with that of the reverse proxy,
-// in rounds that alternate between the two, so that what disturbs the machine
-// disturbs both.
+// in rounds that alternate between the two, so that other work on the machine
+// affects both.
 func (b *bench) measurePrice() error {
 	server, err := b.role("server")
 	if err != nil {
@@ -51,29 +51,29 @@ func (b *bench) measurePrice() error {
 	if err != nil {
 		return err
 	}
-	if err := b.warm(gate, "http", "stdio"); err != nil {
+	if err := b.awaitServers(gate, "http", "stdio"); err != nil {
 		return err
 	}
-	paths := []priced{{"reverse proxy", proxy, "/"}, {"HTTP server", gate, "/mcp/http"}, {"stdio server", gate, "/mcp/stdio"}}
+	paths := []measuredPath{{"reverse proxy", proxy, "/"}, {"HTTP server", gate, "/mcp/http"}, {"stdio server", gate, "/mcp/stdio"}}
 	if b.before != "" {
 		earlier, err := b.gateway(b.before, `{"mcpServers":{`+servers+`}}`)
 		if err != nil {
 			return err
 		}
-		if err := b.warm(earlier, "http", "stdio"); err != nil {
+		if err := b.awaitServers(earlier, "http", "stdio"); err != nil {
 			return err
 		}
-		paths = append(paths, priced{"HTTP server, before", earlier, "/mcp/http"}, priced{"stdio server, before", earlier, "/mcp/stdio"})
+		paths = append(paths, measuredPath{"HTTP server, before", earlier, "/mcp/http"}, measuredPath{"stdio server, before", earlier, "/mcp/stdio"})
 	}
-	if err := b.priceAll(
+	if err := b.measureScenarios(
 		scenario{"One caller", 1, b.calls / 3, "echo", payload, paths},
 		scenario{"16 callers", 16, b.calls, "echo", payload, paths},
 		scenario{"64 callers", 64, b.calls, "echo", payload, paths},
 		scenario{"Results of 256 KB, 4 callers", 4, b.calls / 8, "large", "", paths},
-	); err != nil || !b.wanted(besideTitle) {
+	); err != nil || !b.wanted(chattyTitle) {
 		return err
 	}
-	beside := func(role string) (*process, error) {
+	busyGateway := func(role string) (*process, error) {
 		all := servers
 		for i := range chattyCount {
 			all += fmt.Sprintf(`,"beside%d":{"command":%q,"args":["-role",%q]}`, i, b.self, role)
@@ -82,45 +82,45 @@ func (b *bench) measurePrice() error {
 		if err != nil {
 			return nil, err
 		}
-		return gate, b.warm(gate, "http", "stdio")
+		return gate, b.awaitServers(gate, "http", "stdio")
 	}
-	silent, err := beside("stdio")
+	silent, err := busyGateway("stdio")
 	if err != nil {
 		return err
 	}
-	chatty, err := beside("chatty")
+	chatty, err := busyGateway("chatty")
 	if err != nil {
 		return err
 	}
-	return b.priceAll(
-		scenario{besideTitle + ", a call, 16 callers", 16, b.calls / 2, "echo", payload,
-			[]priced{{"20 silent servers", silent, "/mcp/http"}, {"20 chatty servers", chatty, "/mcp/http"}}},
-		scenario{besideTitle + ", search_tools, 16 callers", 16, b.calls / 8, "search_tools", "update record",
-			[]priced{{"20 silent servers", silent, "/mcp"}, {"20 chatty servers", chatty, "/mcp"}}},
+	return b.measureScenarios(
+		scenario{chattyTitle + ", a call, 16 callers", 16, b.calls / 2, "echo", payload,
+			[]measuredPath{{"20 silent servers", silent, "/mcp/http"}, {"20 chatty servers", chatty, "/mcp/http"}}},
+		scenario{chattyTitle + ", search_tools, 16 callers", 16, b.calls / 8, "search_tools", "update record",
+			[]measuredPath{{"20 silent servers", silent, "/mcp"}, {"20 chatty servers", chatty, "/mcp"}}},
 	)
 }
 
-const besideTitle = "Beside 20 servers with 500 lines on stderr each"
+const chattyTitle = "Beside 20 servers with 500 lines on stderr each"
 
 // wanted reports whether the flag -scenario selects a title.
 func (b *bench) wanted(title string) bool { return strings.Contains(title, b.match) }
 
-func (b *bench) priceAll(scenarios ...scenario) error {
+func (b *bench) measureScenarios(scenarios ...scenario) error {
 	for _, s := range scenarios {
 		if !b.wanted(s.title) {
 			continue
 		}
-		if err := b.price(s); err != nil {
+		if err := b.measureScenario(s); err != nil {
 			return fmt.Errorf("%s: %w", s.title, err)
 		}
 	}
 	return nil
 }
 
-// price measures the paths of a scenario in turns and prints the medians. The
-// ratios are medians, too, of the ratios to the first path in each round: what
-// the machine does beside the benchmark changes from round to round.
-func (b *bench) price(s scenario) error {
+// measureScenario measures the paths of a scenario in turns and prints the
+// medians. The ratios are medians of the ratios to the first path in each round,
+// because other work on the machine changes from round to round.
+func (b *bench) measureScenario(s scenario) error {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}, Timeout: time.Minute}
 	defer client.CloseIdleConnections()
 	samples := make([][]sample, len(s.paths))

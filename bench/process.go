@@ -21,7 +21,7 @@ type process struct {
 }
 
 // start runs a program and reads the address that it prints first.
-func (b *bench) start(env []string, announces bool, name string, args ...string) (*process, error) {
+func (b *bench) start(env []string, printsAddress bool, name string, args ...string) (*process, error) {
 	cmd := exec.CommandContext(b.ctx, name, args...)
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + b.dir}, env...)
 	cmd.Dir = b.dir
@@ -39,14 +39,14 @@ func (b *bench) start(env []string, announces bool, name string, args ...string)
 	}
 	p := &process{cmd: cmd}
 	b.children = append(b.children, p)
-	if announces {
+	if printsAddress {
 		line, err := bufio.NewReader(out).ReadString('\n')
 		if err != nil {
-			return nil, fmt.Errorf("%s said nothing: %w", filepath.Base(name), err)
+			return nil, fmt.Errorf("%s printed no address: %w", filepath.Base(name), err)
 		}
 		_, p.addr, _ = strings.Cut(strings.TrimSpace(line), "http://")
 	}
-	go func() { // nobody reads the rest, and it must not block
+	go func() { // discard the rest, so that the process does not block
 		s := bufio.NewScanner(out)
 		for s.Scan() {
 		}
@@ -54,7 +54,7 @@ func (b *bench) start(env []string, announces bool, name string, args ...string)
 	return p, nil
 }
 
-// self starts this program in another role.
+// role starts this program in another role.
 func (b *bench) role(role string, args ...string) (*process, error) {
 	return b.start(nil, true, b.self, append([]string{"-role", role}, args...)...)
 }
@@ -73,15 +73,15 @@ func (b *bench) gateway(binary, config string) (*process, error) {
 		binary, "--config", file, "serve", "--listen", "127.0.0.1:0", "--log-level", "info")
 }
 
-// usr1 begins and ends a CPU profile of a gateway that was built for it; see
-// cmd/junctor/profile.go.
-const usr1 = syscall.Signal(10)
+// profileSignal begins and ends a CPU profile of a gateway that was built for
+// it; see cmd/junctor/profile.go.
+const profileSignal = syscall.Signal(10)
 
-func (p *process) beginProfile() error { return p.cmd.Process.Signal(usr1) }
+func (p *process) beginProfile() error { return p.cmd.Process.Signal(profileSignal) }
 
 // endProfile waits until the profile is written to the folder.
 func (p *process) endProfile(dir string) (file string, err error) {
-	if err := p.cmd.Process.Signal(usr1); err != nil {
+	if err := p.cmd.Process.Signal(profileSignal); err != nil {
 		return "", err
 	}
 	p.profiles++

@@ -16,10 +16,10 @@ import (
 	"junctor/internal/rawjson"
 )
 
-// server is the MCP server at the far end. It does as little as a server can.
+// server is the MCP server behind the gateway. It does as little as possible.
 type server struct{ list json.RawMessage }
 
-// newServer offers n tools with descriptions and schemas of the usual size.
+// newServer returns a server with n tools with descriptions and schemas of the usual size.
 func newServer(n int) *mcpserver.Server {
 	var b strings.Builder
 	b.WriteString(`{"tools":[{"name":"echo","description":"Answers with what it was given.","inputSchema":{"type":"object","properties":{"text":{"type":"string"}}}}`)
@@ -50,7 +50,7 @@ func (s *server) Serve(_ context.Context, r *mcpserver.Request) (json.RawMessage
 
 func (s *server) Notified(context.Context, *mcpserver.Session, string, json.RawMessage) {}
 
-// listen serves h on a free port and says which.
+// listen serves h on a free port and prints its address.
 func listen(h http.Handler) error {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -66,8 +66,7 @@ func serveStdio(tools int) error {
 	return newServer(tools).ServeStream(context.Background(), os.Stdin, os.Stdout)
 }
 
-// serveProxy is what a gateway is measured against: the least that can stand
-// between a client and a server.
+// serveProxy runs a bare reverse proxy, with which the gateway is compared.
 func serveProxy(target string) error {
 	u, err := url.Parse("http://" + target)
 	if err != nil {

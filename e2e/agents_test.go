@@ -161,7 +161,7 @@ func TestAgentLoop(t *testing.T) {
 			g := h.serve().ready("everything")
 			out := run(t, h, agentTask{prompt: "Use the junctor tools to get the simple text, and tell me what it says.", model: model.URL, url: g.url + "/mcp"})
 			answered(t, out, model, "ALL DONE", "simple text response")
-			until(t, "the call in the log", func() bool { return called(g, "test_simple_text") > 0 })
+			eventually(t, "the call in the log", func() bool { return called(g, "test_simple_text") > 0 })
 			if n := called(g, "test_simple_text"); n != 1 {
 				t.Errorf("%d calls of the tool", n)
 			}
@@ -202,7 +202,7 @@ return texts.length + " calls, " + new Set(texts).size + " text: " + texts[29]`}
 			out := run(t, h, agentTask{prompt: "Get the simple text thirty times, and tell me what it says.", model: model.URL, args: []string{"--mode", "code"}})
 			answered(t, out, model, "ALL DONE", "30 calls, 1 text: This is a simple text response")
 			// The line of the script is the last one.
-			until(t, "the script in the log", func() bool { return called(g, "run_code") > scripts })
+			eventually(t, "the script in the log", func() bool { return called(g, "run_code") > scripts })
 			calls, scripts = called(g, "test_simple_text")-calls, called(g, "run_code")-scripts
 			if calls != 30 || scripts != 1 {
 				t.Errorf("%d calls in %d scripts", calls, scripts)

@@ -40,7 +40,7 @@ func running(t testing.TB, binary string) (pids []int) {
 
 func processes(t testing.TB, binary string) int { return len(running(t, binary)) }
 
-func until(t testing.TB, what string, ok func() bool) {
+func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	ctx := ctxFor(t)
 	for !ok() {
@@ -108,11 +108,11 @@ func TestTenClientsShareOneSetOfServers(t *testing.T) {
 	if _, err := alone.ListTools(ctx, nil); err != nil {
 		t.Error(err)
 	}
-	until(t, "--standalone starts a server of its own", func() bool { return processes(t, server) == 2 })
+	eventually(t, "--standalone starts a server of its own", func() bool { return processes(t, server) == 2 })
 	for _, s := range append(sessions, alone) {
 		s.Close()
 	}
-	until(t, "the second server is gone", func() bool { return processes(t, server) == 1 })
+	eventually(t, "the second server is gone", func() bool { return processes(t, server) == 1 })
 	// The command line uses the same gateway.
 	if out := h.mustRun(nil, junctor(t), "tools", "list", "--config", h.config, "--json"); !strings.Contains(out, "test_simple_text") {
 		t.Errorf("tools list = %s", out)
@@ -225,7 +225,7 @@ func TestBrokenServersDoNotAffectOthers(t *testing.T) {
 	if got := c.next(`"id":"killed"`); !strings.Contains(got, `"isError":true`) || !strings.Contains(got, "good") {
 		t.Errorf("killed in the middle: %s", got)
 	}
-	until(t, "the server is back", func() bool {
+	eventually(t, "the server is back", func() bool {
 		return strings.Contains(c.execute("good", "test_simple_text", `{}`), "simple text response")
 	})
 	// The client goes away: nothing is left running.
@@ -233,7 +233,7 @@ func TestBrokenServersDoNotAffectOthers(t *testing.T) {
 	if err := c.cmd.Wait(); err != nil {
 		t.Errorf("junctor mcp: %v", err)
 	}
-	until(t, "the servers are gone", func() bool { return processes(t, server) == 0 })
+	eventually(t, "the servers are gone", func() bool { return processes(t, server) == 0 })
 }
 
 // A client that is killed takes its servers with it.
@@ -251,7 +251,7 @@ func TestKilledClientEndsItsServers(t *testing.T) {
 		t.Fatalf("%d servers", n)
 	}
 	_ = c.cmd.Process.Kill()
-	until(t, "the servers are gone", func() bool { return processes(t, server) == 0 })
+	eventually(t, "the servers are gone", func() bool { return processes(t, server) == 0 })
 }
 
 // Ten thousand malformed messages on the real binary: an answer to each that

@@ -146,7 +146,7 @@ func TestKeyCannotReachHiddenToolsOnAnyAPI(t *testing.T) {
 		t.Helper()
 		return gw.send(method, path, body, "Authorization", "Bearer "+key, "Content-Type", "application/json")
 	}
-	until(t, "the servers are connected", func() bool {
+	eventually(t, "the servers are connected", func() bool {
 		_, body := plain(admin, "GET", "/api/status", "")
 		return strings.Count(body, `"connected"`) == 2
 	})

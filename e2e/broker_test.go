@@ -133,10 +133,10 @@ func TestRemoteServers(t *testing.T) {
 				if early != 3 {
 					t.Errorf("%s: %d pieces of progress while the tool runs, want 3", accept, early)
 				}
-				until(t, "the work stops", func() bool { return gw.inFlight("far") == 0 })
+				eventually(t, "the work stops", func() bool { return gw.inFlight("far") == 0 })
 			}
 			// Every request is in the log, with who, what, where and how.
-			until(t, "the cancelled call is in the log", func() bool {
+			eventually(t, "the cancelled call is in the log", func() bool {
 				_, body := gw.send("GET", "/api/calls?server=far&limit=100", "")
 				return strings.Contains(body, "CANCELED")
 			})

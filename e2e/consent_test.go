@@ -34,7 +34,7 @@ func TestConsentWithRealProvider(t *testing.T) {
 	client := as.registerPage(proxy.URL)
 	home.write("junctor.json", fmt.Sprintf(`{"publicUrl":%q,"auth":{"loopback":"key","server":true,"trustedProxies":["127.0.0.1"],"oidc":{"issuer":%q,"clientId":%q,"clientSecret":%q,"name":"Example","scopes":["openid"],
 		"rules":[{"claims":{"groups":["ada-team"]},"servers":["junctor"]}]}}}`, proxy.URL, as.Issuer, client.ID, client.Secret))
-	until(t, "the authorization server is there", func() bool {
+	eventually(t, "the authorization server is there", func() bool {
 		code, _ := gw.send("GET", "/.well-known/oauth-authorization-server", "")
 		return code == http.StatusOK
 	})

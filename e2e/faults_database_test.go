@@ -36,7 +36,7 @@ func newRelay(t *testing.T, network, to string) *relay {
 	}
 	r := &relay{listener: ln, open: make(chan struct{})}
 	close(r.open)
-	t.Cleanup(func() { r.pass(true); _ = ln.Close() })
+	t.Cleanup(func() { r.setOpen(true); _ = ln.Close() })
 	go func() {
 		for {
 			from, err := ln.Accept()
@@ -57,17 +57,17 @@ func newRelay(t *testing.T, network, to string) *relay {
 	return r
 }
 
-// pass begins or ends the black hole.
-func (r *relay) pass(yes bool) {
+// setOpen forwards bytes, or holds them back.
+func (r *relay) setOpen(open bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	select {
 	case <-r.open:
-		if !yes {
+		if !open {
 			r.open = make(chan struct{})
 		}
 	default:
-		if yes {
+		if open {
 			close(r.open)
 		}
 	}
@@ -102,7 +102,7 @@ func TestFaultsDatabaseHangs(t *testing.T) {
 	t.Parallel()
 	db := databases.Server(t)
 	t.Run("modes", func(t *testing.T) {
-		for _, away := range []store.Away{store.AwayClosed, store.AwayOpen} {
+		for _, away := range []store.OutagePolicy{store.FailClosed, store.FailOpen} {
 			t.Run(string(away), func(t *testing.T) {
 				t.Parallel()
 				databaseHangs(t, db, away)
@@ -111,7 +111,7 @@ func TestFaultsDatabaseHangs(t *testing.T) {
 	})
 }
 
-func databaseHangs(t *testing.T, db *pgtest.Server, away store.Away) {
+func databaseHangs(t *testing.T, db *pgtest.Server, away store.OutagePolicy) {
 	name, err := db.Create(ctxFor(t))
 	if err != nil {
 		t.Fatal(err)
@@ -124,22 +124,22 @@ func databaseHangs(t *testing.T, db *pgtest.Server, away store.Away) {
 	if err != nil || len(sockets) != 1 {
 		t.Fatalf("the sockets of the database: %q, %v", sockets, err)
 	}
-	line := newRelay(t, "unix", sockets[0])
-	address.Host, address.RawQuery = line.listener.Addr().String(), "sslmode=disable"
+	relay := newRelay(t, "unix", sockets[0])
+	address.Host, address.RawQuery = relay.listener.Addr().String(), "sslmode=disable"
 	const timeout = 4 * time.Second
 	h := newHome(t, fmt.Sprintf(`{"mcpServers":{"good":%s},"store":{"url":%q,"timeoutMs":%d,"whenAway":%q},"limits":{"callerRate":{"calls":100000}}}`,
 		faultServer(t, ""), address, timeout.Milliseconds(), away))
 	h.write(".env", "JUNCTOR_SECRET_KEY="+base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{7}, store.KeySize))+"\n")
 	g := &faultFixture{gateway: h.serve()}
-	g.until(t, "good")
+	g.awaitServer(t, "good")
 	before := g.usage(t)
 
-	line.pass(false)
-	hung := g.refusedWhile
-	if away == store.AwayOpen {
-		hung = g.servedWhile
+	relay.setOpen(false)
+	callWhileHanging := g.refusedWhile
+	if away == store.FailOpen {
+		callWhileHanging = g.servedWhile
 	}
-	hung(t, timeout)
+	callWhileHanging(t, timeout)
 	if o := g.get("/health/live"); !o.ok() {
 		t.Errorf("live while the database hangs: %s", o)
 	}
@@ -149,12 +149,12 @@ func databaseHangs(t *testing.T, db *pgtest.Server, away store.Away) {
 	}
 	g.eventually(t, "a line in the gateway's log", func() bool { return strings.Contains(g.log.String(), "the database is unavailable") })
 
-	line.pass(true)
-	g.until(t, "good")
+	relay.setOpen(true)
+	g.awaitServer(t, "good")
 	g.eventually(t, "the end of it in the gateway's log", func() bool { return strings.Contains(g.log.String(), "the database is available again") })
 	g.eventually(t, "health", func() bool { return g.get("/health/ready").ok() })
 	g.eventually(t, "the records of all acknowledged calls", func() bool { return len(g.missing(t)) == 0 })
-	g.settled(t, before)
+	g.awaitBaseline(t, before)
 }
 
 // refusedWhile calls while the database hangs, where calls are refused then.

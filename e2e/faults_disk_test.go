@@ -18,7 +18,7 @@ func TestFaultsDiskFull(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, fmt.Sprintf(`{"mcpServers":{"good":%s}}`, faultServer(t, "")))
 	g := &faultFixture{gateway: h.serve()}
-	g.until(t, "good")
+	g.awaitServer(t, "good")
 	before := g.usage(t)
 	limit := func(bytes uint64) {
 		if err := unix.Prlimit(g.cmd.Process.Pid, unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: bytes, Max: unix.RLIM_INFINITY}, nil); err != nil {
@@ -43,9 +43,9 @@ func TestFaultsDiskFull(t *testing.T) {
 		return res.StatusCode != http.StatusOK
 	})
 	limit(unix.RLIM_INFINITY)
-	g.until(t, "good")
+	g.awaitServer(t, "good")
 	if lost := g.missing(t); len(lost) > 0 {
 		t.Errorf("%d of %d acknowledged calls have no record, such as %s", len(lost), len(g.acked), lost[0])
 	}
-	g.settled(t, before)
+	g.awaitBaseline(t, before)
 }

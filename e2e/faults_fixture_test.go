@@ -64,8 +64,8 @@ func (g *faultFixture) call(server, tool, text string, count int) outcome {
 	return outcome{res.StatusCode, string(answer), err}
 }
 
-// until calls until it succeeds: a server that was lost comes back.
-func (g *faultFixture) until(t *testing.T, server string) {
+// awaitServer calls until a call succeeds, after the server was lost.
+func (g *faultFixture) awaitServer(t *testing.T, server string) {
 	t.Helper()
 	ctx := ctxFor(t)
 	for {
@@ -75,7 +75,7 @@ func (g *faultFixture) until(t *testing.T, server string) {
 		}
 		select {
 		case <-ctx.Done():
-			t.Fatalf("%s does not come back: %s", server, o)
+			t.Fatalf("%s does not answer again: %s", server, o)
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
@@ -182,8 +182,8 @@ func (g *faultFixture) usage(t *testing.T) usage {
 	return usage{value("go_goroutines"), value("process_open_fds"), value("process_resident_memory_bytes")}
 }
 
-// settled waits until the process holds about what it held before.
-func (g *faultFixture) settled(t *testing.T, before usage) {
+// awaitBaseline waits until the process uses about as much as it used before.
+func (g *faultFixture) awaitBaseline(t *testing.T, before usage) {
 	t.Helper()
 	faultClient.CloseIdleConnections()
 	ctx := ctxFor(t)
@@ -200,7 +200,7 @@ func (g *faultFixture) settled(t *testing.T, before usage) {
 	}
 }
 
-// check is what must hold after faults, whatever they were.
+// check checks what must be true after any fault.
 func (g *faultFixture) check(t *testing.T, before usage, stop func() (int, []outcome)) {
 	t.Helper()
 	calls, failed := stop()
@@ -210,5 +210,5 @@ func (g *faultFixture) check(t *testing.T, before usage, stop func() (int, []out
 	if lost := g.missing(t); len(lost) > 0 {
 		t.Errorf("%d of %d acknowledged calls have no record, such as %s", len(lost), len(g.acked), lost[0])
 	}
-	g.settled(t, before)
+	g.awaitBaseline(t, before)
 }

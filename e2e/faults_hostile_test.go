@@ -74,7 +74,7 @@ func (g *faultFixture) hostileRows(row func(string, func(*testing.T))) {
 				t.Errorf("GET %s: %s", path, o)
 			}
 		}
-		g.until(t, "hostile")
+		g.awaitServer(t, "hostile")
 	})
 	row("subscribing while the session ends", func(t *testing.T) {
 		for range 20 {
@@ -139,7 +139,7 @@ func (g *faultFixture) hostileRows(row func(string, func(*testing.T))) {
 				t.Errorf("%s with deep arguments: %s", path, o)
 			}
 		}
-		g.until(t, "hostile")
+		g.awaitServer(t, "hostile")
 	})
 	row("waiting for a slot", func(t *testing.T) {
 		// The first call holds the only slot for longer than the idle timeout;

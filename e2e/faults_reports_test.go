@@ -35,7 +35,7 @@ func TestFaultReports(t *testing.T) {
 	h := newHome(t, reportsConfig(t, web, twin, model, ""))
 	g := &faultFixture{gateway: h.serve()}
 	g.ready("good", "plain", "web", "twin")
-	g.until(t, "good")
+	g.awaitServer(t, "good")
 	before := g.usage(t)
 	stop := g.bystander()
 	edit := func(more string) { h.write("junctor.json", reportsConfig(t, web, twin, model, more)) }

@@ -27,7 +27,7 @@ func TestFaults(t *testing.T) {
 	h := newHome(t, servers(""))
 	g := &faultFixture{gateway: h.serve()}
 	g.ready("good", "dies", "hangs", "garbles", "floods", "forks", "gone", "hostile", "circuit", "reports", "queued")
-	g.until(t, "good")
+	g.awaitServer(t, "good")
 	before := g.usage(t)
 	stop := g.bystander()
 
@@ -43,7 +43,7 @@ func TestFaults(t *testing.T) {
 				if o := g.call("dies", "die", "", 0); o.status != http.StatusBadGateway && o.status != http.StatusServiceUnavailable {
 					t.Fatalf("a call whose server dies: %s", o)
 				}
-				g.until(t, "dies")
+				g.awaitServer(t, "dies")
 			}
 		})
 		row("server hangs", func(t *testing.T) {
@@ -56,7 +56,7 @@ func TestFaults(t *testing.T) {
 				})
 			}
 			wg.Wait()
-			g.until(t, "hangs")
+			g.awaitServer(t, "hangs")
 		})
 		row("garbage on stdout", func(t *testing.T) {
 			for range 10 {
@@ -75,7 +75,7 @@ func TestFaults(t *testing.T) {
 			if o := g.call("floods", "huge", "", 20<<20); o.ok() || o.err != nil {
 				t.Errorf("an answer over the limit: %s", o)
 			}
-			g.until(t, "floods")
+			g.awaitServer(t, "floods")
 		})
 		row("server forks and dies", func(t *testing.T) {
 			if o := g.call("forks", "fork", marker, 0); !o.ok() {
@@ -85,7 +85,7 @@ func TestFaults(t *testing.T) {
 				t.Fatalf("%d grandchildren, want 1", n)
 			}
 			_ = g.call("forks", "die", "", 0)
-			g.until(t, "forks")
+			g.awaitServer(t, "forks")
 			g.eventually(t, "the end of the grandchild", func() bool { return sleepers(marker) == 0 })
 		})
 		row("program missing", func(t *testing.T) {
@@ -104,7 +104,7 @@ func TestFaults(t *testing.T) {
 				}
 				leave()
 			}
-			g.until(t, "gone")
+			g.awaitServer(t, "gone")
 		})
 		row("slow clients", func(t *testing.T) {
 			addr := strings.TrimPrefix(g.url, "http://")
@@ -128,7 +128,7 @@ func TestFaults(t *testing.T) {
 				}
 			}
 			for range 10 {
-				g.until(t, "good")
+				g.awaitServer(t, "good")
 			}
 			for _, c := range conns {
 				_ = c.Close()
@@ -143,9 +143,9 @@ func TestFaults(t *testing.T) {
 			}
 			edit(`{"mcpServers": {`)
 			g.eventually(t, "the report of a broken file", func() bool { return strings.Contains(g.log.String(), "configuration not applied") })
-			g.until(t, "good")
+			g.awaitServer(t, "good")
 			edit(servers(fmt.Sprintf(`,"late":%s`, faultServer(t, ""))))
-			g.until(t, "late")
+			g.awaitServer(t, "late")
 			edit(servers(""))
 			g.eventually(t, "the end of the removed server", func() bool {
 				o := g.call("late", "echo", "", 0)
@@ -194,7 +194,7 @@ func TestFaultsGatewayKilled(t *testing.T) {
 	var before usage
 	for range 3 {
 		g.gateway = h.serve()
-		g.until(t, "good")
+		g.awaitServer(t, "good")
 		if before == (usage{}) {
 			before = g.usage(t)
 		}
@@ -229,8 +229,8 @@ func TestFaultsGatewayKilled(t *testing.T) {
 	if lost := g.missing(t); len(lost) > 0 {
 		t.Errorf("%d of %d acknowledged calls have no record after the kills, such as %s", len(lost), len(g.acked), lost[0])
 	}
-	g.until(t, "good")
-	g.settled(t, before) // what was recovered is not held on to
+	g.awaitServer(t, "good")
+	g.awaitBaseline(t, before) // what was recovered is not held on to
 }
 
 // TestSoakFaults goes on for a minute: calls of a healthy server by eight
@@ -243,7 +243,7 @@ func TestSoakFaults(t *testing.T) {
 	g := &faultFixture{gateway: h.serve()}
 	g.ready("good", "dies", "floods", "hangs")
 	for range 200 { // to its usual size
-		g.until(t, "good")
+		g.awaitServer(t, "good")
 	}
 	before := g.usage(t)
 	stop := g.bystander()
@@ -263,7 +263,7 @@ func TestSoakFaults(t *testing.T) {
 			}
 		})
 	}
-	work(func() { g.call("dies", "die", "", 0); g.until(t, "dies") })
+	work(func() { g.call("dies", "die", "", 0); g.awaitServer(t, "dies") })
 	work(func() { g.call("floods", "flood", "", 2000); g.call("floods", "garbage", "", 0) })
 	work(func() { g.call("hangs", "hang", "", 0) })
 	wg.Wait()

@@ -19,7 +19,7 @@ func TestGatewayBehindAnIssuer(t *testing.T) {
 	as.set("jwt", fmt.Sprintf("%q", gw.url+"/mcp"))
 	home.write("junctor.json", fmt.Sprintf(`{"auth":{"loopback":"key","jwt":{"issuer":%q,"audience":%q,"scopes":["mcp:read"],"rules":[{"scopes":["mcp:read"]}]}}}`, as.Issuer, gw.url+"/mcp"))
 	const well = "/.well-known/oauth-protected-resource/mcp"
-	until(t, "the issuer is known", func() bool { code, _ := gw.send("GET", well, ""); return code == http.StatusOK })
+	eventually(t, "the issuer is known", func() bool { code, _ := gw.send("GET", well, ""); return code == http.StatusOK })
 
 	var meta struct {
 		Resource string   `json:"resource"`
@@ -45,8 +45,8 @@ func TestGatewayBehindAnIssuer(t *testing.T) {
 		t.Errorf("the call says %s", out)
 	}
 	caller := "sub:" + as.Issuer + "|ada"
-	until(t, "the call log says who called", func() bool {
+	eventually(t, "the call log says who called", func() bool {
 		return strings.Contains(home.mustRun(nil, junctor(t), "logs", "--json", "--config", home.config), caller)
 	})
-	until(t, "the program's log says who called", func() bool { return strings.Contains(gw.log.String(), caller) })
+	eventually(t, "the program's log says who called", func() bool { return strings.Contains(gw.log.String(), caller) })
 }

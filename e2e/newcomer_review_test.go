@@ -68,7 +68,7 @@ func TestChangedToolIsReportedOrBlocked(t *testing.T) {
 				t.Errorf("%s: the call ended with %v\n%s", mode, err, out)
 			}
 			for _, want := range []string{"tool definition changed", "possible prompt injection"} {
-				until(t, "the log says "+want, func() bool { return strings.Contains(g.log.String(), want) })
+				eventually(t, "the log says "+want, func() bool { return strings.Contains(g.log.String(), want) })
 			}
 			if out, err := cli("servers", "approve", "s"); err != nil || !strings.Contains(out, "Approved: s:read") {
 				t.Fatalf("approve: %v\n%s", err, out)

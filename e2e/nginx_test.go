@@ -55,7 +55,7 @@ func (h *homeFolder) nginx(servers map[string]string) map[string]*http.Client {
 		<-ended
 	})
 	for name := range servers {
-		until(h.t, "nginx listens", func() bool {
+		eventually(h.t, "nginx listens", func() bool {
 			select {
 			case err := <-ended:
 				ended <- err

@@ -23,7 +23,7 @@ func (c *nodes) approvals(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer page.Body.Close()
-	until(t, "the open page is known", func() bool {
+	eventually(t, "the open page is known", func() bool {
 		open, err := c.store.Values(ctx, "approvers")
 		return err == nil && len(open) > 0
 	})
@@ -38,7 +38,7 @@ func (c *nodes) approvals(t *testing.T) {
 		done <- outcome{status, body, err}
 	}()
 	id := ""
-	until(t, "the call is in the inbox", func() bool {
+	eventually(t, "the call is in the inbox", func() bool {
 		_, body, err := try(ctx, "GET", c.all[2].url+"/api/approvals", rootKey, "")
 		if len(done) > 0 {
 			t.Fatalf("the call did not wait: %+v", <-done)
@@ -56,7 +56,7 @@ func (c *nodes) approvals(t *testing.T) {
 	if o := <-done; o.status != 200 {
 		t.Errorf("the call: %d %s %v", o.status, o.body, o.err)
 	}
-	until(t, "the decision is in the audit log", func() bool {
+	eventually(t, "the decision is in the audit log", func() bool {
 		_, body, err := try(ctx, "GET", c.all[1].url+"/api/audit?action=approval.allow", rootKey, "")
 		return err == nil && strings.Contains(body, id)
 	})

@@ -72,13 +72,13 @@ func TestNodesDatabaseUnavailable(t *testing.T) {
 	}
 	began := time.Now()
 	for _, g := range c.all {
-		until(t, "the calls again", func() bool { return served(g) })
+		eventually(t, "the calls again", func() bool { return served(g) })
 	}
-	until(t, "the records of that time", func() bool {
+	eventually(t, "the records of that time", func() bool {
 		last, err := c.store.LastSeq(ctx)
 		return err == nil && last >= int64(len(ids))
 	})
-	until(t, "the live log", func() bool { n, _ := tail.at(); return n >= len(ids) })
+	eventually(t, "the live log", func() bool { n, _ := tail.at(); return n >= len(ids) })
 	took := time.Since(began)
 	t.Logf("all as before, with %d records", len(ids))
 	within(t, "recovery", took, 5*time.Second)
@@ -86,7 +86,7 @@ func TestNodesDatabaseUnavailable(t *testing.T) {
 	if n, wrong := tail.at(); n != len(ids) || wrong != "" {
 		t.Errorf("%d calls in the live log, want %d; %s", n, len(ids), wrong)
 	}
-	until(t, "the singleton again", func() bool {
+	eventually(t, "the singleton again", func() bool {
 		status, _, _ := c.call(ctx, c.proxy, callLonely)
 		return status == 200
 	})
@@ -97,7 +97,7 @@ func TestNodesDatabaseUnavailable(t *testing.T) {
 
 // refuses waits until a node refuses calls; it must not answer one meanwhile.
 func (c *nodes) refuses(t *testing.T, i int, g *gateway) {
-	until(t, "a refusal", func() bool {
+	eventually(t, "a refusal", func() bool {
 		status, body, err := c.call(ctxFor(t), g.url, callEcho)
 		if status == 200 {
 			t.Errorf("node %d answered a call without a record", i)

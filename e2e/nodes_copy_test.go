@@ -27,7 +27,7 @@ func TestCopyFromSQLiteToPostgres(t *testing.T) {
 	ctx := ctxFor(t)
 	call := func(g *gateway, key, id string) {
 		t.Helper()
-		until(t, "a call", func() bool {
+		eventually(t, "a call", func() bool {
 			status, _, _ := try(ctx, "POST", g.url+"/call_tool", key, callEcho, "X-Request-Id", id)
 			return status == 200
 		})
@@ -36,9 +36,9 @@ func TestCopyFromSQLiteToPostgres(t *testing.T) {
 	for i := range 5 {
 		call(one, key, fmt.Sprintf("before-%d", i))
 	}
-	k := one.talk(t, "")
-	k.say("hello")
-	k.until("a reply", complete)
+	k := one.dialChat(t, "")
+	k.sendText("hello")
+	k.readUntil("a reply", complete)
 
 	copying := []string{"store", "copy", "--to", db, "--config", h.config}
 	if _, errs, err := h.run(nil, nil, junctor(t), copying...); err == nil || !strings.Contains(errs, "stop it first") {
@@ -60,10 +60,10 @@ func TestCopyFromSQLiteToPostgres(t *testing.T) {
 			t.Errorf("no call %d with id %s: %d %v %s", i+1, id, status, err, body)
 		}
 	}
-	d := many.talk(t, "?sessionId="+k.id)
-	d.until("the history", func(m spoken) bool { return m.Type == "history" && len(m.Payload.Messages) == 2 })
-	d.say("hello again")
-	d.until("a reply", complete)
+	d := many.dialChat(t, "?sessionId="+k.id)
+	d.readUntil("the history", func(m chatMessage) bool { return m.Type == "history" && len(m.Payload.Messages) == 2 })
+	d.sendText("hello again")
+	d.readUntil("a reply", complete)
 
 	// A backup of the database while it serves goes into another database.
 	kept := filepath.Join(t.TempDir(), "kept.backup")

@@ -28,7 +28,7 @@ func TestNodesRollingUpgrade(t *testing.T) {
 	c.askForReadiness(t)
 	l := c.load(t, 4)
 	for i := range c.all {
-		until(t, "calls", func() bool { return len(l.answered()) > 50*(i+1) })
+		eventually(t, "calls", func() bool { return len(l.answered()) > 50*(i+1) })
 		c.upgrade(t, i, slow)
 	}
 	l.stop()
@@ -91,14 +91,14 @@ func (c *nodes) upgrade(t *testing.T, i int, slow *slowServer) {
 		t.Fatal(err)
 	}
 	defer stream.Body.Close()
-	k := g.talk(t, "")
-	k.say("tell me in a while")
-	k.until("some of the reply", func(m spoken) bool { return m.Type == "text" })
+	k := g.dialChat(t, "")
+	k.sendText("tell me in a while")
+	k.readUntil("some of the reply", func(m chatMessage) bool { return m.Type == "text" })
 
 	if err := g.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "a node that is not ready", func() bool {
+	eventually(t, "a node that is not ready", func() bool {
 		status, _, err := try(ctx, "GET", g.url+"/health/ready", rootKey, "")
 		if err != nil {
 			t.Fatalf("a node that stops refuses connections before it has said so: %v", err)
@@ -109,8 +109,8 @@ func (c *nodes) upgrade(t *testing.T, i int, slow *slowServer) {
 	if status, body, err := c.call(ctx, g.url, callEcho); status != 200 {
 		t.Errorf("a call to a node that was told to stop: %d %s %v", status, body, err)
 	}
-	k.until("the whole reply", complete)
-	until(t, "a closed door", func() bool {
+	k.readUntil("the whole reply", complete)
+	eventually(t, "a closed door", func() bool {
 		_, _, err := try(ctx, "GET", g.url+"/health/live", rootKey, "")
 		return err != nil
 	})
@@ -134,21 +134,21 @@ func (c *nodes) upgrade(t *testing.T, i int, slow *slowServer) {
 		t.Fatalf("%d %s %v", status, body, err)
 	}
 	fresh := g.homeFolder.serve()
-	until(t, "a server that was added meanwhile", func() bool {
+	eventually(t, "a server that was added meanwhile", func() bool {
 		status, _, _ := c.call(ctx, fresh.url, fmt.Sprintf(`{"server":%q,"tool":"echo","arguments":{}}`, added))
 		return status == 200
 	})
 	c.mu.Lock()
 	c.all[i] = fresh
 	c.mu.Unlock()
-	until(t, "the new one in the balancer", func() bool {
+	eventually(t, "the new one in the balancer", func() bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		return !c.dead[i]
 	})
 	// The conversation goes on where it was, on the new one.
-	d := fresh.talk(t, "?sessionId="+k.id)
-	d.until("the history", func(m spoken) bool { return m.Type == "history" && len(m.Payload.Messages) == 2 })
+	d := fresh.dialChat(t, "?sessionId="+k.id)
+	d.readUntil("the history", func(m chatMessage) bool { return m.Type == "history" && len(m.Payload.Messages) == 2 })
 }
 
 // slowServer has a tool whose calls take until they are let go, in turn.

@@ -226,7 +226,7 @@ func (c *nodes) kill(i int) {
 func (c *nodes) ready(servers ...string) *nodes {
 	c.t.Helper()
 	for _, g := range c.all {
-		until(c.t, "ready", func() bool {
+		eventually(c.t, "ready", func() bool {
 			_, body, err := try(c.t.Context(), "GET", g.url+"/health", rootKey, "")
 			for _, s := range servers {
 				if err != nil || !strings.Contains(body, `"name":"`+s+`","status":"connected"`) {

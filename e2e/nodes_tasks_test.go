@@ -33,7 +33,7 @@ func (c *nodes) beginTask(t *testing.T) (id, question string) {
 	if status != 202 || m == nil {
 		t.Fatalf("a call that is left: %d %s %v", status, body, err)
 	}
-	until(t, "the task's question", func() bool {
+	eventually(t, "the task's question", func() bool {
 		_, body, err = try(ctx, "GET", c.proxy+"/api/calls/"+m[1], rootKey, "")
 		asked := inputID.FindStringSubmatch(body)
 		if asked == nil {
@@ -49,7 +49,7 @@ func (c *nodes) beginTask(t *testing.T) (id, question string) {
 // the dead one over.
 func (c *nodes) endTask(t *testing.T, id, question string) {
 	ctx := ctxFor(t)
-	until(t, "the question of the node that took the task over", func() bool {
+	eventually(t, "the question of the node that took the task over", func() bool {
 		_, body, _ := try(ctx, "GET", c.proxy+"/api/calls/"+id, rootKey, "")
 		asked := inputID.FindStringSubmatch(body)
 		return asked != nil && asked[1] != question
@@ -57,7 +57,7 @@ func (c *nodes) endTask(t *testing.T, id, question string) {
 	if status, body, err := try(ctx, "POST", c.proxy+"/api/calls/"+id, rootKey, `{"answer":{"action":"accept","content":{"name":"x","confirm":true}}}`); status != 200 {
 		t.Fatalf("the answer: %d %s %v", status, body, err)
 	}
-	until(t, "the result of the task", func() bool {
+	eventually(t, "the result of the task", func() bool {
 		_, body, _ := try(ctx, "GET", c.proxy+"/api/calls/"+id, rootKey, "")
 		return strings.Contains(body, `"status":"completed"`) && strings.Contains(body, "answered 1")
 	})

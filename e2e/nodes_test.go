@@ -69,7 +69,7 @@ func (c *nodes) sessions(t *testing.T) {
 		t.Fatalf("DELETE: %d %s", status, body)
 	}
 	for _, g := range c.all {
-		until(t, "the session's end", func() bool {
+		eventually(t, "the session's end", func() bool {
 			status, _, _ := try(ctx, "POST", g.url+"/mcp", rootKey, list, "Mcp-Session-Id", id)
 			return status == 404
 		})
@@ -107,15 +107,15 @@ func (c *nodes) officialClient(t *testing.T) {
 			t.Fatalf("%+v, %v", r, err)
 		}
 	}
-	// The client begins to listen in its own time; a change before that is
-	// none that it hears of.
-	for heard := false; !heard; {
+	// The client begins to listen at some later time, and is not notified of
+	// changes before that.
+	for notified := false; !notified; {
 		if _, err := s.CallTool(ctx, &sdk.CallToolParams{Name: "tools__change", Arguments: map[string]any{}}); err != nil {
 			t.Fatal(err)
 		}
 		select {
 		case <-changed:
-			heard = true
+			notified = true
 		case <-time.After(time.Second):
 		}
 	}
@@ -227,7 +227,7 @@ func (c *nodes) keys(t *testing.T) {
 	c.all[1].mustRun(nil, junctor(t), "keys", "revoke", "guest", "--config", c.all[1].config)
 	revoked := time.Now()
 	for _, g := range c.all {
-		until(t, "a revoked key is refused", func() bool {
+		eventually(t, "a revoked key is refused", func() bool {
 			status, _, _ := try(ctx, "GET", g.url+"/tools", key, "")
 			return status == 401
 		})
@@ -247,7 +247,7 @@ func (c *nodes) configuration(t *testing.T) {
 	everywhere := func(what string, served bool) {
 		t.Helper()
 		for _, g := range c.all {
-			until(t, what, func() bool {
+			eventually(t, what, func() bool {
 				status, _, _ := c.call(ctx, g.url, `{"server":"added","tool":"echo","arguments":{}}`)
 				return (status == 200) == served
 			})
@@ -307,7 +307,7 @@ func (c *nodes) liveLog(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	until(t, "120 calls in the live log", func() bool { n, _ := l.at(); return n >= 120 })
+	eventually(t, "120 calls in the live log", func() bool { n, _ := l.at(); return n >= 120 })
 	if n, wrong := l.at(); n != 120 || wrong != "" {
 		t.Errorf("%d calls; %s", n, wrong)
 	}

@@ -19,7 +19,7 @@ func (c *nodes) connectionsCut(t *testing.T) {
 	ctx := ctxFor(t)
 	tail := c.tail(t, c.all[0])
 	l := c.load(t, 4)
-	until(t, "calls", func() bool { return len(l.answered()) > 20 })
+	eventually(t, "calls", func() bool { return len(l.answered()) > 20 })
 	conn, err := pgx.Connect(ctx, c.db.URL("postgres"))
 	if err != nil {
 		t.Fatal(err)
@@ -35,7 +35,7 @@ func (c *nodes) connectionsCut(t *testing.T) {
 		if _, err := conn.Exec(ctx, "SELECT pg_terminate_backend($1)", pid); err != nil {
 			t.Fatal(err)
 		}
-		until(t, "calls after a cut", func() bool { return len(l.answered()) > before+3 })
+		eventually(t, "calls after a cut", func() bool { return len(l.answered()) > before+3 })
 	}
 	l.stop()
 	if bad := l.failed(); len(bad) > 0 {
@@ -43,22 +43,22 @@ func (c *nodes) connectionsCut(t *testing.T) {
 	}
 	ids := l.answered()
 	c.recorded(t, ids)
-	until(t, "all of them in the live log", func() bool { n, _ := tail.at(); return n >= len(ids) })
+	eventually(t, "all of them in the live log", func() bool { n, _ := tail.at(); return n >= len(ids) })
 	if _, wrong := tail.at(); wrong != "" {
 		t.Error(wrong)
 	}
 	t.Logf("%d connections cut during %d calls", len(pids), len(ids))
 }
 
-// talk is one chat connection.
-type talk struct {
+// chatConn is one chat connection.
+type chatConn struct {
 	t    *testing.T
 	conn *websocket.Conn
 	id   string
 	seq  int64
 }
 
-type spoken struct {
+type chatMessage struct {
 	Type    string `json:"type"`
 	Seq     int64  `json:"seq"`
 	Payload struct {
@@ -74,7 +74,7 @@ type spoken struct {
 	} `json:"payload"`
 }
 
-func (g *gateway) talk(t *testing.T, query string) *talk {
+func (g *gateway) dialChat(t *testing.T, query string) *chatConn {
 	t.Helper()
 	conn, _, err := websocket.Dial(ctxFor(t), strings.Replace(g.url, "http", "ws", 1)+"/ws"+query, &websocket.DialOptions{
 		HTTPHeader: http.Header{"Authorization": {"Bearer " + rootKey}},
@@ -84,12 +84,12 @@ func (g *gateway) talk(t *testing.T, query string) *talk {
 	}
 	conn.SetReadLimit(8 << 20)
 	t.Cleanup(func() { _ = conn.CloseNow() })
-	k := &talk{t: t, conn: conn}
-	k.id = k.until("connection", func(m spoken) bool { return m.Type == "connection" }).Payload.SessionID
+	k := &chatConn{t: t, conn: conn}
+	k.id = k.readUntil("connection", func(m chatMessage) bool { return m.Type == "connection" }).Payload.SessionID
 	return k
 }
 
-func (k *talk) say(text string) {
+func (k *chatConn) sendText(text string) {
 	k.t.Helper()
 	b, _ := json.Marshal(map[string]any{"type": "message", "payload": map[string]string{"text": text}})
 	if err := k.conn.Write(ctxFor(k.t), websocket.MessageText, b); err != nil {
@@ -97,14 +97,14 @@ func (k *talk) say(text string) {
 	}
 }
 
-func (k *talk) until(what string, ok func(spoken) bool) spoken {
+func (k *chatConn) readUntil(what string, ok func(chatMessage) bool) chatMessage {
 	k.t.Helper()
 	for {
 		_, data, err := k.conn.Read(ctxFor(k.t))
 		if err != nil {
 			k.t.Fatalf("waiting for %s: %v", what, err)
 		}
-		var m spoken
+		var m chatMessage
 		if err := json.Unmarshal(data, &m); err != nil {
 			k.t.Fatal(err)
 		}
@@ -115,7 +115,7 @@ func (k *talk) until(what string, ok func(spoken) bool) spoken {
 	}
 }
 
-func complete(m spoken) bool {
+func complete(m chatMessage) bool {
 	return m.Type == "status" && m.Payload.Tool == "" && m.Payload.State == "complete"
 }
 
@@ -135,7 +135,7 @@ func (c *nodes) killedUnderLoad(t *testing.T) {
 		if quickest == 0 || took < quickest {
 			quickest = took
 		}
-		until(t, "the singleton on another node", func() bool {
+		eventually(t, "the singleton on another node", func() bool {
 			status, _, _ := c.call(ctxFor(t), c.proxy, callLonely)
 			return status == 200
 		})
@@ -193,30 +193,30 @@ func (c *nodes) watchSingleton(t *testing.T) (most func() int) {
 // still.
 func (c *nodes) dies(t *testing.T, victim, other int) time.Duration {
 	t.Helper()
-	a := c.all[victim].talk(t, "")
-	a.say("hello")
-	a.until("the first reply", complete)
-	a.say("tell me slowly")
-	a.until("some of the reply", func(m spoken) bool { return m.Type == "text" })
+	a := c.all[victim].dialChat(t, "")
+	a.sendText("hello")
+	a.readUntil("the first reply", complete)
+	a.sendText("tell me slowly")
+	a.readUntil("some of the reply", func(m chatMessage) bool { return m.Type == "text" })
 	// On another node: what is said there comes here live.
-	b := c.all[other].talk(t, fmt.Sprintf("?sessionId=%s&after=%d", a.id, a.seq))
+	b := c.all[other].dialChat(t, fmt.Sprintf("?sessionId=%s&after=%d", a.id, a.seq))
 	if b.id != a.id {
 		t.Fatalf("session %q, want %q", b.id, a.id)
 	}
-	b.until("more of the reply", func(m spoken) bool { return m.Type == "text" })
+	b.readUntil("more of the reply", func(m chatMessage) bool { return m.Type == "text" })
 
 	l := c.load(t, 6)
-	until(t, "calls", func() bool { return len(l.answered()) > 100 })
+	eventually(t, "calls", func() bool { return len(l.answered()) > 100 })
 	died := time.Now()
 	c.kill(victim)
-	b.until("the end of the reply", func(m spoken) bool { return m.Type == "error" && m.Payload.Code == "INTERRUPTED" })
-	b.until("the end of the turn", complete)
-	b.say("hello again")
-	b.until("a reply of the other node", complete)
+	b.readUntil("the end of the reply", func(m chatMessage) bool { return m.Type == "error" && m.Payload.Code == "INTERRUPTED" })
+	b.readUntil("the end of the turn", complete)
+	b.sendText("hello again")
+	b.readUntil("a reply of the other node", complete)
 	took := time.Since(died)
 
 	more := len(l.answered()) + 100
-	until(t, "more calls", func() bool { return len(l.answered()) > more })
+	eventually(t, "more calls", func() bool { return len(l.answered()) > more })
 	l.stop()
 	// Those that the dead node had in hand may fail, no others.
 	if bad := l.failed(); len(bad) > 6 {
@@ -224,8 +224,8 @@ func (c *nodes) dies(t *testing.T, victim, other int) time.Duration {
 	}
 	c.recorded(t, l.answered())
 
-	d := c.all[other].talk(t, "?sessionId="+a.id)
-	history := d.until("the history", func(m spoken) bool { return m.Type == "history" })
+	d := c.all[other].dialChat(t, "?sessionId="+a.id)
+	history := d.readUntil("the history", func(m chatMessage) bool { return m.Type == "history" })
 	notices := 0
 	for _, m := range history.Payload.Messages {
 		if m.Notice == "interrupted" {

@@ -86,7 +86,7 @@ func (g *guarded) happened() happened {
 func (g *guarded) expire() {
 	g.t.Helper()
 	g.set("hold", "true")
-	until(g.t, "the token has expired", func() bool { return g.happened().Expired })
+	eventually(g.t, "the token has expired", func() bool { return g.happened().Expired })
 }
 
 // set changes how the servers behave.
@@ -355,16 +355,16 @@ func TestAuthorizationServerDownKeepsLogin(t *testing.T) {
 	g := startGuarded(t, 15)
 	gw := signedIn(t, g)
 	g.set("down", "true")
-	until(t, "a refresh fails", func() bool { return g.happened().TurnedAway > 0 })
+	eventually(t, "a refresh fails", func() bool { return g.happened().TurnedAway > 0 })
 	if status, body := gw.send("POST", "/api/mcp/guarded/proxy", whoami); status != 200 && !g.happened().Ending {
 		t.Errorf("with a token that still holds: %d %s", status, body)
 	}
-	until(t, "the token has expired", func() bool { return g.happened().Expired })
+	eventually(t, "the token has expired", func() bool { return g.happened().Expired })
 	if status, body := gw.send("POST", "/api/mcp/guarded/proxy", whoami); status != 502 || !strings.Contains(body, "UPSTREAM_ERROR") {
 		t.Errorf("with an ended token: %d %s", status, body)
 	}
 	g.set("down", "false")
-	until(t, "calls work again", func() bool {
+	eventually(t, "calls work again", func() bool {
 		status, body := gw.send("POST", "/api/mcp/guarded/proxy", whoami)
 		if strings.Contains(body, "UPSTREAM_AUTH_REQUIRED") {
 			t.Fatalf("the login was lost: %s", body)

@@ -26,7 +26,7 @@ func TestPeopleSignInWithRealProvider(t *testing.T) {
 	client := as.registerPage(gw.url)
 	home.write("junctor.json", fmt.Sprintf(`{"auth":{"loopback":"key","oidc":{"issuer":%q,"clientId":%q,"clientSecret":%q,"name":"Example","scopes":["openid"],
 		"rules":[{"claims":{"groups":["ada-team"]},"tools":["junctor:calculate"]},{"claims":{"groups":["root-team"]},"admin":true}]}}}`, as.Issuer, client.ID, client.Secret))
-	until(t, "the page offers the provider", func() bool {
+	eventually(t, "the page offers the provider", func() bool {
 		_, body := gw.send("GET", "/api/session", "")
 		return strings.Contains(body, `"oidc":"Example"`)
 	})

@@ -125,7 +125,7 @@ func TestCallersUseTheirOwnAccounts(t *testing.T) {
 		t.Errorf("ada signs out: %d %s", status, body)
 	}
 	for node := range 2 {
-		until(t, fmt.Sprintf("ada is signed out on node %d", node), func() bool {
+		eventually(t, fmt.Sprintf("ada is signed out on node %d", node), func() bool {
 			status, _ := send(node, "POST", proxy, keys["ada"], whoami)
 			return status == 401
 		})

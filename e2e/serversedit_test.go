@@ -26,7 +26,7 @@ func TestServersOfARunningGateway(t *testing.T) {
 	servers := func(args ...string) string {
 		return h.mustRun(nil, junctor(t), append(append([]string{"servers"}, args...), "--config", h.config)...)
 	}
-	until(t, "a call", func() bool { return call() == 200 })
+	eventually(t, "a call", func() bool { return call() == 200 })
 	if out := servers("disable", "tools"); !strings.Contains(out, `Disabled "tools"`) {
 		t.Error(out)
 	}
@@ -36,11 +36,11 @@ func TestServersOfARunningGateway(t *testing.T) {
 	if out := servers("enable", "tools"); !strings.Contains(out, `Enabled "tools"`) {
 		t.Error(out)
 	}
-	until(t, "a call after enabling", func() bool { return call() == 200 })
+	eventually(t, "a call after enabling", func() bool { return call() == 200 })
 	if out := servers("restart", "tools"); !strings.Contains(out, `Restarting "tools"`) {
 		t.Error(out)
 	}
-	until(t, "a call after restarting", func() bool { return call() == 200 })
+	eventually(t, "a call after restarting", func() bool { return call() == 200 })
 	if out := servers("logs", "tools"); !strings.Contains(out, "not a program that junctor starts") {
 		t.Error(out)
 	}

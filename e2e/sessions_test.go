@@ -83,7 +83,7 @@ func TestThousandIdleSessions(t *testing.T) {
 		streams[i] = conn
 	}
 	var grown int
-	until(t, "a thousand idle sessions add less than 15 MB", func() bool { // when what was garbage is gone
+	eventually(t, "a thousand idle sessions add less than 15 MB", func() bool { // when what was garbage is gone
 		grown = g.rss() - before
 		return grown < 15<<20
 	})
@@ -139,7 +139,7 @@ func TestReloadReachesClients(t *testing.T) {
 	h.write("junctor.json", fmt.Sprintf(`{"mcpServers":{"renamed":{"command":%q}}}`, everything(t)))
 	c.next("notifications/tools/list_changed")
 	g.ready("renamed")
-	until(t, "the new tools are listed", func() bool {
+	eventually(t, "the new tools are listed", func() bool {
 		got := c.ask(`{"jsonrpc":"2.0","id":"b","method":"tools/list"}`)
 		return strings.Contains(got, "renamed__test_simple_text") && !strings.Contains(got, "everything__test_simple_text")
 	})

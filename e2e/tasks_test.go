@@ -19,8 +19,8 @@ import (
 	"junctor/internal/rawjson"
 )
 
-// taskServer is a server of the stateless era with the tasks extension and the tools
-// that the scenarios of the conformance suite name.
+// taskServer is a server of the stateless era with the tasks extension and the
+// tools that the scenarios of the conformance suite name.
 type taskServer struct {
 	mu    sync.Mutex
 	tasks map[string]*serverTask
@@ -65,7 +65,7 @@ func (s *taskServer) Serve(ctx context.Context, r *mcpserver.Request) (json.RawM
 		return s.call(ctx, r, declared)
 	case mcp.MethodTasksGet, mcp.MethodTasksUpdate, mcp.MethodTasksCancel:
 		if !declared {
-			return nil, mcp.MissingTasks()
+			return nil, mcp.MissingTasksExtension()
 		}
 		return s.task(r)
 	}
@@ -97,7 +97,7 @@ func (s *taskServer) call(ctx context.Context, r *mcpserver.Request, declared bo
 		}), nil
 	case "failing_job", "protocol_error_job":
 		if !declared {
-			return nil, mcp.MissingTasks()
+			return nil, mcp.MissingTasksExtension()
 		}
 		return s.start(func(t *serverTask) {
 			if name == "failing_job" {

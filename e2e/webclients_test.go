@@ -86,7 +86,7 @@ func TestWebClients(t *testing.T) {
 	home := newHome(t, `{"auth":{"loopback":"key","keys":[{"name":"ada","key":"`+bossKey+`"}]}}`)
 	gw := home.serve()
 	home.write("junctor.json", fmt.Sprintf(`{"builtin":true,"publicUrl":%q,"auth":{"loopback":"key","server":true,"keys":[{"name":"ada","key":"%s"}]}}`, gw.url, bossKey))
-	until(t, "the authorization server is there", func() bool {
+	eventually(t, "the authorization server is there", func() bool {
 		code, _ := gw.send("GET", "/.well-known/oauth-authorization-server", "")
 		return code == http.StatusOK
 	})
@@ -236,14 +236,14 @@ func TestWebClients(t *testing.T) {
 	}
 
 	// The call log has both the person and the program; the person revokes them.
-	until(t, "the call log names person and program", func() bool {
+	eventually(t, "the call log names person and program", func() bool {
 		return strings.Contains(home.mustRun(nil, junctor(t), "logs", "--json", "--config", home.config), "ada via Go SDK")
 	})
 	if out := home.mustRun(nil, junctor(t), "clients", "list", "--config", home.config); strings.Count(out, "ada") != 5 || !strings.Contains(out, "TypeScript SDK") {
 		t.Errorf("clients list says %s", out)
 	}
 	home.mustRun(nil, junctor(t), "clients", "revoke", "--all", "--config", home.config)
-	until(t, "the Go SDK's session has ended", func() bool {
+	eventually(t, "the Go SDK's session has ended", func() bool {
 		_, err := session.CallTool(ctx, call)
 		return err != nil
 	})

@@ -22,8 +22,8 @@ import (
 	"junctor/internal/tool"
 )
 
-// startWithin is how long a gateway may take to connect to all upstreams.
-const startWithin = 3 * time.Minute
+// startTimeout is how long a gateway may take to connect to all upstreams.
+const startTimeout = 3 * time.Minute
 
 // gateway asks search_tools of a running gateway, over MCP: what an agent
 // gets. The upstreams with the tools of the set are served by this program.
@@ -34,10 +34,10 @@ type gateway struct {
 	folder    string
 }
 
-// through returns how a gateway is built from a program.
-func through(program string) func(*searchtest.Set) (ranker, error) {
+// buildGateway returns a function that starts a gateway from a program.
+func buildGateway(program string) func(*searchtest.Set) (ranker, error) {
 	return func(set *searchtest.Set) (ranker, error) {
-		ctx, cancel := context.WithTimeout(context.Background(), startWithin)
+		ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 		defer cancel()
 		g := &gateway{}
 		if err := g.start(ctx, program, set); err != nil {
@@ -78,7 +78,7 @@ func (g *gateway) start(ctx context.Context, program string, set *searchtest.Set
 	return err
 }
 
-// serve offers the tools of the set as upstreams and returns their
+// serve serves the tools of the set as upstreams and returns their
 // configurations.
 func (g *gateway) serve(set *searchtest.Set) (map[string]any, error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -100,10 +100,10 @@ func (g *gateway) serve(set *searchtest.Set) (map[string]any, error) {
 		if err != nil {
 			return nil, err
 		}
-		mux.Handle("/"+name, mcpserver.New(mcpserver.Options{}, offer{name, result}))
+		mux.Handle("/"+name, mcpserver.New(mcpserver.Options{}, toolServer{name, result}))
 		servers[name] = map[string]string{"url": "http://" + ln.Addr().String() + "/" + name}
 	}
-	g.upstreams = &http.Server{Handler: mux, ReadHeaderTimeout: startWithin}
+	g.upstreams = &http.Server{Handler: mux, ReadHeaderTimeout: startTimeout}
 	go func() { _ = g.upstreams.Serve(ln) }() // ends with Close
 	return servers, nil
 }
@@ -113,7 +113,7 @@ func (g *gateway) run(program string, args ...string) (string, error) {
 	g.program = exec.Command(program, args...)
 	g.program.Dir = g.folder
 	g.program.Env = append(os.Environ(), "HOME="+g.folder, "XDG_CONFIG_HOME="+g.folder, "XDG_DATA_HOME="+g.folder)
-	said, err := g.program.StderrPipe()
+	stderr, err := g.program.StderrPipe()
 	if err != nil {
 		return "", err
 	}
@@ -122,9 +122,9 @@ func (g *gateway) run(program string, args ...string) (string, error) {
 		return "", err
 	}
 	var lines strings.Builder
-	for scanner := bufio.NewScanner(said); scanner.Scan(); {
+	for scanner := bufio.NewScanner(stderr); scanner.Scan(); {
 		if _, url, ok := strings.Cut(scanner.Text(), " is at "); ok {
-			go func() { _, _ = io.Copy(io.Discard, said) }() // ends with the program
+			go func() { _, _ = io.Copy(io.Discard, stderr) }() // ends with the program
 			url, _, _ = strings.Cut(url, " ")
 			return url, nil
 		}
@@ -202,25 +202,25 @@ func (g *gateway) Close() error {
 	return errors.Join(errs...)
 }
 
-// offer is an upstream that lists tools.
-type offer struct {
+// toolServer is an upstream that only lists tools.
+type toolServer struct {
 	name  string
 	tools json.RawMessage
 }
 
-func (o offer) Describe(context.Context, *mcpserver.Request) (mcpserver.Description, error) {
-	info, err := json.Marshal(map[string]string{"name": o.name, "version": "1"})
+func (s toolServer) Describe(context.Context, *mcpserver.Request) (mcpserver.Description, error) {
+	info, err := json.Marshal(map[string]string{"name": s.name, "version": "1"})
 	return mcpserver.Description{Info: info, Capabilities: json.RawMessage(`{"tools":{}}`)}, err
 }
 
-func (o offer) Serve(_ context.Context, r *mcpserver.Request) (json.RawMessage, error) {
+func (s toolServer) Serve(_ context.Context, r *mcpserver.Request) (json.RawMessage, error) {
 	switch r.Method {
 	case "tools/list":
-		return o.tools, nil
+		return s.tools, nil
 	case "ping":
 		return json.RawMessage(`{}`), nil
 	}
 	return nil, &mcp.Error{Code: mcp.CodeMethodNotFound, Message: "only tools are listed here"}
 }
 
-func (o offer) Notified(context.Context, *mcpserver.Session, string, json.RawMessage) {}
+func (s toolServer) Notified(context.Context, *mcpserver.Session, string, json.RawMessage) {}

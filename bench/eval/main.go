@@ -101,7 +101,7 @@ func run(w io.Writer, args []string) error {
 	}
 	measured := rankers
 	if *program != "" {
-		measured = append(slices.Clip(rankers), rankerKind{"gateway", through(*program)})
+		measured = append(slices.Clip(rankers), rankerKind{"gateway", buildGateway(*program)})
 	}
 	var results []result
 	for _, folder := range folders {

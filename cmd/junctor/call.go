@@ -52,7 +52,7 @@ In a terminal you are asked what the server asks while the tool runs.`,
 				}
 			}
 			if c.IsInput && arguments != "-" {
-				in.Ask = callio.CanAsk
+				in.Ask = callio.SupportedQuestions
 			}
 			g.Run()
 			var last control.CallAnswer
@@ -71,7 +71,7 @@ In a terminal you are asked what the server asks while the tool runs.`,
 			if err := callio.Print(&c.Terminal, d.Tool.Tool, last, output, asJSON); err != nil {
 				return err
 			}
-			if last.IsError && in.Ask == nil && strings.Contains(string(last.Result), mcpclient.NobodyToAsk) {
+			if last.IsError && in.Ask == nil && strings.Contains(string(last.Result), mcpclient.NoUserToAsk) {
 				c.Note("The tool asks for input while it runs: call it in a terminal to answer.")
 			}
 			if last.IsError {

@@ -198,7 +198,7 @@ func (c *cli) move(moved []clients.Server) error {
 		return err
 	}
 	found := []clients.Found{{File: moved[0].File, Servers: moved}}
-	take := choosable(clients.Beside(clients.Compare(found, own, clients.Variables(o)), own), false)
+	take := choosable(clients.RenameConflicts(clients.Compare(found, own, clients.Variables(o)), own), false)
 	if len(take) == 0 {
 		return nil
 	}

@@ -46,12 +46,12 @@ func TestHealth(t *testing.T) {
 		}
 		return run(args, w), out.String() + errs.String()
 	}
-	if code, said := ask("health", "--url", ts.URL+"/"); code != exitDone {
-		t.Errorf("a gateway that is ready: %d, %s", code, said)
+	if code, output := ask("health", "--url", ts.URL+"/"); code != exitDone {
+		t.Errorf("a gateway that is ready: %d, %s", code, output)
 	}
 	status = http.StatusServiceUnavailable
-	if code, said := ask("health", "--live", "--url", ts.URL); code != exitFailed || !strings.Contains(said, "503") {
-		t.Errorf("one that is not: %d, %s", code, said)
+	if code, output := ask("health", "--live", "--url", ts.URL); code != exitFailed || !strings.Contains(output, "503") {
+		t.Errorf("one that is not: %d, %s", code, output)
 	}
 	if code, _ := ask("health", "--url", "http://127.0.0.1:1"); code != exitFailed {
 		t.Errorf("one that is not there: %d", code)

@@ -16,7 +16,7 @@ func (c *cli) locate(ctx context.Context) (cfg *config.Config, path string, err 
 	if cfg, err = c.load(o); err == nil {
 		return cfg, c.Find(ctx, cfg), nil
 	}
-	if path = c.FindDespite(ctx, o, err); path != "" {
+	if path = c.FindWithInvalidConfig(ctx, o, err); path != "" {
 		return nil, path, nil
 	}
 	return nil, "", err

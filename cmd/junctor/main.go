@@ -137,7 +137,7 @@ Start it with "junctor serve" and open http://127.0.0.1:8787, or put
 	p.StringVar(&c.configFile, "config", "", "the configuration `file`")
 	p.StringVar(&c.LogLevel, "log-level", "", "trace, debug, info, warn, error, fatal or silent")
 	p.BoolVarP(&c.Quiet, "quiet", "q", false, "do not print progress and notes")
-	_ = root.RegisterFlagCompletionFunc("log-level", cobra.FixedCompletions(telemetry.Level("").Words(), cobra.ShellCompDirectiveNoFileComp))
+	_ = root.RegisterFlagCompletionFunc("log-level", cobra.FixedCompletions(telemetry.Level("").Values(), cobra.ShellCompDirectiveNoFileComp))
 	root.AddGroup(
 		&cobra.Group{ID: "faces", Title: "Run:"},
 		&cobra.Group{ID: "use", Title: "Use:"},

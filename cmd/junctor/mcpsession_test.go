@@ -48,7 +48,7 @@ func (a *agents) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-func until(t *testing.T, what string, ok func() bool) {
+func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(end) {
@@ -171,12 +171,12 @@ func TestFirstAgentIsTheGateway(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = serve.Process.Kill(); _ = serve.Wait() })
-	until(t, "junctor serve has the socket", func() bool {
+	eventually(t, "junctor serve has the socket", func() bool {
 		out, err := a.command("open", "--print").Output()
 		return err == nil && strings.HasPrefix(string(out), "http://127.0.0.1:")
 	})
 	for _, c := range []*agent{second, third} { // a call may be under way when the gateway changes
-		until(t, "the agent uses it", func() bool { return strings.Contains(c.answer(c.call("echo")), "hello") })
+		eventually(t, "the agent uses it", func() bool { return strings.Contains(c.answer(c.call("echo")), "hello") })
 	}
 	if err := second.in.Close(); err != nil {
 		t.Fatal(err)

@@ -67,8 +67,8 @@ func (c *cli) toolsList() *cobra.Command {
 // signatureCell shows a tool's parameters, as many as leave room for the
 // description.
 func signatureCell(t control.Tool) terminal.Cell {
-	const most = 60
-	return terminal.Cell{Text: terminal.Clip(t.Signature, most), Colour: terminal.Dim}
+	const maxWidth = 60
+	return terminal.Cell{Text: terminal.Clip(t.Signature, maxWidth), Colour: terminal.Dim}
 }
 
 func nameColour(t control.Tool) terminal.Colour {
@@ -203,8 +203,8 @@ func (c *cli) toolsShow() *cobra.Command {
 	return cmd
 }
 
-// gatewayWithTool returns a gateway and one of its tools. Where what was last seen has
-// the tool nothing is started yet, and no other server will be.
+// gatewayWithTool returns a gateway and one of its tools. Where what was last
+// seen has the tool nothing is started yet, and no other server will be.
 func (c *cli) gatewayWithTool(ctx context.Context, name string) (*launch.Gateway, control.ToolDetails, error) {
 	var only []string
 	server, _, qualified := strings.Cut(name, ":")

@@ -7,27 +7,27 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// usageError is an error of whoever typed the command.
+// usageError is an error in the command line.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
-// wrongUsage says what is wrong with a command line, and how it is written.
+// wrongUsage returns an error that describes what is wrong with a command line, and its usage.
 func wrongUsage(cmd *cobra.Command, format string, args ...any) error {
 	use := strings.TrimSuffix(cmd.UseLine(), " [flags]")
 	return usageError{fmt.Errorf("%s: %s (see %s --help)", use, fmt.Sprintf(format, args...), cmd.CommandPath())}
 }
 
-// argsBetween accepts so many arguments; most below 0 means any number.
-func argsBetween(least, most int) cobra.PositionalArgs {
+// argsBetween accepts min to max arguments; max below 0 means any number.
+func argsBetween(min, max int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
-		case len(args) < least && len(args) == 0:
+		case len(args) < min && len(args) == 0:
 			return wrongUsage(cmd, "missing arguments")
-		case len(args) < least:
+		case len(args) < min:
 			return wrongUsage(cmd, "missing argument after %q", args[len(args)-1])
-		case most >= 0 && len(args) > most:
-			return wrongUsage(cmd, "unexpected argument %q", args[most])
+		case max >= 0 && len(args) > max:
+			return wrongUsage(cmd, "unexpected argument %q", args[max])
 		}
 		return nil
 	}

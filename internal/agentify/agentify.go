@@ -33,7 +33,7 @@ type Upstreams interface {
 	Info(server, caller string) (mcpclient.ServerInfo, bool)
 }
 
-// Options are what a Face is made of.
+// Options are the settings and dependencies of a Face.
 type Options struct {
 	Tools     *listing.Service
 	Calls     Calls
@@ -69,9 +69,9 @@ type Face struct {
 // maxTasks is the number of concurrent tasks. Each task costs model requests.
 const maxTasks = 32
 
-// drainFor is how long a task may go on when the client has closed its end
+// drainTimeout is how long a task may go on when the client has closed its end
 // without saying exit, as a script does that pipes one request in.
-const drainFor = time.Minute
+const drainTimeout = time.Minute
 
 // New returns a Face; it starts nothing.
 func New(o Options) *Face {
@@ -80,7 +80,7 @@ func New(o Options) *Face {
 		slots: make(chan struct{}, maxTasks), lists: map[string]*extras{},
 		check: sync.OnceValues(func() (*schema.Schema, error) { return schema.Compile(json.RawMessage(taskSchema)) }),
 	}
-	f.server = mcpserver.New(mcpserver.Options{Log: o.Log, Redact: o.Redact, Info: f.info(), MaxCalls: maxTasks, DrainFor: drainFor}, &handler{f})
+	f.server = mcpserver.New(mcpserver.Options{Log: o.Log, Redact: o.Redact, Info: f.info(), MaxCalls: maxTasks, DrainTimeout: drainTimeout}, &handler{f})
 	return f
 }
 

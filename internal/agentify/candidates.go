@@ -20,8 +20,8 @@ const (
 	maxCandidates = 25
 	maxFurther    = 50
 
-	// forContext of the candidates are kept for what the user looks at.
-	forContext = 6
+	// contextCandidates of the candidates are kept for what the user looks at.
+	contextCandidates = 6
 
 	// maxDeclared bounds the bytes of all declarations, for tools whose
 	// schemas are books; a model with a small window gets less.
@@ -76,7 +76,7 @@ func (f *Face) candidates(snap *catalog.Snapshot, caller *tool.Caller, t Task, r
 	}
 	var near []Candidate
 	if hints := t.Context.words(); hints != "" {
-		if near, err = f.find(snap, caller, t.Query+" "+hints, forContext); err != nil {
+		if near, err = f.find(snap, caller, t.Query+" "+hints, contextCandidates); err != nil {
 			return nil, nil, err
 		}
 	}

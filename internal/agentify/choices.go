@@ -163,7 +163,7 @@ func (o *choices) read(turn llm.Turn, c Context) (choice, []string) {
 	case len(calls) > 1:
 		return choice{}, []string{fmt.Sprintf("you called %d tools; call exactly one", len(calls))}
 	case len(calls) == 0:
-		return o.silence(turn)
+		return o.readWithoutCall(turn)
 	}
 	call := calls[0]
 	if call.Malformed != "" {
@@ -190,8 +190,8 @@ func (o *choices) read(turn llm.Turn, c Context) (choice, []string) {
 	return o.callTool(call, c)
 }
 
-// silence is a reply without a call.
-func (o *choices) silence(turn llm.Turn) (choice, []string) {
+// readWithoutCall is a reply without a call.
+func (o *choices) readWithoutCall(turn llm.Turn) (choice, []string) {
 	switch turn.Stop {
 	case llm.StopLength:
 		return choice{}, []string{"your answer was cut off because of its length; call one tool with shorter arguments"}
@@ -235,7 +235,7 @@ func (o *choices) callTool(call *llm.ToolCall, c Context) (choice, []string) {
 }
 
 func (o *choices) readResource(call *llm.ToolCall, c Context) (choice, []string) {
-	hold := c.holders()
+	hold := c.placeholders()
 	backend, uri := rawjson.FieldString(call.Arguments, "backend"), hold.Replace(rawjson.FieldString(call.Arguments, "uri"))
 	for _, e := range o.extras {
 		if e.server == backend && e.kind != aPrompt && e.matches(uri) {
@@ -257,7 +257,7 @@ func (o *choices) getPrompt(call *llm.ToolCall, c Context) (choice, []string) {
 	if i < 0 {
 		return choice{}, []string{fmt.Sprintf("backend %q has no prompt %q; choose one of the list", tool.Shorten(in.Backend, 64), tool.Shorten(in.Name, 100))}
 	}
-	hold := c.holders()
+	hold := c.placeholders()
 	var wrong []string
 	for name, value := range in.Arguments {
 		if !slices.ContainsFunc(o.extras[i].args, func(a promptArgument) bool { return a.Name == name }) {

@@ -79,7 +79,7 @@ func TestFilePath(t *testing.T) {
 func TestPromptShowsAndBoundsTheContext(t *testing.T) {
 	long := strings.Repeat("x", shownSelection) + strings.Repeat("y", 100_000) + "the end"
 	got := Task{Query: "q", Context: Context{ActiveDocumentURI: "file:///a.go", SelectionText: long}}.prompt()
-	for _, want := range []string{"Query: q", "activeDocumentPath: /a.go", "the end", holdSelection, "are not shown"} {
+	for _, want := range []string{"Query: q", "activeDocumentPath: /a.go", "the end", placeholderSelection, "are not shown"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("nothing of %q", want)
 		}

@@ -37,11 +37,11 @@ type Debug struct {
 
 // Bounds of the debug interface.
 const (
-	maxWatchers  = 64
-	shownAtFirst = 100              // entries that a stream begins with
-	pingEvery    = 30 * time.Second // on a stream
-	writeWithin  = 30 * time.Second // until a client that reads nothing is dropped
-	endGrace     = time.Second      // for exchanging close frames
+	maxWatchers    = 64
+	initialEntries = 100              // entries that a stream begins with
+	pingInterval   = 30 * time.Second // on a stream
+	writeTimeout   = 30 * time.Second // until a client that reads nothing is dropped
+	endGrace       = time.Second      // for exchanging close frames
 )
 
 // closeNoCredential is the close code of a stream whose caller's credential
@@ -97,21 +97,21 @@ func (d *Debug) logs(r *http.Request) (any, error) {
 }
 
 func (d *Debug) logQuery(r *http.Request) (limit int, keep func(telemetry.LogEntry) bool, err error) {
-	if caller := tool.CallerFrom(r.Context()); !caller.Operates() {
+	if caller := tool.CallerFrom(r.Context()); !caller.IsOperator() {
 		return 0, nil, &tool.Error{Kind: tool.Denied, Msg: "the log is for administrators; use a key made with junctor keys add NAME --admin"}
 	}
 	if limit, err = limitOf(r); err != nil {
 		return 0, nil, err
 	}
 	levels := []string{"TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"}
-	least := 0
+	minLevel := 0
 	if word := r.URL.Query().Get("level"); word != "" {
-		least = slices.IndexFunc(levels, func(l string) bool { return strings.EqualFold(l, word) })
-		if least < 0 {
+		minLevel = slices.IndexFunc(levels, func(l string) bool { return strings.EqualFold(l, word) })
+		if minLevel < 0 {
 			return 0, nil, &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("level %q is none of trace, debug, info, warn, error, fatal", tool.Shorten(word, 40))}
 		}
 	}
-	return limit, func(e telemetry.LogEntry) bool { return slices.Index(levels, e.Level) >= least }, nil
+	return limit, func(e telemetry.LogEntry) bool { return slices.Index(levels, e.Level) >= minLevel }, nil
 }
 
 func (d *Debug) trace(r *http.Request) (any, error) {
@@ -132,7 +132,7 @@ func (d *Debug) traceQuery(r *http.Request) (limit int, keep func(mcptrace.Recor
 		return 0, nil, err
 	}
 	caller := tool.CallerFrom(r.Context())
-	all := caller.Operates()
+	all := caller.IsOperator()
 	backend := r.URL.Query().Get("backend")
 	return limit, func(rec mcptrace.Record) bool {
 		return (all || mayRead(&rec, &caller)) && (backend == "" || rec.Server == backend)
@@ -159,7 +159,7 @@ func mayRead(rec *mcptrace.Record, caller *tool.Caller) bool {
 func limitOf(r *http.Request) (int, error) {
 	text := r.URL.Query().Get("limit")
 	if text == "" {
-		return shownAtFirst, nil
+		return initialEntries, nil
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 0 {
@@ -220,7 +220,7 @@ func watch[T any](d *Debug, w http.ResponseWriter, r *http.Request, ring *teleme
 		_ = conn.Close(code, why)
 	})()
 	send := func(v any) bool {
-		ctx, cancel := context.WithTimeout(ctx, writeWithin)
+		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 		defer cancel()
 		return conn.Write(ctx, websocket.MessageText, rawjson.MarshalOrNull(v)) == nil
 	}
@@ -231,7 +231,7 @@ func watch[T any](d *Debug, w http.ResponseWriter, r *http.Request, ring *teleme
 			return nil
 		}
 	}
-	ping := time.NewTicker(pingEvery)
+	ping := time.NewTicker(pingInterval)
 	defer ping.Stop()
 	for {
 		select {
@@ -248,7 +248,7 @@ func watch[T any](d *Debug, w http.ResponseWriter, r *http.Request, ring *teleme
 				return nil
 			}
 		case <-ping.C:
-			alive, cancel := context.WithTimeout(ctx, writeWithin)
+			alive, cancel := context.WithTimeout(ctx, writeTimeout)
 			err := conn.Ping(alive)
 			cancel()
 			if err != nil {

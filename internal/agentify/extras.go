@@ -25,8 +25,8 @@ const (
 	maxListed   = 500
 	maxPages    = 5
 	listsAtOnce = 8
-	listFor     = 5 * time.Second // until a backend's list is done without
-	listLife    = time.Minute
+	listTimeout = 5 * time.Second // until a backend's list is done without
+	listTTL     = time.Minute
 	maxCallers  = 32 // whose lists are kept
 )
 
@@ -74,16 +74,16 @@ type extras struct {
 // the task.
 func (f *Face) extras(ctx context.Context, caller *tool.Caller, t Task) []extra {
 	f.mu.Lock()
-	l := f.lists[caller.ViewOfRights()]
+	l := f.lists[caller.RightsView()]
 	f.mu.Unlock()
-	if l == nil || time.Since(l.at) > listLife {
+	if l == nil || time.Since(l.at) > listTTL {
 		l = f.list(ctx, caller)
 		f.mu.Lock()
-		maps.DeleteFunc(f.lists, func(_ string, old *extras) bool { return time.Since(old.at) > listLife })
+		maps.DeleteFunc(f.lists, func(_ string, old *extras) bool { return time.Since(old.at) > listTTL })
 		if len(f.lists) >= maxCallers {
 			clear(f.lists)
 		}
-		f.lists[caller.ViewOfRights()] = l
+		f.lists[caller.RightsView()] = l
 		f.mu.Unlock()
 	}
 	return l.rank(t)
@@ -113,7 +113,7 @@ func (e extra) name() tool.Name {
 
 // list asks every connected backend that has lists for them.
 func (f *Face) list(ctx context.Context, caller *tool.Caller) *extras {
-	ctx, cancel := context.WithTimeout(ctx, listFor)
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
 	type listRequest struct {
 		server string

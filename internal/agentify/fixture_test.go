@@ -49,7 +49,7 @@ type backend struct {
 
 func newBackend(words string, tools ...string) *backend {
 	b := &backend{words: words, tools: tools}
-	b.server = mcpserver.New(mcpserver.Options{DrainFor: time.Millisecond}, b)
+	b.server = mcpserver.New(mcpserver.Options{DrainTimeout: time.Millisecond}, b)
 	return b
 }
 

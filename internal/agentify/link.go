@@ -199,7 +199,7 @@ func (l *link) send(m *mcp.Message) { _ = l.stream.Send(m) }
 
 // stray answers a line that is no message at all. What is too large comes out
 // of Receive.
-func (l *link) stray(d mcp.Drop) {
+func (l *link) stray(d mcp.DroppedInput) {
 	if !d.TooLarge {
 		l.send(&mcp.Message{Error: &mcp.Error{Code: mcp.CodeParseError, Message: "parse error: a line must hold one JSON-RPC message"}})
 	}

@@ -36,7 +36,7 @@ type Step struct {
 	Detail any     `json:"detail"`
 }
 
-// job is one task on its way.
+// job is the processing of one task.
 type job struct {
 	face   *Face
 	task   Task

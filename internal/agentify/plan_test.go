@@ -85,7 +85,7 @@ func TestEveryProviderPlansOneCall(t *testing.T) {
 	}
 }
 
-func TestAWrongChoiceIsRepairedOnce(t *testing.T) {
+func TestWrongChoiceIsRepairedOnce(t *testing.T) {
 	good := calls(call("files:read_file", `{"path":"/a"}`))
 	for name, wrong := range map[string]struct {
 		reply llmtest.Reply

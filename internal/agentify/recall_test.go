@@ -18,11 +18,11 @@ import (
 	"junctor/internal/tool"
 )
 
-// TestCandidatesHoldTheRightTool measures, without any model, how often the
+// TestCandidatesContainTheRightTool measures, without any model, how often the
 // tool that a query asks for is among those that the model is handed whole,
 // and among those that it is told of besides. docs/agentify.md has the
 // figures.
-func TestCandidatesHoldTheRightTool(t *testing.T) {
+func TestCandidatesContainTheRightTool(t *testing.T) {
 	for _, set := range []struct {
 		folder       string
 		whole, named float64 // at least

@@ -172,7 +172,7 @@ func (d *debugPort) open(port int) {
 	a.log.InfoContext(d.ctx, "debug interface", "url", "http://"+ln.Addr().String())
 }
 
-// close ends the server; whoever watches is released with d.ctx.
+// close stops the server; its streams end with d.ctx.
 func (d *debugPort) close() {
 	d.mu.Lock()
 	d.closed = true

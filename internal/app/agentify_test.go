@@ -91,8 +91,8 @@ func edit(t *testing.T, file string, env map[string]string) *editor {
 	return e
 }
 
-// say sends a request and returns the answer.
-func (e *editor) say(id int, method string, params any) string {
+// request sends a request and returns the answer.
+func (e *editor) request(id int, method string, params any) string {
 	e.t.Helper()
 	b, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "method": method, "params": params})
 	if err != nil {
@@ -142,20 +142,20 @@ func TestBackendsFromInitializationOptions(t *testing.T) {
 		"logLevel": "debug", "OPENAI_API_KEY": "sk-of-the-option-1234", "DEBUG_PORT": port,
 		"backends": []any{backendOf(slow), map[string]any{"id": "gone", "type": "stdio", "command": "no-such-program-anywhere"}},
 	}
-	e.expect(e.say(1, "initialize", map[string]any{"initializationOptions": options}), `"serverInfo"`)
+	e.expect(e.request(1, "initialize", map[string]any{"initializationOptions": options}), `"serverInfo"`)
 	if st, _ := e.upstreams.StatusOf("slow"); st.State != upstream.Connecting {
 		t.Errorf("initialize waited for its backends: %s", st.State)
 	}
 	// The first task waits for the backend that is still starting.
-	e.expect(e.say(2, "agentify/orchestrateTask", map[string]any{"query": "slow:echo"}), `\"text\":\"hi\"`)
-	e.expect(e.say(3, "agentify/orchestrateTask", map[string]any{"query": "file:echo"}), `\"n\":1`)
-	e.expect(e.say(4, "agentify/orchestrateTask", map[string]any{"query": "slow:die"}), `"error"`, `-32008`)
+	e.expect(e.request(2, "agentify/orchestrateTask", map[string]any{"query": "slow:echo"}), `\"text\":\"hi\"`)
+	e.expect(e.request(3, "agentify/orchestrateTask", map[string]any{"query": "file:echo"}), `\"n\":1`)
+	e.expect(e.request(4, "agentify/orchestrateTask", map[string]any{"query": "slow:die"}), `"error"`, `-32008`)
 	eventually(t, "slow comes back", func() bool {
 		st, _ := e.upstreams.StatusOf("slow")
 		return st.Lost > 0 && st.State == upstream.Connected
 	})
-	e.expect(e.say(5, "agentify/orchestrateTask", map[string]any{"query": "slow:echo, again"}), `\"text\":\"hi\"`)
-	e.expect(e.say(6, "agentify/orchestrateTask", map[string]any{"query": "sing"}), `-32000`, `"down":["gone"]`)
+	e.expect(e.request(5, "agentify/orchestrateTask", map[string]any{"query": "slow:echo, again"}), `\"text\":\"hi\"`)
+	e.expect(e.request(6, "agentify/orchestrateTask", map[string]any{"query": "sing"}), `-32000`, `"down":["gone"]`)
 
 	base := fmt.Sprintf("http://127.0.0.1:%d", port)
 	session := signIn(t, base, e.opts.DataDir)
@@ -219,10 +219,10 @@ func TestEnvironmentKeyOverridesOptions(t *testing.T) {
 	}
 	defer busy.Close()
 	e := edit(t, `{}`, map[string]string{"OPENAI_BASE_URL": model.URL + "/v1", "OPENAI_API_KEY": "sk-of-the-environment"})
-	e.expect(e.say(1, "initialize", map[string]any{"initializationOptions": map[string]any{
+	e.expect(e.request(1, "initialize", map[string]any{"initializationOptions": map[string]any{
 		"OPENAI_API_KEY": "sk-of-the-option", "DEBUG_PORT": busy.Addr().(*net.TCPAddr).Port, "builtin": true,
 	}}), `"serverInfo"`)
-	e.expect(e.say(2, "agentify/orchestrateTask", map[string]any{"query": "use junctor:calculate"}), `42`)
+	e.expect(e.request(2, "agentify/orchestrateTask", map[string]any{"query": "use junctor:calculate"}), `42`)
 	e.expect(e.log.String(), "no debug interface") // a warning, not an end
 	if strings.Contains(e.log.String(), `"level":"INFO"`) {
 		t.Error("options without a level changed it")
@@ -244,15 +244,15 @@ func TestDebugPortOfTheEnvironment(t *testing.T) {
 
 func TestInvalidOptionsAreAllReported(t *testing.T) {
 	e := edit(t, `{}`, nil)
-	e.expect(e.say(1, "initialize", map[string]any{"initializationOptions": map[string]any{
+	e.expect(e.request(1, "initialize", map[string]any{"initializationOptions": map[string]any{
 		"logLevel": "loud", "DEBUG_PORT": "many", "listen": ":1",
 		"backends": []any{map[string]any{"id": "no name", "type": "stdio", "command": "x"}, map[string]any{"id": "b", "type": "stdio"}},
 	}}), `-32602`, `logLevel`, `DEBUG_PORT`, `listen`, `no name`, `"violations":[`, `command`)
-	e.expect(e.say(2, "initialize", map[string]any{"initializationOptions": map[string]any{"backends": []any{}}}), `-32602`, `backends`)
-	e.expect(e.say(3, "initialize", map[string]any{"initializationOptions": "yes"}), `-32602`, `object`)
-	e.expect(e.say(4, "agentify/orchestrateTask", map[string]any{"query": "x"}), `-32001`)
-	e.expect(e.say(5, "initialize", map[string]any{}), `"serverInfo"`)
-	e.expect(e.say(6, "agentify/orchestrateTask", map[string]any{"query": "x"}), `-32000`, `OPENAI_API_KEY`)
+	e.expect(e.request(2, "initialize", map[string]any{"initializationOptions": map[string]any{"backends": []any{}}}), `-32602`, `backends`)
+	e.expect(e.request(3, "initialize", map[string]any{"initializationOptions": "yes"}), `-32602`, `object`)
+	e.expect(e.request(4, "agentify/orchestrateTask", map[string]any{"query": "x"}), `-32001`)
+	e.expect(e.request(5, "initialize", map[string]any{}), `"serverInfo"`)
+	e.expect(e.request(6, "agentify/orchestrateTask", map[string]any{"query": "x"}), `-32000`, `OPENAI_API_KEY`)
 }
 
 func TestServeMountsOrchestrate(t *testing.T) {

@@ -135,7 +135,7 @@ type App struct {
 	sink           *sink
 	builtin        *mcpserver.Server
 	builtinCallers *builtinCallers
-	kept           *results.Kept
+	results        *results.Cache
 	calls          *reserved.Calls // the executor, with the gateway's own tools
 	scripts        *codemode.Service
 	discovery      *discovery.Face
@@ -194,25 +194,25 @@ func Open(ctx context.Context, o Options) (*App, error) {
 		RoundTripper: http1.New(rt), Trace: a.trace, Authorizer: a.oauth, Singletons: a.upstreamSingletons(), Tasks: store.TaskOwners{Values: a.store},
 		InProcess: map[string]upstream.Dialer{builtin.Name: a.dialBuiltin},
 		OpenAPI:   a.openAPI().Dial, DiscoverTimeout: o.DiscoverTimeout,
-		Capabilities: mcpclient.Capabilities{Sampling: true, SamplingTools: true, ElicitationForm: true, ElicitationURL: true, Roots: true, Extensions: upstream.CarriedExtensions},
+		Capabilities: mcpclient.Capabilities{Sampling: true, SamplingTools: true, ElicitationForm: true, ElicitationURL: true, Roots: true, Extensions: upstream.ForwardedExtensions},
 	})
 	a.waiting = waiting.NewService(a.store, o.Log)
 	a.waiting.SetResume(a.resumeTask)
 	a.approvals = a.newApprovals(rt)
-	a.kept = results.NewKept()
+	a.results = results.NewCache()
 	a.builtinCallers.Supervisor = a.upstreams
 	a.executor = executor.New(executor.Options{
 		Approvals: a.approvals,
 		Catalog:   a.catalog, Upstreams: a.builtinCallers, Calls: a.store, Meter: a.metrics,
 		Redact: o.Redactor.JSON, Tracer: a.tracer, Log: o.Log, Node: a.node, Budgets: a.budgets(), Tokens: a.store,
-		Kept: a.kept, Closed: cfg.Store.WhenAway != store.AwayOpen, StoreTimeout: cfg.Store.Timeout(),
+		Results: a.results, Closed: cfg.Store.WhenAway != store.FailOpen, StoreTimeout: cfg.Store.Timeout(),
 		Config: executor.Config{Circuit: cfg.Circuit, Limits: cfg.Limits.LimitConfig},
 	})
 	a.tools = listing.New(listing.Options{Catalog: a.catalog, Search: a.search, Upstreams: a.upstreams, Logins: a.upstreams, Usage: a.usage})
-	a.calls = &reserved.Calls{Executor: a.executor, Kept: a.kept, PageSize: func() int { return a.config.Load().Discovery.MaxResultBytes }}
-	a.scripts = codemode.New(codemode.Options{Calls: a.calls, Tools: a.tools, Kept: a.kept, Config: cfg.Scripts, Log: o.Log})
+	a.calls = &reserved.Calls{Executor: a.executor, Results: a.results, PageSize: func() int { return a.config.Load().Discovery.MaxResultBytes }}
+	a.scripts = codemode.New(codemode.Options{Calls: a.calls, Tools: a.tools, Results: a.results, Config: cfg.Scripts, Log: o.Log})
 	a.discovery = discovery.New(discovery.Options{
-		Tools: a.tools, Calls: a.calls, Upstreams: a.upstreams, Waiting: a.waiting, Beside: a.search.Beside, Scripts: a.scripts, Kept: a.kept,
+		Tools: a.tools, Calls: a.calls, Upstreams: a.upstreams, Waiting: a.waiting, NewItemIndex: a.search.Supplement, Scripts: a.scripts, Results: a.results,
 		Config: cfg.Discovery, Version: o.Version, Log: o.Log,
 		Server: mcpserver.Options{MaxSessions: maxSessions(cfg), Cluster: a.cluster(), Rejected: rejectedMCP, Redact: o.Redactor.String},
 	})

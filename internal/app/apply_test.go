@@ -50,7 +50,7 @@ func (a *App) inForce() *config.Config {
 	c.Limits.MaxSessions = a.discovery.MaxSessions()
 	c.Security.SecurityConfig = a.guard.CurrentConfig()
 	c.Security.RedactConfig = a.opts.Redactor.CurrentConfig()
-	for _, word := range telemetry.Level("").Words() {
+	for _, word := range telemetry.Level("").Values() {
 		if level := telemetry.Level(word); level.Slog() == a.opts.Level.Level() {
 			c.Log.Level = level
 		}
@@ -151,9 +151,9 @@ func leaves(typ reflect.Type, index []int, key, apply string, f func(key, apply 
 
 // alter gives a setting another value; false when it does not know one.
 func alter(v reflect.Value) bool {
-	switch words, _ := v.Interface().(interface{ Words() []string }); {
+	switch words, _ := v.Interface().(interface{ Values() []string }); {
 	case words != nil:
-		for _, w := range words.Words() {
+		for _, w := range words.Values() {
 			if w != v.String() {
 				v.SetString(w)
 				return true

@@ -10,40 +10,39 @@ import (
 
 // How a gateway stops.
 const (
-	// noticeFor is how long a node keeps accepting requests after it is no
+	// drainNotice is how long a node keeps accepting requests after it is no
 	// longer ready, so that a load balancer can notice before requests are
 	// refused.
-	noticeFor = 5 * time.Second
-	// drainFor is how long calls in flight get to finish.
-	drainFor = 30 * time.Second
+	drainNotice = 5 * time.Second
+	// drainTimeout is how long calls in flight get to finish.
+	drainTimeout = 30 * time.Second
 	// closeTimeout is the time for sending the last answers and close
 	// notifications to clients.
 	closeTimeout = 2 * time.Second
 )
 
-// drain ends the server in the order that its clients notice least: first it
-// is no longer ready, while everything is still served; then no new request is
-// taken, calls and replies in flight finish, and the streams that only listen
-// are ended.
+// drain shuts the server down with the least disturbance of clients. First it
+// is not ready any more, while requests are still served. Then it takes no new
+// requests, waits for calls and replies in flight, and ends idle streams.
 func (a *App) drain(server *http.Server, stopStreams func()) {
 	a.stopping.Store(true)
-	ctx, cancel := context.WithTimeout(context.Background(), noticeFor)
+	ctx, cancel := context.WithTimeout(context.Background(), drainNotice)
 	defer cancel()
 	if a.nodes != nil && !a.nodes.Alone(ctx) {
-		a.log.Info("stopping; a balancer may notice", "within", noticeFor)
+		a.log.Info("stopping; a balancer may notice", "within", drainNotice)
 		<-ctx.Done()
 	}
-	a.log.Info("stopping; calls in flight may finish", "within", drainFor)
+	a.log.Info("stopping; calls in flight may finish", "within", drainTimeout)
 	a.stopWaiting()
 	if a.nodeSingletons != nil {
 		a.nodeSingletons.Stop()
 	}
-	end, cancel := context.WithTimeout(context.Background(), drainFor)
+	end, cancel := context.WithTimeout(context.Background(), drainTimeout)
 	defer cancel()
 	quiet := make(chan struct{})
 	go func() {
 		defer close(quiet)
-		// Streams that never end by themselves must not hold the end up.
+		// Streams that never end by themselves must not delay the shutdown.
 		defer stopStreams()
 		a.awaitAnswers(end, func() bool {
 			return a.executor.InFlight() == 0 && (a.nodeSingletons == nil || a.nodeSingletons.Idle()) && !a.chat.Busy()
@@ -53,7 +52,7 @@ func (a *App) drain(server *http.Server, stopStreams func()) {
 		_ = server.Close()
 	}
 	<-quiet
-	// The server knows nothing of WebSockets.
+	// Shutdown does not wait for WebSockets.
 	closing, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	attach.AwaitIdle(closing, func() bool { return a.chat.Connections() == 0 })
@@ -76,9 +75,9 @@ func (a *App) stopWaiting() {
 	a.upstreams.StopWaiting()
 }
 
-// leaving asks clients to come by another connection when the gateway is
-// about to stop.
-func (a *App) leaving(next http.Handler) http.Handler {
+// closeWhenStopping has clients close their connections when the gateway is about
+// to stop.
+func (a *App) closeWhenStopping(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !a.ready() {
 			w.Header().Set("Connection", "close")

@@ -280,7 +280,7 @@ func limitedOverEveryAPI(t *testing.T, rights, query string) {
 				t.Errorf("%s shows %q: %d %s", name, secret, code, body)
 			}
 		}
-		if said := q.path + q.body; strings.Contains(body, "theirs") && !strings.Contains(said, "their") {
+		if sent := q.path + q.body; strings.Contains(body, "theirs") && !strings.Contains(sent, "their") {
 			t.Errorf("%s shows the server theirs: %d %s", name, code, body)
 		}
 	}

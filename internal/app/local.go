@@ -15,8 +15,8 @@ func (a *App) LocalClient() *http.Client {
 	return &http.Client{Transport: httpserver.InProcess{Handler: a.LocalHandler()}}
 }
 
-// LocalHandler serves the faces to callers that are this machine's user beyond
-// doubt: over a socket that no one else can open, or inside the process.
+// LocalHandler serves the faces to callers that are certainly the local user:
+// over a socket that only this user can open, or inside the process.
 func (a *App) LocalHandler() http.Handler {
 	faces := http.NewServeMux()
 	faces.Handle("/", a.mount(nil))

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// probeFor is the timeout for listing the models of a local Ollama.
-	probeFor = 500 * time.Millisecond
-	// probeEvery is how often it is looked for while there is no model at all.
-	probeEvery = 15 * time.Second
+	// probeTimeout is the timeout for listing the models of a local Ollama.
+	probeTimeout = 500 * time.Millisecond
+	// probeInterval is how often it is looked for while there is no model at all.
+	probeInterval = 15 * time.Second
 )
 
-// modelSet holds the models of the moment: those configured, else those that
-// the keys in the environment allow, else a local Ollama's.
+// modelSet holds the current models: those configured, else those of the keys
+// in the environment, else those of a local Ollama.
 type modelSet struct {
 	app     *App
 	current atomic.Pointer[llm.Set]
@@ -31,18 +31,18 @@ func newModelSet(a *App) *modelSet {
 	return m
 }
 
-// set returns the models; none is no error.
+// set returns the models; there may be none.
 func (m *modelSet) set() *llm.Set { return m.current.Load() }
 
-// choose makes the models again. Ollama is looked for only when asked to, as
-// that means a request; models that were chosen meanwhile stay.
+// choose chooses the models again. With probe it also looks for Ollama, which
+// takes a request; models that were chosen meanwhile are kept.
 func (m *modelSet) choose(ctx context.Context, cfg *config.Config, probe bool) {
 	before := m.set()
 	var ollama func(string) []string
 	if probe {
 		cfg = m.app.config.Load() // not older than before
 		ollama = func(baseURL string) []string {
-			ctx, cancel := context.WithTimeout(ctx, probeFor)
+			ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 			defer cancel()
 			names, err := llm.ProbeOllama(ctx, http.DefaultClient, baseURL)
 			if err != nil { // there is none, as a rule
@@ -70,7 +70,7 @@ func (m *modelSet) choose(ctx context.Context, cfg *config.Config, probe bool) {
 
 // run looks for a local Ollama while there is no other model.
 func (m *modelSet) run(ctx context.Context) error {
-	tick := time.NewTicker(probeEvery)
+	tick := time.NewTicker(probeInterval)
 	defer tick.Stop()
 	for {
 		if len(m.set().All()) == 0 {

@@ -29,7 +29,7 @@ func (a *App) newAPIs() []routes {
 	return []routes{
 		a.discovery, a.chat, a.agentify, a.debug(), a.control(), a.oauth, a.waiting, a.approvals, a.audit,
 		toolsapi.New(toolsapi.Options{
-			Tools: a.tools, Executor: a.executor, Scripts: a.scripts, Log: a.store, Ready: a.ready, Open: a.config.Load().Store.WhenAway == store.AwayOpen, Version: a.opts.Version, Waiting: a.waiting,
+			Tools: a.tools, Executor: a.executor, Scripts: a.scripts, Log: a.store, Ready: a.ready, Open: a.config.Load().Store.WhenAway == store.FailOpen, Version: a.opts.Version, Waiting: a.waiting,
 		}),
 		broker.New(broker.Options{Calls: a.executor, Targets: targets{a}}),
 	}
@@ -55,7 +55,8 @@ func (a *App) mount(gate *auth.Gate) http.Handler {
 	return httpserver.LimitBody(func() int64 { return int64(a.config.Load().Limits.MaxBodyBytes) }, a.profiles.Wrap(streams))
 }
 
-// whenEnabled serves only while the configuration has it so.
+// whenEnabled serves requests only while enabled returns true for the
+// configuration.
 func (a *App) whenEnabled(enabled func(*config.Config) bool, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !enabled(a.config.Load()) {
@@ -66,8 +67,7 @@ func (a *App) whenEnabled(enabled func(*config.Config) bool, next http.Handler) 
 	})
 }
 
-// unlimited keeps callers who may not see everything from what names all
-// servers and tools.
+// unlimited refuses callers with limits where all servers and tools are named.
 func unlimited(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c := tool.CallerFrom(r.Context()); c.Limited() {

@@ -18,7 +18,7 @@ import (
 	"junctor/internal/upstream"
 )
 
-// joinNodes makes this process one of several when the store can be shared.
+// joinNodes makes this process a node of a cluster if the store can be shared.
 func (a *App) joinNodes() error {
 	if a.config.Load().Store.URL == "" {
 		return nil
@@ -62,13 +62,13 @@ func (a *App) budgets() executor.Budgets {
 	return shared
 }
 
-// lostEvery is how often dropped records are counted.
-const lostEvery = 5 * time.Second
+// dropCountInterval is how often dropped records are counted.
+const dropCountInterval = 5 * time.Second
 
 // countDroppedRecords counts the records dropped while the database was
 // unavailable.
 func (a *App) countDroppedRecords(ctx context.Context) {
-	tick := time.NewTicker(lostEvery)
+	tick := time.NewTicker(dropCountInterval)
 	defer tick.Stop()
 	for counted := int64(0); ; {
 		for ; counted < a.store.Lost(); counted++ {

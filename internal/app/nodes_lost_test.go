@@ -31,7 +31,7 @@ func TestLostRecordsAreCounted(t *testing.T) {
 		defer cancel()
 		go a.countDroppedRecords(ctx)
 		lost.n.Store(3)
-		time.Sleep(2 * lostEvery) // the bubble's time
+		time.Sleep(2 * dropCountInterval) // the bubble's time
 		synctest.Wait()
 		w := httptest.NewRecorder()
 		a.metrics.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))

@@ -64,14 +64,14 @@ func TestCallsAreForwarded(t *testing.T) {
 		t.Errorf("echo: %s, %v", got.Raw, err)
 	}
 	var mu sync.Mutex
-	var heard []string
+	var received []string
 	_, err = call(ctx, "progress", `{"n":20}`, tool.Exchange{Notify: func(method string, params json.RawMessage) {
 		mu.Lock()
 		defer mu.Unlock()
-		heard = append(heard, string(rawjson.Field(params, "progress")))
+		received = append(received, string(rawjson.Field(params, "progress")))
 	}})
-	if err != nil || len(heard) != 20 || heard[0] != "1" || heard[19] != "20" {
-		t.Errorf("progress: %v, %v", heard, err)
+	if err != nil || len(received) != 20 || received[0] != "1" || received[19] != "20" {
+		t.Errorf("progress: %v, %v", received, err)
 	}
 	elicits := json.RawMessage(`{"elicitation":{"form":{}}}`)
 	got, err = call(ctx, "ask", `{}`, tool.Exchange{Capabilities: elicits, Ask: func(_ context.Context, method string, params json.RawMessage) (json.RawMessage, error) {

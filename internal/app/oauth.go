@@ -18,7 +18,7 @@ import (
 	"junctor/internal/upstream"
 )
 
-// newOAuth makes what gets and keeps the tokens of upstreams.
+// newOAuth makes the service that obtains and stores the tokens of upstreams.
 func (a *App) newOAuth(rt http.RoundTripper) *oauth.Service {
 	return oauth.New(oauth.Options{
 		Servers: func(name string) (upstream.Config, bool) {
@@ -70,8 +70,8 @@ func (a *App) issuer() string {
 }
 
 // stillAdmin reports whether a caller that was an administrator still is. Only
-// keys of the store can be looked up; other credentials are taken at their
-// word for as long as an attempt to sign in lasts.
+// keys of the store can be checked again; other credentials are trusted for the
+// duration of a sign-in.
 func (a *App) stillAdmin(ctx context.Context, caller string) bool {
 	k, found, err := a.keyOf(ctx, caller)
 	return err == nil && (!found || k.Admin && k.Valid(time.Now())) // others are of the file or the environment
@@ -162,7 +162,8 @@ func (a *App) CallerNamed(ctx context.Context, name string) (tool.Caller, error)
 // Logins are the logins to upstreams.
 func (a *App) Logins() *oauth.Service { return a.oauth }
 
-// reencrypt encrypts again what was encrypted with a replaced key.
+// reencrypt encrypts with the current key what was encrypted with a replaced
+// one.
 func (a *App) reencrypt(ctx context.Context) error {
 	if !strings.Contains(a.opts.SecretKey.Reveal(), ",") {
 		return nil

@@ -7,8 +7,8 @@ import (
 	"junctor/internal/tool"
 )
 
-// reviews is the guard as administrators see it: what they agree to holds in
-// the catalogue at once.
+// reviews is the guard for administrators: what they approve is in the
+// catalogue at once.
 type reviews struct{ app *App }
 
 func (r reviews) Changes(ctx context.Context, server string) ([]guard.Change, error) {

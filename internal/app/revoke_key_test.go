@@ -38,7 +38,7 @@ func TestRevokedKeyEndsLoginsAndTasks(t *testing.T) {
 	if err := (store.TaskOwners{Values: r.store}).ClaimTask(t.Context(), "up", "7", caller); err != nil {
 		t.Fatal(err)
 	}
-	record, err := r.App.waiting.Start(t.Context(), waiting.New{Caller: tool.Caller{ID: caller}, Tool: "up:echo"})
+	record, err := r.App.waiting.Start(t.Context(), waiting.StartOptions{Caller: tool.Caller{ID: caller}, Tool: "up:echo"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -52,7 +52,7 @@ func (a *App) Serve(ctx context.Context, ln net.Listener, ready func() error) er
 	// Upstreams outlive the faces by as long as calls in flight need.
 	core, stopCore := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopCore()
-	// Streams that never end by themselves must not hold the end up.
+	// Streams that never end by themselves must not delay the shutdown.
 	streams, stopStreams := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopStreams()
 	server.BaseContext = func(net.Listener) context.Context { return streams }
@@ -105,7 +105,7 @@ func (a *App) public(r *http.Request) bool {
 	case "/health", "/health/live", "/health/ready", "/api/session", "/oauth/callback", auth.OIDCStartPath, auth.OIDCCallbackPath:
 		return true
 	}
-	// Clients read what is well known before they have a key.
+	// Clients read the well-known documents before they have a key.
 	return a.isPage(r) || authserver.Public(r.URL.Path) || strings.HasPrefix(r.URL.Path, "/.well-known/") && r.Method == http.MethodGet
 }
 
@@ -124,7 +124,7 @@ func rejectedMCP(r *http.Request, status int, e *mcp.Error) {
 
 // handler returns everything that a listener with the gate serves.
 func (a *App) handler(gate *auth.Gate) http.Handler {
-	return a.leaving(a.wrap(gate.Wrap(httpserver.WithClientIP(a.mount(gate)))))
+	return a.closeWhenStopping(a.wrap(gate.Wrap(httpserver.WithClientIP(a.mount(gate)))))
 }
 
 // wrap is what every request passes, allowed or not.

@@ -18,14 +18,14 @@ import (
 	"junctor/internal/tool"
 )
 
-// settings lets administrators see and change the configuration file. What
-// they change takes effect when the file is read again. They make one change at
-// a time: what a change depends on stays as it is until the change is in force
-// and other nodes have it.
+// settings lets administrators see and change the configuration file. What they
+// change takes effect when the file is read again. Changes are serialized: the
+// file does not change otherwise until a change is applied and published to
+// other nodes.
 type settings struct{ app *App }
 
-// Show returns what holds and where it is from, the file, and the settings
-// that wait for a restart.
+// Show returns the effective settings with their sources, the file, and the
+// settings that need a restart.
 func (s settings) Show() (control.Configuration, error) {
 	cfg := s.app.config.Load()
 	shown := control.Configuration{Place: cfg.Place(), Settings: cfg.Effective(), Values: map[string]json.RawMessage{}, Restart: config.NeedRestart(s.app.opts.Config, cfg)}
@@ -137,8 +137,8 @@ func (s settings) Server(name string) (json.RawMessage, error) {
 	return clients.HideSecrets(name, entry)
 }
 
-// SetServer makes a server what entry says. Marks that Server wrote stand for
-// the secrets that the server has.
+// SetServer replaces the entry of a server. Marks written by Server stand for
+// its current secrets.
 func (s settings) SetServer(name string, entry json.RawMessage) error {
 	s.app.editing.Lock()
 	defer s.app.editing.Unlock()
@@ -230,7 +230,7 @@ func (s settings) applyFile() error {
 	return s.reload()
 }
 
-// reload puts the file into force at once, without waiting for its watcher.
+// reload applies the file at once, without waiting for its watcher.
 func (s settings) reload() error {
 	cfg, _, err := config.Load(s.app.opts.Reload)
 	if err != nil {

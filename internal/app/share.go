@@ -86,9 +86,10 @@ func (a *App) share(ctx context.Context, current string, ln net.Listener) error 
 }
 
 const (
-	// socketRetry is how often a gateway tries to get a socket that another has.
+	// socketRetry is the interval of attempts to open a socket that another
+	// gateway has.
 	socketRetry = 2 * time.Second
-	// yieldWait is how long a temporary gateway gets to leave its socket.
+	// yieldWait is how long a temporary gateway may take to close its socket.
 	yieldWait = 5 * time.Second
 	// yieldPoll is how often that is looked at: more often than the programs
 	// that used the temporary gateway try to take its place.
@@ -133,9 +134,9 @@ func (a *App) listen(ctx context.Context, path string) (net.Listener, error) {
 }
 
 // Host serves one MCP client on a pair of byte streams, and this user's other
-// programs on ln, which listens at path, until the client leaves or ctx is done.
-// Without ln it serves the client alone. It closes ln, and calls left when nobody
-// is served any more, before the servers are stopped.
+// programs on ln, which listens at path, until the client leaves or ctx is
+// done. Without ln it serves the client alone. It closes ln, and calls left
+// when no client is served any more, before the servers are stopped.
 func (a *App) Host(ctx context.Context, view discovery.View, in io.Reader, out io.Writer, path string, ln net.Listener, left func()) error {
 	core, stopCore := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopCore()

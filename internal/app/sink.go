@@ -14,10 +14,10 @@ import (
 	"junctor/internal/upstream"
 )
 
-// storeTimeout bounds the writes that follow from what upstreams say.
+// storeTimeout bounds the writes of tools that upstreams list.
 const storeTimeout = 10 * time.Second
 
-// sink hands on what upstreams offer: to the catalogue, to search, and to the
+// sink passes the tools of upstreams to the catalogue, to search, and to the
 // store for the next start.
 type sink struct {
 	app *App
@@ -89,7 +89,7 @@ func (s *sink) StatusChanged(st upstream.Status) {
 	}
 }
 
-// Notified hands a notification on to the faces.
+// Notified passes a notification to the faces.
 func (s *sink) Notified(server, caller, method string, params json.RawMessage) {
 	s.mu.Lock()
 	listeners := s.listeners
@@ -105,8 +105,8 @@ func (s *sink) flush() { s.wg.Wait() }
 // loadCatalogues publishes the stored tools of each configured upstream, so
 // that listing and searching work before any server has answered.
 func (a *App) loadCatalogues(ctx context.Context, cfg *config.Config) error {
-	life := cfg.Discovery.Cache.Duration()
-	if life == 0 {
+	ttl := cfg.Discovery.Cache.Duration()
+	if ttl == 0 {
 		return nil
 	}
 	kept, err := a.store.Catalogues(ctx)
@@ -115,10 +115,10 @@ func (a *App) loadCatalogues(ctx context.Context, cfg *config.Config) error {
 	}
 	for _, c := range kept {
 		set, ok := a.toolSetOf(cfg, c)
-		if !ok || time.Since(c.Seen) > life {
+		if !ok || time.Since(c.Seen) > ttl {
 			continue
 		}
-		if err := a.guard.Recall(ctx, c.Server, set.Tools); err != nil {
+		if err := a.guard.ObserveStored(ctx, c.Server, set.Tools); err != nil {
 			return err
 		}
 		a.sink.publish(set)

@@ -14,7 +14,7 @@ import (
 // command and not all of them.
 const (
 	startFailureSpace = "start-failures"
-	startFailureLife  = 10 * time.Minute
+	startFailureTTL   = 10 * time.Minute
 )
 
 type startFailure struct {
@@ -32,7 +32,7 @@ func (a *App) RememberStartFailure(ctx context.Context, server, reason string) e
 	if err != nil {
 		return err
 	}
-	v := store.Value{Space: startFailureSpace, Name: server, Data: data, Expires: time.Now().Add(startFailureLife)}
+	v := store.Value{Space: startFailureSpace, Name: server, Data: data, Expires: time.Now().Add(startFailureTTL)}
 	_, err = a.store.PutValue(ctx, v, store.AnyVersion)
 	return err
 }

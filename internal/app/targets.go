@@ -31,7 +31,7 @@ func (t targets) Targets(caller string) []broker.Target {
 }
 
 func (t targets) target(st upstream.Status, caller string) broker.Target {
-	st = t.app.upstreams.ForCaller(st, caller)
+	st = t.app.upstreams.StatusForCaller(st, caller)
 	cfg, _ := t.app.upstreams.Config(st.Name)
 	out := broker.Target{
 		Name: st.Name, Proxy: cfg.Proxy, URL: telemetry.MaskURL(cfg.URL),

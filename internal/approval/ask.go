@@ -20,11 +20,11 @@ type verdict struct {
 	err    error
 }
 
-// Ask waits for a person who allows or denies the call, in the inbox and, unless
-// client is nil, at the calling client. The first answer applies and withdraws
-// the other question; if both were answered at once, both must allow. It returns
-// waiting.ErrNobody when nobody can answer, and waiting.ErrExpired when nobody did
-// in time.
+// Ask waits for a person who allows or denies the call, in the inbox and,
+// unless client is nil, at the calling client. The first answer applies and
+// withdraws the other question; if both were answered at once, both must allow.
+// It returns waiting.ErrNoApprover when nobody can answer, and
+// waiting.ErrExpired when nobody did in time.
 func (i *Inbox) Ask(ctx context.Context, call *tool.Call, e *catalog.Entry, client func(context.Context) (bool, error)) (allow bool, reason string, err error) {
 	if client == nil {
 		return i.askInbox(ctx, call, e, false)

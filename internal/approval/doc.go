@@ -49,7 +49,7 @@ func DefaultConfig() Config { return Config{TimeoutMs: defaultTimeout} }
 
 // Validate reports everything that is wrong with the configuration.
 func (c Config) Validate() error {
-	errs := []error{setting.Span("timeoutMs", c.TimeoutMs)}
+	errs := []error{setting.CheckMillis("timeoutMs", c.TimeoutMs)}
 	if c.TimeoutMs == 0 {
 		errs = append(errs, setting.Wrong("timeoutMs", "must be at least 1"))
 	}

@@ -59,8 +59,8 @@ func forAdmins(caller *tool.Caller) error {
 	return &tool.Error{Kind: tool.Denied, Msg: "administrators approve calls: open the page with junctor open, use junctor approvals, or send a key made with junctor keys add NAME --admin"}
 }
 
-// eventGap is the shortest time between two events.
-const eventGap = 100 * time.Millisecond
+// minEventInterval is the shortest time between two events.
+const minEventInterval = 100 * time.Millisecond
 
 // events sends the calls that wait, and again after each change. While it is
 // open calls wait for an answer.
@@ -94,7 +94,7 @@ func (i *Inbox) events(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		select {
-		case <-time.After(eventGap):
+		case <-time.After(minEventInterval):
 		case <-ctx.Done():
 			return
 		}

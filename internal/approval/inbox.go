@@ -22,7 +22,7 @@ import (
 	"junctor/internal/waiting"
 )
 
-// Options are what an Inbox is made of.
+// Options are the settings and dependencies of an Inbox.
 type Options struct {
 	Config   Config
 	Calls    *waiting.Service
@@ -56,7 +56,7 @@ type Inbox struct {
 const (
 	spaceAttending    = "approvers"
 	attendingInterval = 10 * time.Second
-	attendingLife     = 30 * time.Second
+	attendingTTL      = 30 * time.Second
 	progressInterval  = 10 * time.Second
 	maxReason         = 1000
 )
@@ -100,7 +100,7 @@ func (i *Inbox) Run(ctx context.Context) error {
 		var err error
 		switch {
 		case here:
-			_, err = i.Store.PutValue(ctx, store.Value{Space: spaceAttending, Name: i.id, Expires: time.Now().Add(attendingLife)}, store.AnyVersion)
+			_, err = i.Store.PutValue(ctx, store.Value{Space: spaceAttending, Name: i.id, Expires: time.Now().Add(attendingTTL)}, store.AnyVersion)
 		case announced:
 			err = i.Store.DeleteValue(ctx, spaceAttending, i.id, store.AnyVersion)
 		}
@@ -188,13 +188,13 @@ type answer struct {
 }
 
 // askInbox waits for a person who allows or denies the call in the inbox. It
-// returns waiting.ErrNobody when nobody can, and waiting.ErrExpired when nobody
+// returns waiting.ErrNoApprover when nobody can, and waiting.ErrExpired when nobody
 // did in time. When ctx ends the request is withdrawn. With a client, its user is
 // asked too.
 func (i *Inbox) askInbox(ctx context.Context, call *tool.Call, e *catalog.Entry, withClient bool) (allow bool, reason string, err error) {
 	cfg := i.CurrentConfig()
 	if cfg.Webhook == nil && !i.attended(ctx) {
-		return false, "", waiting.ErrNobody
+		return false, "", waiting.ErrNoApprover
 	}
 	params, err := i.request(ctx, call, e, withClient)
 	if err != nil {
@@ -202,7 +202,7 @@ func (i *Inbox) askInbox(ctx context.Context, call *tool.Call, e *catalog.Entry,
 	}
 	record := waiting.From(ctx)
 	if record == nil {
-		record, err = i.Calls.Start(ctx, waiting.New{
+		record, err = i.Calls.Start(ctx, waiting.StartOptions{
 			Caller: call.Caller, Face: call.Face, Session: call.Session, Tool: e.Name.String(), Arguments: i.Redact(call.Arguments),
 		})
 		if err != nil {
@@ -233,7 +233,7 @@ func (i *Inbox) askInbox(ctx context.Context, call *tool.Call, e *catalog.Entry,
 			if err := i.announce(ctx, *cfg.Webhook, record.ID()); err != nil && ctx.Err() == nil {
 				i.Log.WarnContext(ctx, "approval webhook failed", "err", err)
 				if !i.attended(ctx) {
-					cancel(waiting.ErrNobody)
+					cancel(waiting.ErrNoApprover)
 				}
 			}
 		})

@@ -17,7 +17,7 @@ func TestLeftCallsWaitInTheInbox(t *testing.T) {
 	n := cluster(t, 1, DefaultConfig())[0]
 	n.openPage(t)
 	c := write("key:a", "", "1")
-	record, err := n.inbox.Calls.Start(t.Context(), waiting.New{Caller: c.Caller, Face: c.Face, Tool: "fs__write"})
+	record, err := n.inbox.Calls.Start(t.Context(), waiting.StartOptions{Caller: c.Caller, Face: c.Face, Tool: "fs__write"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,8 +30,8 @@ const (
 	spaceAlways  = "chat-approvals"    // lists of subjects, by caller
 	spaceSession = "session-approvals" // by a hash of caller, session and subject
 
-	// sessionLife is how long an approval for a session applies at most.
-	sessionLife = 24 * time.Hour
+	// sessionTTL is how long an approval for a session applies at most.
+	sessionTTL = 24 * time.Hour
 )
 
 // Standing are the approvals that apply to later calls.
@@ -142,7 +142,7 @@ func (s *Standing) allowedInSession(ctx context.Context, caller, session, subjec
 
 func (s *Standing) allowInSession(ctx context.Context, caller, session, subject string) error {
 	_, err := s.Store.PutValue(ctx, store.Value{
-		Space: spaceSession, Name: sessionName(caller, session, subject), Expires: time.Now().Add(sessionLife),
+		Space: spaceSession, Name: sessionName(caller, session, subject), Expires: time.Now().Add(sessionTTL),
 	}, store.AnyVersion)
 	return err
 }

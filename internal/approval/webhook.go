@@ -26,9 +26,9 @@ const (
 )
 
 const (
-	webhookAttempts = 3
-	webhookTimeout  = 10 * time.Second
-	webhookPause    = time.Second // before the second attempt; then twice as long
+	webhookAttempts   = 3
+	webhookTimeout    = 10 * time.Second
+	webhookRetryDelay = time.Second // before the second attempt; then twice as long
 )
 
 // Sign returns the signature of a webhook's request.
@@ -56,7 +56,7 @@ func (i *Inbox) announce(ctx context.Context, hook Webhook, id string) error {
 	if err != nil {
 		return err
 	}
-	pause := webhookPause
+	pause := webhookRetryDelay
 	for attempt := 1; ; attempt++ {
 		err := i.post(ctx, hook, body)
 		if err == nil || attempt == webhookAttempts {

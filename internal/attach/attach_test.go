@@ -91,7 +91,7 @@ func TestPath(t *testing.T) {
 
 func TestListenIsExclusiveAndPrivate(t *testing.T) {
 	path := filepath.Join(folder(t), "run", "s.sock")
-	if _, err := Dial(ctxFor(t), path); !errors.Is(err, ErrNone) {
+	if _, err := Dial(ctxFor(t), path); !errors.Is(err, ErrNotRunning) {
 		t.Errorf("Dial = %v", err)
 	}
 	ln, err := Listen(path)
@@ -109,7 +109,7 @@ func TestListenIsExclusiveAndPrivate(t *testing.T) {
 		t.Errorf("a second Listen = %v", err)
 	}
 	ln.Close()
-	if _, err := Dial(ctxFor(t), path); !errors.Is(err, ErrNone) {
+	if _, err := Dial(ctxFor(t), path); !errors.Is(err, ErrNotRunning) {
 		t.Errorf("Dial after Close = %v", err)
 	}
 	// A socket whose gateway was killed is taken over.
@@ -119,7 +119,7 @@ func TestListenIsExclusiveAndPrivate(t *testing.T) {
 	}
 	dead.(*net.UnixListener).SetUnlinkOnClose(false)
 	dead.Close()
-	if _, err := Dial(ctxFor(t), path); !errors.Is(err, ErrNone) {
+	if _, err := Dial(ctxFor(t), path); !errors.Is(err, ErrNotRunning) {
 		t.Errorf("Dial of a dead socket = %v", err)
 	}
 	ln, err = Listen(path)
@@ -149,7 +149,7 @@ func TestFoldersWritableByOthersAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ln.Close()
-	if _, err := Dial(ctxFor(t), path); err == nil || errors.Is(err, ErrNone) {
+	if _, err := Dial(ctxFor(t), path); err == nil || errors.Is(err, ErrNotRunning) {
 		t.Errorf("Dial = %v", err)
 	}
 	if _, err := Listen(filepath.Join(path, "x", "s.sock")); err == nil {
@@ -260,7 +260,7 @@ func TestStreamEndsWithTheGateway(t *testing.T) {
 	if err := <-done; err == nil || !strings.Contains(err.Error(), "ended") {
 		t.Errorf("Stream = %v", err)
 	}
-	if err := Stream(ctxFor(t), path, StreamRequest{}, in, io.Discard); !errors.Is(err, ErrNone) {
+	if err := Stream(ctxFor(t), path, StreamRequest{}, in, io.Discard); !errors.Is(err, ErrNotRunning) {
 		t.Errorf("Stream to nobody = %v", err)
 	}
 }
@@ -307,7 +307,7 @@ func TestStreamsEndWhenIdle(t *testing.T) {
 	if err := stream.Err(); err != nil {
 		t.Errorf("the stream ended during a call: %v", err)
 	}
-	if err := Stream(ctxFor(t), path, StreamRequest{}, in, io.Discard); !errors.Is(err, ErrNone) {
+	if err := Stream(ctxFor(t), path, StreamRequest{}, in, io.Discard); !errors.Is(err, ErrNotRunning) {
 		t.Errorf("a stream to a gateway that stops = %v", err)
 	}
 	idle.Store(true)
@@ -332,7 +332,7 @@ func TestStreamEndsWithItsContext(t *testing.T) {
 	defer feed.Close()
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() { <-begun; cancel() }()
-	if err := Stream(ctx, path, StreamRequest{}, in, io.Discard); err != nil && !errors.Is(err, ErrNone) {
+	if err := Stream(ctx, path, StreamRequest{}, in, io.Discard); err != nil && !errors.Is(err, ErrNotRunning) {
 		t.Errorf("Stream = %v", err)
 	}
 }
@@ -352,7 +352,7 @@ func TestHTTPOverSocket(t *testing.T) {
 		}
 	}
 	stop()
-	if _, err := c.Get("http://junctor/"); !errors.Is(err, ErrNone) {
+	if _, err := c.Get("http://junctor/"); !errors.Is(err, ErrNotRunning) {
 		t.Errorf("after the end: %v", err)
 	}
 }
@@ -405,7 +405,7 @@ func TestGatewayOfOtherVersionIsRefused(t *testing.T) {
 	if _, ok := errors.AsType[*Refused](Stream(ctxFor(t), path, StreamRequest{}, strings.NewReader(""), io.Discard)); !ok {
 		t.Error("spoken to")
 	}
-	if err := Stream(ctxFor(t), path, StreamRequest{}, strings.NewReader(""), io.Discard); !errors.Is(err, ErrNone) {
+	if err := Stream(ctxFor(t), path, StreamRequest{}, strings.NewReader(""), io.Discard); !errors.Is(err, ErrNotRunning) {
 		t.Errorf("Stream = %v", err)
 	}
 }
@@ -424,7 +424,7 @@ func TestListenErrorNamesPath(t *testing.T) {
 			}
 		})
 	}
-	if _, err := Dial(ctxFor(t), filepath.Join(dir, "socket", "s.sock")); !errors.Is(err, ErrNone) {
+	if _, err := Dial(ctxFor(t), filepath.Join(dir, "socket", "s.sock")); !errors.Is(err, ErrNotRunning) {
 		t.Errorf("Dial of a folder = %v", err)
 	}
 	a, b := net.Pipe()
@@ -442,7 +442,7 @@ func TestConnectionsDuringShutdownAreClosed(t *testing.T) {
 	f := &connQueue{addr: &net.UnixAddr{Name: "x"}, conns: make(chan net.Conn), done: done}
 	a, b := net.Pipe()
 	defer b.Close()
-	f.give(a)
+	f.push(a)
 	if _, err := a.Write([]byte("x")); err == nil {
 		t.Error("the connection is still open")
 	}
@@ -664,11 +664,11 @@ func TestSocketsPerEnvironmentOfOneFile(t *testing.T) {
 		}
 		open = append(open, ln)
 	}
-	if got := Others(two); !slices.Equal(got, []string{one, plain}) && !slices.Equal(got, []string{plain, one}) {
-		t.Errorf("Others(%s) = %q", two, got)
+	if got := OtherSockets(two); !slices.Equal(got, []string{one, plain}) && !slices.Equal(got, []string{plain, one}) {
+		t.Errorf("OtherSockets(%s) = %q", two, got)
 	}
-	if got := Others(one); !slices.Equal(got, []string{plain}) {
-		t.Errorf("Others(%s) = %q", one, got)
+	if got := OtherSockets(one); !slices.Equal(got, []string{plain}) {
+		t.Errorf("OtherSockets(%s) = %q", one, got)
 	}
 	if _, err := Dial(ctxFor(t), plain); err != nil {
 		t.Errorf("a gateway that runs was removed: %v", err)

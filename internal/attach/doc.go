@@ -7,10 +7,10 @@
 // socket for HTTP.
 //
 // Without such a gateway the first `junctor mcp` becomes a temporary one. When it
-// leaves, one of the programs that used it takes its place; when a gateway that
+// exits, one of the programs that used it takes its place. When a gateway that
 // serves starts, the temporary one yields the socket to it.
 //
-// It promises that nobody else can listen in the gateway's place or connect to
-// it, and that a socket left behind by a gateway that was killed is taken over.
-// It knows neither MCP nor the routes: it carries bytes.
+// It promises that other users can neither listen in the gateway's place nor
+// connect to it, and that the socket of a gateway that was killed is replaced. It
+// knows neither MCP nor the routes: it transfers bytes.
 package attach

@@ -25,8 +25,7 @@ func (p *PipeEnd) Read(b []byte) (int, error) { return p.r.Read(b) }
 // Write implements io.Writer.
 func (p *PipeEnd) Write(b []byte) (int, error) { return p.w.Write(b) }
 
-// CloseWrite says that nothing more will be written, and leaves the other
-// direction open.
+// CloseWrite ends this direction and leaves the other one open.
 func (p *PipeEnd) CloseWrite() error { return p.w.Close() }
 
 // Close ends both directions.

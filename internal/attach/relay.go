@@ -34,8 +34,8 @@ type Relay struct {
 	sinceAgain bool   // the client has not been notified of the change yet
 }
 
-// Run relays over conn, and over those that follow it, until the client's input
-// ends, ctx is done or no gateway can be had any more.
+// Run relays over conn, and over the connections that replace it, until the
+// client's input ends, ctx is done or no gateway is available.
 func (r *Relay) Run(ctx context.Context, conn io.ReadWriteCloser, in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -136,7 +136,7 @@ func (r *Relay) serve(ctx context.Context, conn io.ReadWriteCloser, lines <-chan
 	}
 }
 
-// trackRequest remembers what must be known of a client's message when the gateway
+// trackRequest records what is needed of a client's message when the gateway
 // ends.
 func (r *Relay) trackRequest(line []byte) {
 	m, err := mcp.Decode(line, mcp.Limits{})
@@ -175,8 +175,8 @@ func (r *Relay) reopen(conn io.Writer) bool {
 	return true
 }
 
-// forwardResponses passes what the gateway says on to the client, until the gateway
-// ends (nil) or the client takes no more.
+// forwardResponses writes the messages of the gateway to the client until the
+// gateway ends (nil) or the client stops reading.
 func (r *Relay) forwardResponses(conn io.Reader) error {
 	br := bufio.NewReaderSize(conn, 64<<10)
 	for {
@@ -223,7 +223,8 @@ func (r *Relay) write(line []byte, end bool) error {
 	return r.out.Flush()
 }
 
-// failPending answers pending requests with an error when the gateway is gone.
+// failPending answers pending requests with an error after the gateway has
+// ended.
 func (r *Relay) failPending() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

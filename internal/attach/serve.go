@@ -21,7 +21,7 @@ import (
 // to the user at the other end.
 type Opener func(ctx context.Context, req StreamRequest) (serve func(ctx context.Context, r io.Reader, w io.Writer) error, err error)
 
-// Options are what a Server is made of.
+// Options are the settings and dependencies of a Server.
 type Options struct {
 	HTTP    http.Handler // for the command line; its callers are this user
 	Open    Opener       // for streams
@@ -54,8 +54,8 @@ func New(o Options) *Server {
 // maxConns bounds the connections at one time.
 const maxConns = 1024
 
-// drainFor is how long requests in flight get when the server stops.
-const drainFor = 30 * time.Second
+// drainTimeout is how long requests in flight get when the server stops.
+const drainTimeout = 30 * time.Second
 
 // Serve answers on ln until ctx is done, then lets the calls of streams and HTTP
 // requests in flight finish, and ends every stream. It closes ln.
@@ -94,7 +94,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	}
 	cancel()
 	_ = ln.Close()
-	end, done := context.WithTimeout(context.Background(), drainFor)
+	end, done := context.WithTimeout(context.Background(), drainTimeout)
 	defer done()
 	if s.opts.Drain != nil {
 		s.opts.Drain(end)
@@ -142,7 +142,7 @@ func (s *Server) serve(ctx, streams context.Context, c net.Conn, requests *connQ
 	}
 	if string(first) != "JUNCTOR/" {
 		_ = c.SetReadDeadline(time.Time{})
-		requests.give(&Conn{Conn: c, r: r})
+		requests.push(&Conn{Conn: c, r: r})
 		return
 	}
 	defer c.Close()
@@ -212,7 +212,7 @@ type connQueue struct {
 	done  <-chan struct{}
 }
 
-func (f *connQueue) give(c net.Conn) {
+func (f *connQueue) push(c net.Conn) {
 	select {
 	case f.conns <- c:
 	case <-f.done:

@@ -21,8 +21,8 @@ import (
 // ErrRunning means that a gateway with the same configuration is running.
 var ErrRunning = errors.New("a gateway with this configuration is running already")
 
-// ErrNone means that no gateway with this configuration is running.
-var ErrNone = errors.New("no gateway with this configuration is running")
+// ErrNotRunning means that no gateway with this configuration is running.
+var ErrNotRunning = errors.New("no gateway with this configuration is running")
 
 // maxPath is the longest path that a socket may have everywhere.
 const maxPath = 103
@@ -61,9 +61,10 @@ const suffix = ".sock"
 // differ in what the gateways took from the environment.
 var sameFile = regexp.MustCompile(`^(junctor-[0-9a-f]{16})(-[0-9a-f]{10})?\.sock$`)
 
-// Others returns the sockets of the same configuration file as path's that are
-// named by other values of its variables. Whether anyone listens is not known.
-func Others(path string) []string {
+// OtherSockets returns the sockets of the same configuration file as path's
+// that are named by other values of its variables. Whether anyone listens is
+// not known.
+func OtherSockets(path string) []string {
 	own := sameFile.FindStringSubmatch(filepath.Base(path))
 	if own == nil {
 		return nil
@@ -113,7 +114,7 @@ func Listen(path string) (net.Listener, error) {
 		_ = lock.Close()
 		return nil, fmt.Errorf("take over the socket: %w", err)
 	}
-	for _, other := range Others(path) {
+	for _, other := range OtherSockets(path) {
 		if lock, err := lockFile(other + ".lock"); err == nil {
 			_ = os.Remove(other)
 			unlock(lock)
@@ -201,24 +202,24 @@ func (l *listener) Close() error {
 	return err
 }
 
-// dialFor is how long a gateway may take to accept.
-const dialFor = 2 * time.Second
+// dialTimeout is how long a gateway may take to accept.
+const dialTimeout = 2 * time.Second
 
-// Dial connects to the gateway that listens at path; ErrNone when none does.
+// Dial connects to the gateway that listens at path; ErrNotRunning when none does.
 func Dial(ctx context.Context, path string) (net.Conn, error) {
 	info, err := os.Lstat(path)
 	if err != nil || info.Mode()&fs.ModeSocket == 0 && !socketLike(info) {
-		return nil, ErrNone
+		return nil, ErrNotRunning
 	}
 	if err := checkFolder(filepath.Dir(path)); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, dialFor)
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	var d net.Dialer
 	c, err := d.DialContext(ctx, "unix", path)
 	if err != nil {
-		return nil, ErrNone // left behind by a gateway that was killed
+		return nil, ErrNotRunning // left behind by a gateway that was killed
 	}
 	if !sameUser(c) {
 		_ = c.Close()

@@ -48,8 +48,8 @@ type Refused struct{ Message string }
 
 func (e *Refused) Error() string { return e.Message }
 
-// Open asks the gateway that listens at path for a stream. The error is ErrNone
-// when no gateway runs and *Refused when it declines.
+// Open asks the gateway that listens at path for a stream. The error is
+// ErrNotRunning when no gateway runs and *Refused when it declines.
 func Open(ctx context.Context, path string, req StreamRequest) (*Conn, error) {
 	c, err := Dial(ctx, path)
 	if err != nil {
@@ -103,11 +103,11 @@ func requestStream(c net.Conn, r *bufio.Reader, req StreamRequest) (answer reply
 	}
 	_ = c.SetDeadline(time.Now().Add(handshakeTimeout))
 	if _, err := io.WriteString(c, greeting+string(line)+"\n"); err != nil {
-		return answer, ErrNone
+		return answer, ErrNotRunning
 	}
 	text, err := readLine(r)
 	if err != nil {
-		return answer, ErrNone
+		return answer, ErrNotRunning
 	}
 	_ = c.SetDeadline(time.Time{})
 	if err := json.Unmarshal(text, &answer); err != nil {

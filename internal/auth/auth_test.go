@@ -272,7 +272,7 @@ func TestKeysAreCachedBriefly(t *testing.T) {
 			t.Errorf("after its return: %d", got)
 		}
 		clear(keys.keys)
-		time.Sleep(keyFresh)
+		time.Sleep(keyCacheTTL)
 		if got := status(); got != 401 {
 			t.Errorf("a deleted key: %d", got)
 		}
@@ -369,7 +369,7 @@ func newAuthority(t testing.TB) *authority {
 	mux.HandleFunc("/keys", func(w http.ResponseWriter, _ *http.Request) {
 		a.asked.Add(1)
 		if a.huge {
-			w.Write(bytes.Repeat([]byte(" "), maxIssuerAnswer+10))
+			w.Write(bytes.Repeat([]byte(" "), maxIssuerResponse+10))
 		}
 		json.NewEncoder(w).Encode(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: key.Public(), KeyID: "1", Algorithm: "RS256", Use: "sig"}}})
 	})

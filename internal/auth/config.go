@@ -78,8 +78,8 @@ const (
 	LoopbackKey  Loopback = "key"
 )
 
-// Words lists what loopback may be.
-func (Loopback) Words() []string { return []string{string(LoopbackOpen), string(LoopbackKey)} }
+// Values lists what loopback may be.
+func (Loopback) Values() []string { return []string{string(LoopbackOpen), string(LoopbackKey)} }
 
 // DefaultConfig returns open loopback and no keys.
 func DefaultConfig() Config { return Config{Loopback: LoopbackOpen} }
@@ -93,21 +93,21 @@ func (c Config) Validate() error {
 	errs := []error{setting.OneOf("loopback", c.Loopback)}
 	seen := map[string]bool{}
 	for i, k := range c.Keys {
-		errs = append(errs, setting.UnderIndex("keys", i, k.Validate()))
+		errs = append(errs, setting.PrefixIndex("keys", i, k.Validate()))
 		if seen[k.Name] && k.Name != "" {
-			errs = append(errs, setting.UnderIndex("keys", i, setting.Wrong("name", "there is another key named %q", k.Name)))
+			errs = append(errs, setting.PrefixIndex("keys", i, setting.Wrong("name", "there is another key named %q", k.Name)))
 		}
 		seen[k.Name] = true
 	}
 	if c.JWT != nil {
-		errs = append(errs, setting.Under("jwt", c.JWT.Validate()))
+		errs = append(errs, setting.Prefix("jwt", c.JWT.Validate()))
 	}
 	if c.OIDC != nil {
-		errs = append(errs, setting.Under("oidc", c.OIDC.Validate()))
+		errs = append(errs, setting.Prefix("oidc", c.OIDC.Validate()))
 	}
 	for i, p := range c.TrustedProxies {
 		if _, err := parseProxies([]string{p}); err != nil {
-			errs = append(errs, setting.UnderIndex("trustedProxies", i, setting.Wrong("", "%v; write an address such as 127.0.0.1 or 10.0.0.0/8", err)))
+			errs = append(errs, setting.PrefixIndex("trustedProxies", i, setting.Wrong("", "%v; write an address such as 127.0.0.1 or 10.0.0.0/8", err)))
 		}
 	}
 	return errors.Join(errs...)
@@ -129,7 +129,7 @@ func (k KeyConfig) Validate() error {
 		errs = append(errs, setting.Wrong("admin", "a key with a profile cannot be an administrator's, because it could change the profile"))
 	}
 	errs = append(errs, checkGlobs("servers", k.Servers), checkGlobs("tools", k.Tools),
-		setting.Under("rate", k.Rate.Validate()), notNegative("tokensPerDay", k.TokensPerDay))
+		setting.Prefix("rate", k.Rate.Validate()), notNegative("tokensPerDay", k.TokensPerDay))
 	return errors.Join(errs...)
 }
 
@@ -174,7 +174,7 @@ func (j JWTConfig) Validate() error {
 		errs = append(errs, setting.Wrong("audience", "is missing; without it a token for another service would open this one"))
 	}
 	for i, r := range j.Rules {
-		errs = append(errs, setting.UnderIndex("rules", i, r.Validate()))
+		errs = append(errs, setting.PrefixIndex("rules", i, r.Validate()))
 	}
 	return errors.Join(errs...)
 }

@@ -1,6 +1,6 @@
 // Package auth says who is calling over HTTP and what they may do.
 //
-// [Gate] stands before every HTTP face. It promises that a request reaches a
+// [Gate] is in front of every HTTP face. It promises that a request reaches a
 // face only from a host and an origin that may send it, and only with a
 // [tool.Caller] in its context: the local user on open loopback, the bearer of
 // an API key, of the page's cookie, or of an issuer's token. What a caller may

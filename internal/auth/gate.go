@@ -20,7 +20,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// Options are what a Gate is made of.
+// Options are the settings and dependencies of a Gate.
 type Options struct {
 	Config   Config
 	Listen   string           // the address of the listener
@@ -141,12 +141,12 @@ func Ready(listen string, cfg Config, hasKey bool) error {
 		"Make a key (junctor keys add NAME --admin), or set JUNCTOR_ADMIN_KEY, or auth.keys, auth.jwt or auth.oidc in the configuration, or listen on 127.0.0.1", listen)
 }
 
-// The interval of checks of credentials in use without change notifications,
-// the interval with them, and the timeout of a check.
+// The interval of checks of credentials in use, the interval if changes are also
+// announced, and the timeout of a check.
 const (
-	recheckEvery   = time.Second
-	recheckAnyway  = 5 * time.Second
-	recheckTimeout = 5 * time.Second
+	recheckInterval         = time.Second
+	fallbackRecheckInterval = 5 * time.Second
+	recheckTimeout          = 5 * time.Second
 )
 
 // Run ends what was begun with credentials that are no longer valid, and
@@ -154,10 +154,10 @@ const (
 func (g *Gate) Run(ctx context.Context) error {
 	tick := time.NewTicker(10 * time.Second)
 	defer tick.Stop()
-	every := recheckEvery
+	every := recheckInterval
 	var keys, sessions, grants <-chan struct{}
 	if g.opts.Changes != nil {
-		every = recheckAnyway
+		every = fallbackRecheckInterval
 		keys = g.opts.Changes.Watch(ctx, store.TopicKeys)
 		sessions = g.opts.Changes.Watch(ctx, store.TopicValues(SpaceSessions))
 		grants = g.opts.Changes.Watch(ctx, store.TopicValues(SpaceGrants))
@@ -205,7 +205,7 @@ func (g *Gate) flush(ctx context.Context) {
 // Wrap lets requests through to next that may go there, with their caller.
 func (g *Gate) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		forwarded, err := g.unforward(r)
+		forwarded, err := g.applyForwarding(r)
 		if err != nil {
 			httperr.Reject(w, r, reasonForwarded, err)
 			return
@@ -351,8 +351,8 @@ func bearer(r *http.Request) string {
 }
 
 // present checks a credential for a path: a token of the gateway's own
-// authorization server, a token of the configured issuer when it looks like one and an issuer is
-// configured, else a key.
+// authorization server, a token of the configured issuer when it looks like one
+// and an issuer is configured, else a key.
 func (g *Gate) present(ctx context.Context, credential, path string) (identity, string, error) {
 	again := func(ctx context.Context) (identity, error) {
 		id, _, err := g.present(ctx, credential, path)

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// maxIssuerAnswer bounds what is read from an issuer.
-const maxIssuerAnswer = 1 << 20
+// maxIssuerResponse bounds what is read from an issuer.
+const maxIssuerResponse = 1 << 20
 
 // issuerCache limits how often the same document is requested from an issuer.
 // Every token with an unknown key causes a request for the keys, and anyone can
@@ -20,10 +20,10 @@ type issuerCache struct {
 	next http.RoundTripper
 
 	mu   sync.Mutex
-	kept map[string]keptAnswer // by address; an issuer has two or three
+	kept map[string]cachedResponse // by address; an issuer has two or three
 }
 
-type keptAnswer struct {
+type cachedResponse struct {
 	at     time.Time
 	header http.Header
 	body   []byte
@@ -35,20 +35,20 @@ func (s *issuerCache) RoundTrip(r *http.Request) (*http.Response, error) {
 	defer s.mu.Unlock()
 	address := r.URL.String()
 	kept, ok := s.kept[address]
-	if !ok || time.Since(kept.at) >= rediscover {
+	if !ok || time.Since(kept.at) >= discoveryRetryDelay {
 		res, err := s.next.RoundTrip(r)
 		if err != nil || res.StatusCode != http.StatusOK {
 			return res, err
 		}
 		defer res.Body.Close()
-		body, err := io.ReadAll(io.LimitReader(res.Body, maxIssuerAnswer+1))
+		body, err := io.ReadAll(io.LimitReader(res.Body, maxIssuerResponse+1))
 		if err != nil {
 			return nil, err
 		}
-		if len(body) > maxIssuerAnswer {
-			return nil, fmt.Errorf("%s answers with more than %d bytes", address, maxIssuerAnswer)
+		if len(body) > maxIssuerResponse {
+			return nil, fmt.Errorf("%s answers with more than %d bytes", address, maxIssuerResponse)
 		}
-		kept = keptAnswer{time.Now(), res.Header, body}
+		kept = cachedResponse{time.Now(), res.Header, body}
 		s.kept[address] = kept
 	}
 	return &http.Response{

@@ -29,11 +29,11 @@ type issuer struct {
 	failed   time.Time
 }
 
-// rediscover is how long after a failure the issuer is left alone.
-const rediscover = 5 * time.Second
+// discoveryRetryDelay is how long after a failure the issuer is not asked again.
+const discoveryRetryDelay = 5 * time.Second
 
 func newIssuer(cfg JWTConfig, profiles Profiles) *issuer {
-	return &issuer{cfg: cfg, profiles: profiles, client: &http.Client{Timeout: 10 * time.Second, Transport: &issuerCache{next: http.DefaultTransport, kept: map[string]keptAnswer{}}}}
+	return &issuer{cfg: cfg, profiles: profiles, client: &http.Client{Timeout: 10 * time.Second, Transport: &issuerCache{next: http.DefaultTransport, kept: map[string]cachedResponse{}}}}
 }
 
 // algorithms are the signatures that are accepted: asymmetric ones alone, or
@@ -46,7 +46,7 @@ func (i *issuer) ready() (*oidc.IDTokenVerifier, error) {
 	if i.verifier != nil {
 		return i.verifier, nil
 	}
-	if time.Since(i.failed) < rediscover {
+	if time.Since(i.failed) < discoveryRetryDelay {
 		return nil, fmt.Errorf("the issuer could not be reached a moment ago")
 	}
 	// The keys are fetched again whenever the issuer rotates them, so they
@@ -122,7 +122,7 @@ func (i *issuer) fetch(ctx context.Context, url string) (issuerMetadata, error) 
 func (i *issuer) verify(ctx context.Context, token string) (identity, error) {
 	verifier, err := i.ready()
 	if err != nil {
-		return identity{}, &tool.Error{Kind: tool.Unavailable, Msg: "tokens cannot be checked now; try again shortly", RetryAfter: rediscover, Err: err}
+		return identity{}, &tool.Error{Kind: tool.Unavailable, Msg: "tokens cannot be checked now; try again shortly", RetryAfter: discoveryRetryDelay, Err: err}
 	}
 	checked, err := verifier.Verify(ctx, token)
 	if err != nil {

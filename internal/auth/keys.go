@@ -64,11 +64,11 @@ type KeyStore interface {
 }
 
 const (
-	// keyFresh is how long a key that was found is taken as still valid: the
+	// keyCacheTTL is how long a key that was found is taken as still valid: the
 	// time within which a revocation holds everywhere.
-	keyFresh = 2 * time.Second
-	// keyStale is how long it may be used while the store cannot be asked.
-	keyStale = 5 * time.Minute
+	keyCacheTTL = 2 * time.Second
+	// maxKeyStaleness is how long it may be used while the store cannot be asked.
+	maxKeyStaleness = 5 * time.Minute
 	// maxKnownKeys bounds the keys kept in memory.
 	maxKnownKeys = 10_000
 )
@@ -155,7 +155,7 @@ func (r *keyring) find(ctx context.Context, h []byte) (store.Key, error) {
 	}
 	cached, ok := r.known[string(h)]
 	r.mu.Unlock()
-	if ok && now.Sub(cached.checked) < keyFresh {
+	if ok && now.Sub(cached.checked) < keyCacheTTL {
 		return r.use(cached.key, now)
 	}
 	k, err := r.keys.KeyByHash(ctx, h)
@@ -163,7 +163,7 @@ func (r *keyring) find(ctx context.Context, h []byte) (store.Key, error) {
 	case errors.Is(err, store.ErrNotFound):
 		r.forget(h)
 		return store.Key{}, errUnknownKey
-	case err != nil && ok && now.Sub(cached.checked) < keyStale:
+	case err != nil && ok && now.Sub(cached.checked) < maxKeyStaleness:
 		return r.use(cached.key, now)
 	case err != nil:
 		return store.Key{}, fmt.Errorf("look a key up: %w", err)
@@ -181,7 +181,7 @@ func (r *keyring) find(ctx context.Context, h []byte) (store.Key, error) {
 func (r *keyring) markStale() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	old := time.Now().Add(-keyFresh)
+	old := time.Now().Add(-keyCacheTTL)
 	for h, k := range r.known {
 		if k.checked.After(old) {
 			k.checked = old
@@ -231,8 +231,8 @@ func (g *Gate) callerOf(k store.Key) tool.Caller {
 	return bind(g.opts.Profiles, callerOf(k), k.Profile)
 }
 
-// callerOf returns the caller of a key without the key's profile. It is identified by the key's id, which
-// is never reused, and not by its name.
+// callerOf returns the caller of a key without the key's profile. It is
+// identified by the key's id, which is never reused, and not by its name.
 func callerOf(k store.Key) tool.Caller {
 	return tool.Caller{
 		ID: "key:" + k.ID, Name: k.Name, Admin: k.Admin,

@@ -54,7 +54,7 @@ func (c OIDCConfig) Validate() error {
 		errs = append(errs, setting.Wrong("scopes", `must have "openid" among them`))
 	}
 	for i, r := range c.Rules {
-		errs = append(errs, setting.UnderIndex("rules", i, r.Validate()))
+		errs = append(errs, setting.PrefixIndex("rules", i, r.Validate()))
 	}
 	return errors.Join(errs...)
 }
@@ -88,11 +88,11 @@ const (
 
 	spaceSignIns = "page-signins" // of people who have signed in and whose page has no session yet
 
-	oidcFlowLife    = 10 * time.Minute    // to sign in at the provider
-	oidcSignInLife  = time.Minute         // for the page to fetch its session
-	oidcSessionLife = 12 * time.Hour      // then the provider is asked again
-	oidcClaimsLife  = 30 * 24 * time.Hour // how long what the provider said counts, for clients that act for the person
-	maxClaims       = 32 << 10
+	oidcFlowTTL    = 10 * time.Minute    // to sign in at the provider
+	oidcSignInTTL  = time.Minute         // for the page to fetch its session
+	oidcSessionTTL = 12 * time.Hour      // then the provider is asked again
+	oidcClaimsTTL  = 30 * 24 * time.Hour // how long what the provider said counts, for clients that act for the person
+	maxClaims      = 32 << 10
 )
 
 // oidcPerson is a person who signed in at the provider.
@@ -105,10 +105,10 @@ type oidcPerson struct {
 
 func (p *oidcPerson) id() string { return "sub:" + p.Issuer + "|" + p.Subject }
 
-// byPersonClaims returns the caller that a person is by the rules of the moment.
+// byPersonClaims returns the caller of a person according to the current rules.
 func (g *Gate) byPersonClaims(p *oidcPerson) (tool.Caller, error) {
 	r := g.rules.Load()
-	if r.oidc == nil || r.oidc.cfg.Issuer != p.Issuer || time.Since(p.Verified) > oidcClaimsLife {
+	if r.oidc == nil || r.oidc.cfg.Issuer != p.Issuer || time.Since(p.Verified) > oidcClaimsTTL {
 		return tool.Caller{}, errNoSession
 	}
 	caller := tool.Caller{ID: p.id(), Name: p.Subject}
@@ -145,7 +145,7 @@ func (o *oidcProvider) ready() (*oidc.Provider, error) {
 	if o.provider != nil {
 		return o.provider, nil
 	}
-	if time.Since(o.failed) < rediscover {
+	if time.Since(o.failed) < discoveryRetryDelay {
 		return nil, errors.New("the provider could not be reached a moment ago")
 	}
 	// The keys are fetched again when the provider rotates them, so they
@@ -213,8 +213,8 @@ func (g *Gate) redirectURL(r *http.Request) string {
 
 var errNoOIDC = &tool.Error{Kind: tool.MethodNotFound, Msg: "people do not sign in here; auth.oidc is not configured"}
 
-// startOIDC sends the browser to the provider.
-func (g *Gate) startOIDC(w http.ResponseWriter, r *http.Request) {
+// beginOIDC sends the browser to the provider.
+func (g *Gate) beginOIDC(w http.ResponseWriter, r *http.Request) {
 	o := g.rules.Load().oidc
 	f := oidcFlow{State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier()}
 	if query := r.URL.Query().Get(authorizationParameter); secure(r) && len(query) <= maxAuthorization {
@@ -226,7 +226,7 @@ func (g *Gate) startOIDC(w http.ResponseWriter, r *http.Request) {
 	}
 	p, err := o.ready()
 	if err != nil {
-		g.oidcFailed(w, r, f, &tool.Error{Kind: tool.Unavailable, Msg: "the sign-in service cannot be reached now; try again shortly", RetryAfter: rediscover, Err: err})
+		g.oidcFailed(w, r, f, &tool.Error{Kind: tool.Unavailable, Msg: "the sign-in service cannot be reached now; try again shortly", RetryAfter: discoveryRetryDelay, Err: err})
 		return
 	}
 	data, err := json.Marshal(f)
@@ -234,29 +234,29 @@ func (g *Gate) startOIDC(w http.ResponseWriter, r *http.Request) {
 		g.oidcFailed(w, r, f, err)
 		return
 	}
-	http.SetCookie(w, flowCookie(r, base64.RawURLEncoding.EncodeToString(data), int(oidcFlowLife.Seconds())))
+	http.SetCookie(w, flowCookie(r, base64.RawURLEncoding.EncodeToString(data), int(oidcFlowTTL.Seconds())))
 	w.Header().Set("Cache-Control", "no-store")
 	http.Redirect(w, r, o.oauth(p, g.redirectURL(r)).AuthCodeURL(f.State, oidc.Nonce(f.Nonce), oauth2.S256ChallengeOption(f.Verifier)), http.StatusSeeOther)
 }
 
-// endOIDC takes the provider's answer. The page then fetches its session with a
+// finishOIDC takes the provider's answer. The page then fetches its session with a
 // ticket: where there is no TLS the session is kept by the page, not by a cookie.
 // A sign-in that was begun on the consent page has its session at once.
-func (g *Gate) endOIDC(w http.ResponseWriter, r *http.Request) {
+func (g *Gate) finishOIDC(w http.ResponseWriter, r *http.Request) {
 	person, flow, err := g.personFromCallback(r)
 	if err == nil {
 		_, err = g.byPersonClaims(person) // who may do nothing gets no session
 	}
 	var ticket string
 	if err == nil {
-		ticket, err = g.keepSignIn(r.Context(), person, flow)
+		ticket, err = g.storeSignIn(r.Context(), person, flow)
 	}
 	to := authorizationAddress(flow.Authorization)
 	if to == "/" || !secure(r) {
 		to = "/?signin=" + url.QueryEscape(ticket)
 	} else if err == nil {
 		var p pageSession
-		if p, err = g.takeSignIn(w, r, ticket); err == nil {
+		if p, err = g.redeemSignIn(w, r, ticket); err == nil {
 			_, _, err = g.beginSession(w, r, p)
 		}
 	}
@@ -287,7 +287,7 @@ func (g *Gate) personFromCallback(r *http.Request) (*oidcPerson, oidcFlow, error
 	}
 	p, err := o.ready()
 	if err != nil {
-		return nil, f, &tool.Error{Kind: tool.Unavailable, Msg: "the sign-in service cannot be reached now; try again shortly", RetryAfter: rediscover, Err: err}
+		return nil, f, &tool.Error{Kind: tool.Unavailable, Msg: "the sign-in service cannot be reached now; try again shortly", RetryAfter: discoveryRetryDelay, Err: err}
 	}
 	ctx := oidc.ClientContext(r.Context(), o.client)
 	person, err := o.exchange(ctx, p, g.redirectURL(r), q.Get("code"), f)
@@ -340,7 +340,7 @@ type signedInPerson struct {
 	Flow   []byte      `json:"flow"` // hash of the state: the browser must be the same
 }
 
-func (g *Gate) keepSignIn(ctx context.Context, p *oidcPerson, f oidcFlow) (string, error) {
+func (g *Gate) storeSignIn(ctx context.Context, p *oidcPerson, f oidcFlow) (string, error) {
 	data, err := json.Marshal(signedInPerson{p, hash(f.State)})
 	if err != nil {
 		return "", err
@@ -349,16 +349,16 @@ func (g *Gate) keepSignIn(ctx context.Context, p *oidcPerson, f oidcFlow) (strin
 		return "", &tool.Error{Kind: tool.TooLarge, Msg: fmt.Sprintf("the sign-in service says too much about you: %d bytes of claims; at most %d are kept", len(data), maxClaims)}
 	}
 	ticket := rand.Text()
-	_, err = g.opts.Sessions.PutValue(ctx, store.Value{Space: spaceSignIns, Name: nameOf(ticket), Data: data, Expires: time.Now().Add(oidcSignInLife)}, 0)
+	_, err = g.opts.Sessions.PutValue(ctx, store.Value{Space: spaceSignIns, Name: nameOf(ticket), Data: data, Expires: time.Now().Add(oidcSignInTTL)}, 0)
 	if err != nil {
 		return "", unavailable(err)
 	}
 	return ticket, nil
 }
 
-// takeSignIn returns the session for a ticket, once, to the browser that signed
+// redeemSignIn returns the session for a ticket, once, to the browser that signed
 // in.
-func (g *Gate) takeSignIn(w http.ResponseWriter, r *http.Request, ticket string) (pageSession, error) {
+func (g *Gate) redeemSignIn(w http.ResponseWriter, r *http.Request, ticket string) (pageSession, error) {
 	again := &tool.Error{Kind: tool.Unauthenticated, Msg: "the sign-in is too old, or was begun in another browser; sign in again"}
 	v, err := g.opts.Sessions.Value(r.Context(), spaceSignIns, nameOf(ticket))
 	if errors.Is(err, store.ErrNotFound) || err == nil && len(v.Data) == 0 {

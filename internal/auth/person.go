@@ -119,8 +119,8 @@ func (g *Gate) byToken(ctx context.Context, token, path string) (identity, bool,
 	return id, true, err
 }
 
-// byGrant returns the person of a grant, with their rights of the moment, cut
-// to the profile. Clients administer nothing.
+// byGrant returns the person of a grant with their current rights, limited to
+// the profile. Clients have no administrator rights.
 func (g *Gate) byGrant(ctx context.Context, grant TokenGrant) (identity, error) {
 	id, err := g.byPerson(ctx, grant.Person)
 	if err != nil {

@@ -49,12 +49,12 @@ func dropForwarding(h http.Header) {
 	}
 }
 
-// unforward decides what the forwarding headers of a request are worth. From
+// applyForwarding decides which forwarding headers of a request count. From
 // proxies of the configuration they say which host, scheme and address the
 // client used, and the request is no longer one of this machine: it reports
 // true. From anyone else they are refused on an open loopback listener, where
 // the caller's address is what admits it, and dropped on others.
-func (g *Gate) unforward(r *http.Request) (forwarded bool, err error) {
+func (g *Gate) applyForwarding(r *http.Request) (forwarded bool, err error) {
 	name := forwardingHeader(r.Header)
 	if name == "" {
 		return false, nil
@@ -106,7 +106,7 @@ func trusted(proxies []netip.Prefix, addr netip.Addr) bool {
 	return slices.ContainsFunc(proxies, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
-// secure reports whether the client's connection is encrypted. unforward has
+// secure reports whether the client's connection is encrypted. applyForwarding has
 // dropped the header unless a proxy of the configuration wrote it.
 func secure(r *http.Request) bool {
 	return r.TLS != nil || strings.EqualFold(lastOf(r.Header, "X-Forwarded-Proto"), "https")

@@ -39,7 +39,7 @@ type JWTRule struct {
 // Validate reports everything that is wrong with the rule.
 func (r JWTRule) Validate() error {
 	errs := []error{
-		setting.Under("rate", r.Rate.Validate()), notNegative("tokensPerDay", r.TokensPerDay),
+		setting.Prefix("rate", r.Rate.Validate()), notNegative("tokensPerDay", r.TokensPerDay),
 		checkGlobs("servers", r.Servers), checkGlobs("tools", r.Tools),
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Claims)) {
@@ -234,7 +234,7 @@ func (r JWTRule) rates(granted []tool.Grant) []tool.Rate {
 			out = append(out, tool.Rate{})
 		}
 		for _, p := range g.Profiles {
-			out = append(out, p.Terms().Rate)
+			out = append(out, p.Settings().Rate)
 		}
 	}
 	return out

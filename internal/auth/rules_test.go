@@ -68,9 +68,9 @@ func TestTokenWithoutRuleHasNoRights(t *testing.T) {
 	}
 }
 
-// TestChatRightDefaults: keys and rules that are limited to servers or tools give no
-// right to use models unless they say so; a rule that gives none does not
-// widen the budget of one that does.
+// TestChatRightDefaults: keys and rules that are limited to servers or tools
+// give no right to use models unless they say so; a rule that gives none does
+// not widen the budget of one that does.
 func TestChatRightDefaults(t *testing.T) {
 	yes, no := true, false
 	cfg := Config{Keys: []KeyConfig{
@@ -171,8 +171,8 @@ type part struct {
 
 func (p part) Allows(n tool.Name) bool  { return n.Server == p.server }
 func (p part) Shows(server string) bool { return server == p.server }
-func (p part) Terms() tool.ProfileTerms {
-	return tool.ProfileTerms{Ask: p.server == "fs", Rate: tool.Rate{Calls: len(p.server), Per: time.Minute}}
+func (p part) Settings() tool.ProfileSettings {
+	return tool.ProfileSettings{Ask: p.server == "fs", Rate: tool.Rate{Calls: len(p.server), Per: time.Minute}}
 }
 
 type parts struct{}
@@ -211,7 +211,7 @@ func TestRulesGiveProfiles(t *testing.T) {
 			for _, n := range []tool.Name{{Server: s, Tool: "read"}, {Server: s, Tool: "delete"}} {
 				if c.MayUse(n) {
 					may = append(may, n.String())
-					if c.MustAsk(n) {
+					if c.NeedsApproval(n) {
 						ask = append(ask, n.String())
 					}
 				}

@@ -29,10 +29,10 @@ const (
 	SpaceSessions = "page-sessions"
 	spaceTickets  = "page-tickets"
 
-	// sessionLife is how long a sign-in lasts.
-	sessionLife = 30 * 24 * time.Hour
-	// ticketLife is how long a page may take to open its WebSocket.
-	ticketLife = 30 * time.Second
+	// sessionTTL is how long a sign-in lasts.
+	sessionTTL = 30 * 24 * time.Hour
+	// ticketTTL is how long a page may take to open its WebSocket.
+	ticketTTL = 30 * time.Second
 	// maxSessions bounds the sessions of one credential; the oldest end first.
 	maxSessions = 50
 )
@@ -64,7 +64,7 @@ func (s pageSession) sameCredential(o pageSession) bool {
 }
 
 // sessions keeps the page's sessions in the store, and those in use in memory
-// for as long as keys are (keyFresh, keyStale).
+// for as long as keys are (keyCacheTTL, maxKeyStaleness).
 type sessions struct {
 	store SessionStore
 
@@ -96,11 +96,11 @@ func (s *sessions) open(ctx context.Context, p pageSession) (secret, name string
 		return "", "", time.Time{}, err
 	}
 	secret = rand.Text()
-	life := sessionLife
+	ttl := sessionTTL
 	if p.Person != nil {
-		life = oidcSessionLife
+		ttl = oidcSessionTTL
 	}
-	name, expires = nameOf(secret), time.Now().Add(life)
+	name, expires = nameOf(secret), time.Now().Add(ttl)
 	_, err = s.store.PutValue(ctx, store.Value{Space: SpaceSessions, Name: name, Data: data, Expires: expires}, 0)
 	if err != nil {
 		return "", "", time.Time{}, fmt.Errorf("keep a session: %w", err)
@@ -133,7 +133,7 @@ func (s *sessions) find(ctx context.Context, name string) (pageSession, time.Tim
 	if ok && !now.Before(k.expires) {
 		return pageSession{}, time.Time{}, errNoSession
 	}
-	if ok && now.Sub(k.checked) < keyFresh {
+	if ok && now.Sub(k.checked) < keyCacheTTL {
 		return k.session, k.expires, nil
 	}
 	v, err := s.store.Value(ctx, SpaceSessions, name)
@@ -141,7 +141,7 @@ func (s *sessions) find(ctx context.Context, name string) (pageSession, time.Tim
 	case errors.Is(err, store.ErrNotFound):
 		s.forget(name)
 		return pageSession{}, time.Time{}, errNoSession
-	case err != nil && ok && now.Sub(k.checked) < keyStale:
+	case err != nil && ok && now.Sub(k.checked) < maxKeyStaleness:
 		return k.session, k.expires, nil
 	case err != nil:
 		return pageSession{}, time.Time{}, fmt.Errorf("look a session up: %w", err)
@@ -169,7 +169,7 @@ func (s *sessions) forget(name string) {
 func (s *sessions) markStale() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	old := time.Now().Add(-keyFresh)
+	old := time.Now().Add(-keyCacheTTL)
 	for name, k := range s.known {
 		if k.checked.After(old) {
 			k.checked = old
@@ -215,7 +215,7 @@ func (s *sessions) list(ctx context.Context) ([]sessionEntry, error) {
 func (s *sessions) ticket(ctx context.Context, session string) (string, error) {
 	secret := rand.Text()
 	_, err := s.store.PutValue(ctx, store.Value{
-		Space: spaceTickets, Name: nameOf(secret), Data: []byte(session), Expires: time.Now().Add(ticketLife),
+		Space: spaceTickets, Name: nameOf(secret), Data: []byte(session), Expires: time.Now().Add(ticketTTL),
 	}, 0)
 	if err != nil {
 		return "", fmt.Errorf("keep a ticket: %w", err)

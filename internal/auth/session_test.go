@@ -345,7 +345,7 @@ func TestSessionsAndTicketsExpire(t *testing.T) {
 		if err := json.Unmarshal(me.send("POST", "/api/session/ticket", "").Body.Bytes(), &out); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(ticketLife)
+		time.Sleep(ticketTTL)
 		(&page{t: t, gate: g, edit: set("Upgrade", "websocket")}).expect("GET", "/ws?ticket="+out.Ticket, 401, "")
 		me.expect("GET", "/tools", 200, "admin=true")
 		// While the store is unavailable a session that was used lately goes on.
@@ -354,7 +354,7 @@ func TestSessionsAndTicketsExpire(t *testing.T) {
 		vals.mu.Unlock()
 		time.Sleep(time.Minute)
 		me.expect("GET", "/tools", 200, "admin=true")
-		time.Sleep(keyStale)
+		time.Sleep(maxKeyStaleness)
 		me.expect("GET", "/tools", 503, "")
 		vals.mu.Lock()
 		vals.err, vals.read = nil, 0
@@ -365,7 +365,7 @@ func TestSessionsAndTicketsExpire(t *testing.T) {
 		if vals.read != 1 {
 			t.Errorf("%d look-ups for 10 requests", vals.read)
 		}
-		time.Sleep(sessionLife)
+		time.Sleep(sessionTTL)
 		me.expect("GET", "/tools", 401, "")
 	})
 }

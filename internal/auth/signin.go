@@ -33,8 +33,8 @@ func (g *Gate) Routes(mux *http.ServeMux) {
 	}))
 	mux.HandleFunc("POST /api/session", g.signIn)
 	mux.HandleFunc("DELETE /api/session", httperr.Handler(g.signOut))
-	mux.HandleFunc("GET "+OIDCStartPath, g.startOIDC)
-	mux.HandleFunc("GET "+OIDCCallbackPath, g.endOIDC)
+	mux.HandleFunc("GET "+OIDCStartPath, g.beginOIDC)
+	mux.HandleFunc("GET "+OIDCCallbackPath, g.finishOIDC)
 	mux.HandleFunc("POST /api/session/ticket", httperr.JSON(g.newTicket))
 	mux.HandleFunc("GET /api/page-sessions", httperr.JSON(g.listSessions))
 	mux.HandleFunc("DELETE /api/page-sessions/{id}", httperr.JSON(g.endSession))
@@ -64,7 +64,7 @@ func (g *Gate) signIn(w http.ResponseWriter, r *http.Request) {
 	var p pageSession
 	switch {
 	case body.SignIn != "":
-		if p, err = g.takeSignIn(w, r, body.SignIn.Reveal()); err != nil {
+		if p, err = g.redeemSignIn(w, r, body.SignIn.Reveal()); err != nil {
 			httperr.Reject(w, r, reasonSession, err)
 			return
 		}
@@ -176,7 +176,7 @@ func (g *Gate) newTicket(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, unavailable(err)
 	}
-	return map[string]any{"ticket": ticket, "expiresInSeconds": int(ticketLife.Seconds())}, nil
+	return map[string]any{"ticket": ticket, "expiresInSeconds": int(ticketTTL.Seconds())}, nil
 }
 
 // SessionInfo is a session as its owner and administrators see it.

@@ -12,8 +12,8 @@ import (
 	"junctor/internal/auth"
 )
 
-// accessLife is how long an access token is good for.
-const accessLife = 15 * time.Minute
+// accessTokenTTL is how long an access token is good for.
+const accessTokenTTL = 15 * time.Minute
 
 // tokenType is the type of access tokens (RFC 9068): no other token of ours
 // can be taken for one.
@@ -41,7 +41,7 @@ func (s *Server) sign(ctx context.Context, rec grantRecord, issuer string) (stri
 	return jwt.Signed(signer).Claims(accessClaims{
 		Claims: jwt.Claims{
 			Issuer: issuer, Subject: rec.Owner, Audience: jwt.Audience{rec.Resource}, ID: rand.Text(),
-			IssuedAt: jwt.NewNumericDate(now), Expiry: jwt.NewNumericDate(now.Add(accessLife)),
+			IssuedAt: jwt.NewNumericDate(now), Expiry: jwt.NewNumericDate(now.Add(accessTokenTTL)),
 		},
 		Client: rec.Client, Scope: Scope, Grant: rec.ID,
 	}).Serialize()

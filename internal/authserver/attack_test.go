@@ -16,7 +16,7 @@ import (
 // TestHostsThatLookLikeOthers refuses hosts with letters that are not ASCII,
 // also when they are percent-encoded: the consent page shows hosts.
 func TestHostsThatLookLikeOthers(t *testing.T) {
-	r := newRig(t)
+	r := newFixture(t)
 	r.opts.Fetch = func(_ context.Context, id string, _ int64) ([]byte, error) {
 		return fmt.Appendf(nil, `{"client_id":%q,"redirect_uris":["https://client.example/"]}`, id), nil
 	}
@@ -36,7 +36,7 @@ func TestHostsThatLookLikeOthers(t *testing.T) {
 // TestAuditIsNotFlooded repeats requests that end a consent. Only the first has
 // an effect, and is recorded.
 func TestAuditIsNotFlooded(t *testing.T) {
-	r := newRig(t)
+	r := newFixture(t)
 	r.key = r.addKey("alice")
 	var revoked atomic.Int32
 	var detail atomic.Value
@@ -71,7 +71,7 @@ func TestAuditIsNotFlooded(t *testing.T) {
 // The entry of the consent has where the answer goes, and registrations, which
 // need no consent, have none.
 func TestAuditNamesWhoGetsTheTokens(t *testing.T) {
-	r := newRig(t)
+	r := newFixture(t)
 	entries := make(chan string, 10)
 	r.opts.Audit = func(_ context.Context, action, _ string, d any) { entries <- fmt.Sprint(action, " ", d) }
 	r.signIn()
@@ -90,7 +90,7 @@ func TestAuditNamesWhoGetsTheTokens(t *testing.T) {
 // TestClientsLeaveSessionsAlone has a client with a token for the whole gateway
 // look for the person's sign-ins on the page.
 func TestClientsLeaveSessionsAlone(t *testing.T) {
-	r := newRig(t)
+	r := newFixture(t)
 	r.key = r.addKey("alice")
 	a := r.attempt(r.newClient())
 	a.query.Set("resource", r.url)
@@ -111,17 +111,17 @@ func TestClientsLeaveSessionsAlone(t *testing.T) {
 	}
 }
 
-// TestFloodOfRegistrationsShutsNobodyOut fills the registrations. The oldest
+// TestFloodOfRegistrationsDoesNotLockOutClients fills the registrations. The oldest
 // that nobody consented to gives way; one in use does not.
-func TestFloodOfRegistrationsShutsNobodyOut(t *testing.T) {
-	r := newRig(t)
+func TestFloodOfRegistrationsDoesNotLockOutClients(t *testing.T) {
+	r := newFixture(t)
 	now := time.Now()
 	for i := range maxClients {
-		life := unusedLife - time.Duration(maxClients-i)*time.Second
+		ttl := unusedClientTTL - time.Duration(maxClients-i)*time.Second
 		if i == 0 {
-			life = usedLife
+			ttl = usedClientTTL
 		}
-		if _, err := r.store.PutValue(t.Context(), store.Value{Space: spaceClients, Name: fmt.Sprint("client-", i), Data: []byte(`{}`), Expires: now.Add(life)}, 0); err != nil {
+		if _, err := r.store.PutValue(t.Context(), store.Value{Space: spaceClients, Name: fmt.Sprint("client-", i), Data: []byte(`{}`), Expires: now.Add(ttl)}, 0); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -140,7 +140,7 @@ func TestFloodOfRegistrationsShutsNobodyOut(t *testing.T) {
 // TestRefusedDocumentsAreNotRemembered refuses a document because too many are
 // being read, and reads it when that is over.
 func TestRefusedDocumentsAreNotRemembered(t *testing.T) {
-	r := newRig(t)
+	r := newFixture(t)
 	r.opts.Fetch = func(_ context.Context, id string, _ int64) ([]byte, error) {
 		return fmt.Appendf(nil, `{"client_id":%q,"redirect_uris":["https://client.example/"]}`, id), nil
 	}

@@ -69,8 +69,8 @@ func (s *Server) check(ctx context.Context, query url.Values, issuer string) (au
 
 const base64URL = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
-// back returns the address of the client's redirect URI with an answer.
-func (a authorization) back(issuer string, answer url.Values) string {
+// redirectURL returns the address of the client's redirect URI with an answer.
+func (a authorization) redirectURL(issuer string, answer url.Values) string {
 	u, err := url.Parse(a.redirect)
 	if err != nil {
 		return issuer // cannot happen: it was checked
@@ -92,15 +92,15 @@ func (a authorization) back(issuer string, answer url.Values) string {
 // session. So the page that is shown leads to the consent page by itself.
 func (s *Server) authorize(w http.ResponseWriter, r *http.Request, issuer string) {
 	a, refused, err := s.check(r.Context(), r.URL.Query(), issuer)
-	if s.answered(w, r, issuer, a, refused, err) {
+	if s.refuseAuthorization(w, r, issuer, a, refused, err) {
 		return
 	}
 	s.render(w, r, http.StatusOK, "", page{Title: "Sign in", Next: ConsentPath + "?" + a.query.Encode()})
 }
 
-// answered answers a request that cannot be continued, and reports whether it
-// did.
-func (s *Server) answered(w http.ResponseWriter, r *http.Request, issuer string, a authorization, refused *protocolError, err error) bool {
+// refuseAuthorization answers a request that cannot be continued, and reports
+// whether it did.
+func (s *Server) refuseAuthorization(w http.ResponseWriter, r *http.Request, issuer string, a authorization, refused *protocolError, err error) bool {
 	switch {
 	case err != nil:
 		s.log.ErrorContext(r.Context(), "authorization server not available", "err", err)
@@ -118,7 +118,7 @@ func (s *Server) answered(w http.ResponseWriter, r *http.Request, issuer string,
 	// link, so that a request that is invalid on purpose leads nowhere by itself.
 	s.render(w, r, http.StatusBadRequest, "", page{
 		Title: "This sign-in cannot continue", Text: "The program that sent you here made an invalid request: " + refused.text + ".", Failed: true,
-		Back: template.URL(a.back(issuer, url.Values{"error": {refused.code}, "error_description": {refused.text}})), Redirect: redirectName(a.redirect),
+		Back: template.URL(a.redirectURL(issuer, url.Values{"error": {refused.code}, "error_description": {refused.text}})), Redirect: redirectName(a.redirect),
 	})
 	return true
 }

@@ -21,7 +21,7 @@ import (
 // TestBadAuthorizationRequests expects a page for the person, with a link to
 // the client unless the redirect URI cannot be trusted.
 func TestBadAuthorizationRequests(t *testing.T) {
-	r := newRig(t)
+	r := newFixture(t)
 	client := r.newClient()
 	for name, tt := range map[string]struct {
 		change url.Values
@@ -85,7 +85,7 @@ func TestBadAuthorizationRequests(t *testing.T) {
 }
 
 func TestBadTokenRequests(t *testing.T) {
-	r := newRig(t)
+	r := newFixture(t)
 	r.key = r.addKey("alice")
 	client, other := r.newClient(), r.newClient()
 	a := r.attempt(client)
@@ -113,7 +113,7 @@ func TestBadTokenRequests(t *testing.T) {
 		}
 	}
 	form := a.exchange(a.consent(r.key).Get("code"))
-	r.pass(codeLife + time.Second)
+	r.advance(codeTTL + time.Second)
 	if status, got := r.token(form); status != 400 || got.Error != "invalid_grant" {
 		t.Error("an old code:", status, got)
 	}
@@ -141,7 +141,7 @@ func TestBadTokenRequests(t *testing.T) {
 }
 
 func TestReplayedCodeEndsItsConsent(t *testing.T) {
-	r := newRig(t)
+	r := newFixture(t)
 	r.key = r.addKey("alice")
 	a := r.attempt(r.newClient())
 	form := a.exchange(a.consent(r.key).Get("code"))
@@ -185,7 +185,7 @@ func TestReplayedCodeEndsItsConsent(t *testing.T) {
 }
 
 func TestBadConsents(t *testing.T) {
-	r := newRig(t)
+	r := newFixture(t)
 	r.key = r.addKey("alice")
 	a := r.attempt(r.newClient())
 	good := func() url.Values {
@@ -228,7 +228,7 @@ func TestBadConsents(t *testing.T) {
 }
 
 func TestRegistration(t *testing.T) {
-	r := newRig(t)
+	r := newFixture(t)
 	for uri, ok := range map[string]bool{
 		"https://client.example/callback": true, "http://127.0.0.1/callback": true, "http://localhost:3334/oauth/callback": true, "http://[::1]/cb": true,
 		"cursor://anysphere.cursor-mcp/oauth/callback": true, "com.example.app:/cb": true,
@@ -257,7 +257,7 @@ func TestRegistration(t *testing.T) {
 		t.Error(status, got)
 	}
 	values, err := r.store.Values(t.Context(), spaceClients)
-	if err != nil || len(values) != 1 || time.Until(values[0].Expires) > unusedLife {
+	if err != nil || len(values) != 1 || time.Until(values[0].Expires) > unusedClientTTL {
 		t.Error(values, err)
 	}
 	// A flood of one address is refused.
@@ -273,9 +273,9 @@ func TestRegistration(t *testing.T) {
 }
 
 func TestRegistrationsAreBounded(t *testing.T) {
-	r := newRig(t)
+	r := newFixture(t)
 	for i := range maxClients {
-		_, err := r.store.PutValue(t.Context(), store.Value{Space: spaceClients, Name: fmt.Sprint(i), Data: []byte(`{}`), Expires: time.Now().Add(usedLife)}, 0)
+		_, err := r.store.PutValue(t.Context(), store.Value{Space: spaceClients, Name: fmt.Sprint(i), Data: []byte(`{}`), Expires: time.Now().Add(usedClientTTL)}, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -299,7 +299,7 @@ func TestLoopbackRedirects(t *testing.T) {
 }
 
 func TestClientDocuments(t *testing.T) {
-	r := newRig(t)
+	r := newFixture(t)
 	r.key = r.addKey("alice")
 	const id = "https://client.example/metadata.json"
 	fetched := 0
@@ -351,9 +351,9 @@ func TestClientDocuments(t *testing.T) {
 }
 
 func TestForeignTokens(t *testing.T) {
-	r := newRig(t)
+	r := newFixture(t)
 	_, good := r.signIn()
-	foreign := newRig(t)
+	foreign := newFixture(t)
 	foreign.opts.URL = r.opts.URL // the same issuer, other keys
 	_, forged := foreign.signIn()
 	parts := strings.Split(good.Access, ".")
@@ -371,7 +371,7 @@ func TestForeignTokens(t *testing.T) {
 }
 
 func TestTurnedOff(t *testing.T) {
-	r := newRig(t)
+	r := newFixture(t)
 	_, got := r.signIn()
 	r.opts.URL = func() string { return "" }
 	for _, path := range []string{MetadataPath, KeysPath, AuthorizePath, ConsentPath} {

@@ -26,10 +26,10 @@ import (
 const (
 	spaceClients = "oauth-clients"
 
-	// unusedLife is how long a registration lasts without a consent, usedLife
-	// after the last use of a token.
-	unusedLife = 24 * time.Hour
-	usedLife   = 90 * 24 * time.Hour
+	// unusedClientTTL is how long a registration lasts without a consent,
+	// usedClientTTL after the last use of a token.
+	unusedClientTTL = 24 * time.Hour
+	usedClientTTL   = 90 * 24 * time.Hour
 
 	maxRegistration = 16 << 10 // bytes
 	maxClients      = 1000     // registrations at once
@@ -191,10 +191,10 @@ func (s *Server) register(w http.ResponseWriter, r *http.Request, _ string) {
 		return
 	}
 	if len(all) >= maxClients {
-		// The oldest that nobody consented to gives way, so that a flood shuts
-		// nobody out.
+		// The oldest registration without a consent is replaced, so that a flood
+		// of registrations does not lock out other clients.
 		oldest := slices.MinFunc(all, func(a, b store.Value) int { return a.Expires.Compare(b.Expires) })
-		if oldest.Expires.Sub(s.now()) > unusedLife {
+		if oldest.Expires.Sub(s.now()) > unusedClientTTL {
 			s.refuse(w, r, m.Name, &protocolError{code: "temporarily_unavailable", text: "too many clients are registered and in use", status: http.StatusTooManyRequests})
 			return
 		}
@@ -205,7 +205,7 @@ func (s *Server) register(w http.ResponseWriter, r *http.Request, _ string) {
 	}
 	c := client{ID: "client-" + rand.Text(), Redirects: m.Redirects, Created: s.now().UTC()}
 	c.Name = clientName(m.Name, c.ID)
-	if err := s.keepClient(r.Context(), c, unusedLife); err != nil {
+	if err := s.storeClient(r.Context(), c, unusedClientTTL); err != nil {
 		s.unavailable(w, r, err)
 		return
 	}
@@ -217,12 +217,12 @@ func (s *Server) register(w http.ResponseWriter, r *http.Request, _ string) {
 	})
 }
 
-func (s *Server) keepClient(ctx context.Context, c client, life time.Duration) error {
+func (s *Server) storeClient(ctx context.Context, c client, ttl time.Duration) error {
 	data, err := json.Marshal(c)
 	if err != nil {
 		return err
 	}
-	_, err = s.opts.Store.PutValue(ctx, store.Value{Space: spaceClients, Name: c.ID, Data: data, Expires: s.now().Add(life)}, store.AnyVersion)
+	_, err = s.opts.Store.PutValue(ctx, store.Value{Space: spaceClients, Name: c.ID, Data: data, Expires: s.now().Add(ttl)}, store.AnyVersion)
 	return err
 }
 
@@ -233,8 +233,8 @@ func (s *Server) extendClient(ctx context.Context, id string) {
 		return
 	}
 	v, err := s.opts.Store.Value(ctx, spaceClients, id)
-	if err == nil && v.Expires.Sub(s.now()) < usedLife-unusedLife {
-		v.Expires = s.now().Add(usedLife)
+	if err == nil && v.Expires.Sub(s.now()) < usedClientTTL-unusedClientTTL {
+		v.Expires = s.now().Add(usedClientTTL)
 		_, err = s.opts.Store.PutValue(ctx, v, v.Version)
 	}
 	if err != nil && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrConflict) {

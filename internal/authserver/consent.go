@@ -27,7 +27,7 @@ type consentPage struct {
 // show renders the form.
 func (p *consentPage) show(w http.ResponseWriter, r *http.Request, issuer string) {
 	a, refused, err := p.check(r.Context(), r.URL.Query(), issuer)
-	if p.answered(w, r, issuer, a, refused, err) {
+	if p.refuseAuthorization(w, r, issuer, a, refused, err) {
 		return
 	}
 	person, caller, _ := p.people.Person(r)
@@ -45,7 +45,7 @@ type signedIn struct {
 func (p *consentPage) form(w http.ResponseWriter, r *http.Request, a authorization, who signedIn, status int, problem string) {
 	token, err := p.formToken(r, a)
 	if err != nil {
-		p.answered(w, r, "", a, nil, err)
+		p.refuseAuthorization(w, r, "", a, nil, err)
 		return
 	}
 	v := page{
@@ -63,7 +63,7 @@ func (p *consentPage) form(w http.ResponseWriter, r *http.Request, a authorizati
 	if who.until != "" {
 		proof, err := p.proof(r, a, who)
 		if err != nil {
-			p.answered(w, r, "", a, nil, err)
+			p.refuseAuthorization(w, r, "", a, nil, err)
 			return
 		}
 		v.Fields = append(v.Fields, field{"person", string(who.person)}, field{"until", who.until}, field{"proof", proof})
@@ -101,9 +101,9 @@ func (p *consentPage) profiles(c tool.Caller) []string {
 	return p.opts.Profiles(c)
 }
 
-// signInLife is how long the form of a person who signed in with a key is
+// signInTTL is how long the form of a person who signed in with a key is
 // good for.
-const signInLife = 10 * time.Minute
+const signInTTL = 10 * time.Minute
 
 // proof binds a sign-in with a key to the form.
 func (p *consentPage) proof(r *http.Request, a authorization, who signedIn) (string, error) {
@@ -133,7 +133,7 @@ func (p *consentPage) who(r *http.Request, a authorization) (signedIn, error) {
 		return before, err
 	}
 	person, caller, err := p.people.PersonByKey(r.Context(), telemetry.Secret(r.PostForm.Get("key")))
-	return signedIn{person, caller, p.now().Add(signInLife).UTC().Format(time.RFC3339)}, err
+	return signedIn{person, caller, p.now().Add(signInTTL).UTC().Format(time.RFC3339)}, err
 }
 
 const maxForm = 64 << 10
@@ -151,11 +151,11 @@ func (p *consentPage) decide(w http.ResponseWriter, r *http.Request, issuer stri
 		return
 	}
 	a, refused, err := p.check(r.Context(), r.PostForm, issuer)
-	if p.answered(w, r, issuer, a, refused, err) {
+	if p.refuseAuthorization(w, r, issuer, a, refused, err) {
 		return
 	}
 	token, err := p.formToken(r, a)
-	if p.answered(w, r, issuer, a, nil, err) {
+	if p.refuseAuthorization(w, r, issuer, a, nil, err) {
 		return
 	}
 	if subtle.ConstantTimeCompare([]byte(token), []byte(r.PostForm.Get("form"))) != 1 {
@@ -165,7 +165,7 @@ func (p *consentPage) decide(w http.ResponseWriter, r *http.Request, issuer stri
 	}
 	if r.PostForm.Get("decision") != "allow" {
 		p.log.InfoContext(r.Context(), "consent to an OAuth client refused", "client", a.client.ID)
-		p.leave(w, a.back(issuer, url.Values{"error": {"access_denied"}, "error_description": {"the person did not consent"}}))
+		p.leave(w, a.redirectURL(issuer, url.Values{"error": {"access_denied"}, "error_description": {"the person did not consent"}}))
 		return
 	}
 	who, err := p.who(r, a)
@@ -186,11 +186,11 @@ func (p *consentPage) decide(w http.ResponseWriter, r *http.Request, issuer stri
 	}
 	caller := who.caller
 	code, err := p.newCode(r, a, who.person, caller, profile)
-	if p.answered(w, r, issuer, a, nil, err) {
+	if p.refuseAuthorization(w, r, issuer, a, nil, err) {
 		return
 	}
 	p.log.InfoContext(r.Context(), "consent to an OAuth client", "client", a.client.ID, "name", a.client.Name, "caller", caller.Name, "profile", profile)
-	p.leave(w, a.back(issuer, url.Values{"code": {code}}))
+	p.leave(w, a.redirectURL(issuer, url.Values{"code": {code}}))
 }
 
 func (p *consentPage) newCode(r *http.Request, a authorization, person auth.Person, caller tool.Caller, profile string) (string, error) {
@@ -203,7 +203,7 @@ func (p *consentPage) newCode(r *http.Request, a authorization, person auth.Pers
 	if err != nil {
 		return "", err
 	}
-	_, err = p.opts.Store.PutValue(r.Context(), store.Value{Space: spaceCodes, Name: hash(secret), Data: data, Expires: now.Add(codeKept)}, 0)
+	_, err = p.opts.Store.PutValue(r.Context(), store.Value{Space: spaceCodes, Name: hash(secret), Data: data, Expires: now.Add(usedCodeTTL)}, 0)
 	return secret, err
 }
 

@@ -15,7 +15,7 @@ import (
 // TestChosenProfile signs in with a key in one form and chooses a profile in
 // the next.
 func TestChosenProfile(t *testing.T) {
-	r := newRig(t)
+	r := newFixture(t)
 	key := r.addKey("bob")
 	a := r.attempt(r.newClient())
 	form := a.page()
@@ -50,7 +50,7 @@ func TestChosenProfile(t *testing.T) {
 	if status, body := r.call(got.Access); status != 200 || !strings.Contains(body, "bob via Test client admin=false profiles=[reader]") {
 		t.Error(status, body)
 	}
-	r.pass(signInLife + time.Second)
+	r.advance(signInTTL + time.Second)
 	if status, _, _ := a.submit(next, r.url); status != 401 {
 		t.Error("an old sign-in is good:", status)
 	}
@@ -59,7 +59,7 @@ func TestChosenProfile(t *testing.T) {
 // TestPageSession consents with the cookie of the page, which browsers send
 // over https alone.
 func TestPageSession(t *testing.T) {
-	r := newRig(t)
+	r := newFixture(t)
 	r.key = r.addKey("alice")
 	cfg, origins := r.gate.CurrentConfig()
 	cfg.TrustedProxies = []string{"127.0.0.1"}
@@ -102,7 +102,7 @@ func TestPageSession(t *testing.T) {
 // TestSignInLink shows the link to the OpenID provider to those who are not
 // signed in, over https.
 func TestSignInLink(t *testing.T) {
-	r := newRig(t)
+	r := newFixture(t)
 	a := r.attempt(r.newClient())
 	a.query.Set("state", `"><script>alert(1)</script>`)
 	cfg, origins := r.gate.CurrentConfig()

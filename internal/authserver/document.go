@@ -11,7 +11,7 @@ import (
 
 const (
 	maxDocument   = 16 << 10
-	documentFresh = 15 * time.Minute
+	documentTTL   = 15 * time.Minute
 	documentRetry = 30 * time.Second // after a failure
 	maxDocuments  = 500
 )
@@ -45,7 +45,7 @@ func (d *documents) get(ctx context.Context, s *Server, id string) (client, *pro
 	if !s.limits.fetch() {
 		return client{}, &protocolError{code: "temporarily_unavailable", text: "too many client id metadata documents are being read; try again in a minute"}
 	}
-	k = knownDocument{until: now.Add(documentFresh)}
+	k = knownDocument{until: now.Add(documentTTL)}
 	if k.client, k.err = s.readDocument(ctx, id, u.Host); k.err != nil {
 		k.until = now.Add(documentRetry)
 		if ctx.Err() != nil {

@@ -20,13 +20,13 @@ const (
 	// SpaceGrants is where consents are in the store.
 	SpaceGrants = auth.SpaceGrants
 
-	// grantLife is how long a consent lasts after the last refresh.
-	grantLife = 30 * 24 * time.Hour
+	// grantTTL is how long a consent lasts after the last refresh.
+	grantTTL = 30 * 24 * time.Hour
 	// maxGrants bounds the consents of one person; the oldest end first.
 	maxGrants = 100
 
-	grantFresh = time.Second // how long a grant in memory is not looked up
-	maxKnown   = 10_000
+	grantCacheTTL = time.Second // how long a grant in memory is not looked up
+	maxKnown      = 10_000
 )
 
 // Grant is a person's consent to a client, as it is shown.
@@ -54,8 +54,8 @@ type grantRecord struct {
 	Rotated time.Time   `json:"rotated,omitempty"` // when the last one was replaced
 }
 
-// maxOld bounds the replaced refresh tokens that are recognized as such.
-const maxOld = 50
+// maxReplaced bounds the replaced refresh tokens that are recognized as such.
+const maxReplaced = 50
 
 func hash(secret string) string {
 	sum := sha256.Sum256([]byte(secret))
@@ -102,7 +102,7 @@ func (g *grants) find(ctx context.Context, id string) (grantRecord, error) {
 	g.mu.Lock()
 	k, ok := g.known[id]
 	g.mu.Unlock()
-	if ok && now.Sub(k.checked) < grantFresh {
+	if ok && now.Sub(k.checked) < grantCacheTTL {
 		return k.record, nil
 	}
 	rec, _, err := g.load(ctx, id)

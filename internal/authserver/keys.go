@@ -22,12 +22,12 @@ import (
 const (
 	// keysName is the name of the sealed keys in the vault.
 	keysName = "authserver/keys"
-	// keyLife is how long a key signs. It is published for as long as tokens
+	// signingKeyTTL is how long a key signs. It is published for as long as tokens
 	// that it signed may be in use.
-	keyLife = 30 * 24 * time.Hour
-	// reloadEvery bounds how often an unknown key id makes a node read the
+	signingKeyTTL = 30 * 24 * time.Hour
+	// reloadInterval bounds how often an unknown key id makes a node read the
 	// keys again.
-	reloadEvery = time.Second
+	reloadInterval = time.Second
 )
 
 // keyring has the keys that sign access tokens. All nodes of a store share
@@ -68,7 +68,7 @@ func (k *keyring) current(ctx context.Context) (keySet, error) {
 }
 
 func (k *keyring) due() bool {
-	return len(k.have.Keys) == 0 || k.now().Sub(k.have.Keys[0].Created) >= keyLife
+	return len(k.have.Keys) == 0 || k.now().Sub(k.have.Keys[0].Created) >= signingKeyTTL
 }
 
 // find returns the public key with an id. An unknown one may be new on
@@ -77,7 +77,7 @@ func (k *keyring) find(ctx context.Context, id string) (jose.JSONWebKey, bool, e
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	key, ok := k.have.find(id)
-	if ok || k.now().Sub(k.read) < reloadEvery {
+	if ok || k.now().Sub(k.read) < reloadInterval {
 		return key, ok, nil
 	}
 	if err := k.reload(ctx); err != nil {
@@ -165,7 +165,7 @@ func (k *keyring) rotated(have keySet) (keySet, error) {
 		rand.Read(next.Secret) // never fails: crypto/rand ends the program instead
 	}
 	for i, key := range have.Keys { // the one that signed until now first
-		if i == 0 || now.Sub(have.Keys[i-1].Created) < 2*accessLife {
+		if i == 0 || now.Sub(have.Keys[i-1].Created) < 2*accessTokenTTL {
 			next.Keys = append(next.Keys, key)
 		}
 	}

@@ -17,7 +17,7 @@ import (
 // TestSignIn follows the documents from a refused request to a call and a
 // refreshed token.
 func TestSignIn(t *testing.T) {
-	r := newRig(t)
+	r := newFixture(t)
 	r.key = r.addKey("alice")
 	status, header, _ := r.do("POST", "/mcp", nil, "")
 	if want := `Bearer resource_metadata="` + r.url + `/.well-known/oauth-protected-resource/mcp"`; status != 401 || header.Get("WWW-Authenticate") != want {
@@ -60,7 +60,7 @@ func TestSignIn(t *testing.T) {
 		t.Fatal(answer)
 	}
 	status, got := r.token(a.exchange(answer.Get("code")))
-	if status != 200 || got.Expires != int(accessLife.Seconds()) {
+	if status != 200 || got.Expires != int(accessTokenTTL.Seconds()) {
 		t.Fatal(status, got)
 	}
 	if status, body := r.call(got.Access); status != 200 || !strings.HasPrefix(body, "key:") || !strings.Contains(body, " alice via Test client admin=false") {
@@ -74,7 +74,7 @@ func TestSignIn(t *testing.T) {
 	if status != 200 || next.Refresh == got.Refresh || next.Access == got.Access {
 		t.Fatal(status, next)
 	}
-	r.pass(accessLife + time.Second)
+	r.advance(accessTokenTTL + time.Second)
 	if status, body := r.call(next.Access); status != 401 {
 		t.Error("an expired token is accepted:", status, body)
 	}
@@ -97,7 +97,7 @@ func TestSignIn(t *testing.T) {
 }
 
 func TestReusedRefreshTokenEndsTheConsent(t *testing.T) {
-	r := newRig(t)
+	r := newFixture(t)
 	client, first := r.signIn()
 	_, second := r.token(refreshForm(client, first.Refresh))
 	// An answer that was lost can be asked for again, for a moment.
@@ -105,7 +105,7 @@ func TestReusedRefreshTokenEndsTheConsent(t *testing.T) {
 	if status != 200 || again.Refresh != second.Refresh {
 		t.Fatal(status, again)
 	}
-	r.pass(refreshLeeway + time.Second)
+	r.advance(refreshLeeway + time.Second)
 	if status, got := r.token(refreshForm(client, strings.Split(first.Refresh, ".")[0]+".guessed")); status != 400 || got.Error != "invalid_grant" {
 		t.Error(status, got)
 	}
@@ -128,7 +128,7 @@ func TestReusedRefreshTokenEndsTheConsent(t *testing.T) {
 }
 
 func TestManyRefreshAtOnce(t *testing.T) {
-	r := newRig(t)
+	r := newFixture(t)
 	client, got := r.signIn()
 	const callers = 50
 	answers := make(chan tokens, callers)
@@ -176,7 +176,7 @@ func TestManyRefreshAtOnce(t *testing.T) {
 // TestRevocationEndsStreams revokes a consent as another process would, in the
 // store, while 50 streams are open.
 func TestRevocationEndsStreams(t *testing.T) {
-	r := newRig(t)
+	r := newFixture(t)
 	_, got := r.signIn()
 	const callers = 50
 	var wg sync.WaitGroup
@@ -226,7 +226,7 @@ func TestRevocationEndsStreams(t *testing.T) {
 
 // TestRevokedKeyEndsItsConsents ends the rights of the person.
 func TestRevokedKeyEndsItsConsents(t *testing.T) {
-	r := newRig(t)
+	r := newFixture(t)
 	client, got := r.signIn()
 	if _, err := r.store.RevokeKey(t.Context(), "alice", time.Now()); err != nil {
 		t.Fatal(err)
@@ -249,7 +249,7 @@ func TestRevokedKeyEndsItsConsents(t *testing.T) {
 }
 
 func TestListAndRevokeOverTheAPI(t *testing.T) {
-	r := newRig(t)
+	r := newFixture(t)
 	_, got := r.signIn()
 	secret := r.addKey("bob")
 	as := func(key string) map[string]string { return map[string]string{"Authorization": "Bearer " + key} }
@@ -270,7 +270,7 @@ func TestListAndRevokeOverTheAPI(t *testing.T) {
 }
 
 func TestKeysRotate(t *testing.T) {
-	r := newRig(t)
+	r := newFixture(t)
 	client, got := r.signIn()
 	count := func() int {
 		_, _, body := r.do("GET", KeysPath, nil, "")
@@ -288,23 +288,23 @@ func TestKeysRotate(t *testing.T) {
 	if n := count(); n != 1 {
 		t.Fatal(n)
 	}
-	r.pass(keyLife - accessLife/2)
+	r.advance(signingKeyTTL - accessTokenTTL/2)
 	status, got := r.token(refreshForm(client, got.Refresh))
 	if status != 200 {
 		t.Fatal(got)
 	}
-	r.pass(accessLife / 2) // the key is due, the token that it signed is not
+	r.advance(accessTokenTTL / 2) // the key is due, the token that it signed is not
 	if n := count(); n != 2 {
 		t.Error(n)
 	}
 	if status, _ := r.call(got.Access); status != 200 {
 		t.Error("the rotation broke a token")
 	}
-	r.pass(keyLife - time.Hour)
+	r.advance(signingKeyTTL - time.Hour)
 	if status, got = r.token(refreshForm(client, got.Refresh)); status != 200 {
 		t.Fatal(got)
 	}
-	r.pass(time.Hour)
+	r.advance(time.Hour)
 	if n := count(); n != 2 {
 		t.Error(n)
 	}
@@ -322,7 +322,7 @@ func TestNodesShareEverything(t *testing.T) {
 	if status != 200 {
 		t.Fatal(status, got)
 	}
-	for _, node := range []*rig{a, b, c} {
+	for _, node := range []*fixture{a, b, c} {
 		if status, body := node.call(got.Access); status != 200 {
 			t.Error(status, body)
 		}

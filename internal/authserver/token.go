@@ -24,9 +24,9 @@ import (
 const (
 	spaceCodes = "oauth-codes"
 
-	codeLife = time.Minute
-	// codeKept is how long a used code is remembered, to recognize it.
-	codeKept = 10 * time.Minute
+	codeTTL = time.Minute
+	// usedCodeTTL is how long a used code is remembered, to recognize it.
+	usedCodeTTL = 10 * time.Minute
 	// refreshLeeway is how long a replaced refresh token still gets the answer
 	// that replaced it: for an answer that was lost, and for clients that
 	// refresh in parallel.
@@ -100,8 +100,8 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request, issuer string) {
 
 var errCode = invalid("invalid_grant", "the code is not valid, was used already, has expired, or was issued to another client")
 
-// exchange redeems an authorization code. Whatever is wrong with the request,
-// the code is used up, so that nobody can try again.
+// exchange redeems an authorization code. The code is consumed even if the
+// request is invalid, so that it cannot be tried again.
 func (s *Server) exchange(ctx context.Context, form url.Values, issuer string) (map[string]any, *protocolError, error) {
 	if form.Get("client_id") == "" {
 		return nil, invalid("invalid_request", "client_id is missing"), nil
@@ -131,7 +131,7 @@ func (s *Server) exchange(ctx context.Context, form url.Values, issuer string) (
 	}
 	sum := sha256.Sum256([]byte(form.Get("code_verifier")))
 	switch verifier := form.Get("code_verifier"); {
-	case s.now().Sub(code.Issued) > codeLife || code.Client != form.Get("client_id"):
+	case s.now().Sub(code.Issued) > codeTTL || code.Client != form.Get("client_id"):
 		return nil, errCode, nil
 	case (code.Explicit || form.Get("redirect_uri") != "") && form.Get("redirect_uri") != code.Redirect:
 		return nil, invalid("invalid_grant", "redirect_uri is not that of the authorization request"), nil
@@ -150,7 +150,7 @@ func (s *Server) exchange(ctx context.Context, form url.Values, issuer string) (
 	now := s.now().UTC()
 	rec := grantRecord{Person: code.Person, Grant: Grant{
 		ID: code.Grant, Client: code.Client, ClientName: code.ClientName, ClientHost: code.ClientHost, Owner: code.Owner, Name: code.Name, Profile: code.Profile,
-		Resource: code.Resource, Redirect: redirectName(code.Redirect), Created: now, Used: now, Expires: now.Add(grantLife),
+		Resource: code.Resource, Redirect: redirectName(code.Redirect), Created: now, Used: now, Expires: now.Add(grantTTL),
 	}}
 	secret := rand.Text() + rand.Text()
 	rec.Refresh = hash(secret)
@@ -210,8 +210,8 @@ func (s *Server) replayedAgain(ctx context.Context, name string) error {
 
 var errRefresh = invalid("invalid_grant", "the refresh token is not valid, or its consent has expired or was revoked; sign in again")
 
-// refresh replaces a refresh token. One that was replaced before ends the
-// consent: somebody else has it.
+// refresh replaces a refresh token. A token that was replaced before ends the
+// consent, because it may have been stolen.
 func (s *Server) refresh(ctx context.Context, form url.Values, issuer string) (map[string]any, *protocolError, error) {
 	id, secret, ok := strings.Cut(form.Get("refresh_token"), ".")
 	if form.Get("client_id") == "" {
@@ -243,8 +243,8 @@ func (s *Server) refresh(ctx context.Context, form url.Values, issuer string) (m
 		switch h := hash(secret); {
 		case rec.Refresh == h:
 			rec.Old = append(rec.Old, h)
-			rec.Old = rec.Old[max(0, len(rec.Old)-maxOld):]
-			rec.Refresh, rec.Rotated, rec.Used, rec.Expires = hash(next), now, now, now.Add(grantLife)
+			rec.Old = rec.Old[max(0, len(rec.Old)-maxReplaced):]
+			rec.Refresh, rec.Rotated, rec.Used, rec.Expires = hash(next), now, now, now.Add(grantTTL)
 			err := s.grants.put(ctx, rec, version)
 			if errors.Is(err, store.ErrConflict) {
 				continue // another node or request was first
@@ -274,7 +274,7 @@ func (s *Server) issue(ctx context.Context, rec grantRecord, refresh, issuer str
 		return nil, err
 	}
 	return map[string]any{
-		"access_token": access, "token_type": "Bearer", "expires_in": int(accessLife.Seconds()),
+		"access_token": access, "token_type": "Bearer", "expires_in": int(accessTokenTTL.Seconds()),
 		"refresh_token": rec.ID + "." + refresh, "scope": Scope,
 	}, nil
 }

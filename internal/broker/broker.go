@@ -48,7 +48,7 @@ type Targets interface {
 	Targets(caller string) []Target
 }
 
-// Options are what a Broker is made of.
+// Options are the settings and dependencies of a Broker.
 type Options struct {
 	Calls   Calls
 	Targets Targets
@@ -112,14 +112,14 @@ func (b *Broker) proxy(w http.ResponseWriter, r *http.Request) error {
 	b.count(target.Name)
 	format := httpstream.Accepted(r)
 	if format == httpstream.None {
-		return b.answerWhole(w, r, target.Name, req)
+		return b.writeResponse(w, r, target.Name, req)
 	}
-	return b.answerStream(w, r, format, target.Name, req)
+	return b.streamResponse(w, r, format, target.Name, req)
 }
 
-// answerWhole answers with one JSON-RPC object.
-func (b *Broker) answerWhole(w http.ResponseWriter, r *http.Request, server string, req request) error {
-	answer, err := b.carry(r.Context(), server, req, tool.Exchange{})
+// writeResponse answers with one JSON-RPC object.
+func (b *Broker) writeResponse(w http.ResponseWriter, r *http.Request, server string, req request) error {
+	answer, err := b.forward(r.Context(), server, req, tool.Exchange{})
 	if err != nil {
 		return err
 	}
@@ -128,9 +128,9 @@ func (b *Broker) answerWhole(w http.ResponseWriter, r *http.Request, server stri
 	return nil
 }
 
-// answerStream sends the call's notifications as they come, and the answer as
+// streamResponse sends the call's notifications as they come, and the answer as
 // the last piece.
-func (b *Broker) answerStream(w http.ResponseWriter, r *http.Request, format httpstream.Format, server string, req request) error {
+func (b *Broker) streamResponse(w http.ResponseWriter, r *http.Request, format httpstream.Format, server string, req request) error {
 	stream, ctx := httpstream.New(r.Context(), w, format)
 	defer stream.End()
 	notify := func(method string, params json.RawMessage) {
@@ -140,7 +140,7 @@ func (b *Broker) answerStream(w http.ResponseWriter, r *http.Request, format htt
 	if rawjson.Field(req.params, "_meta", "progressToken") == nil {
 		req.params = rawjson.SetField(object(req.params), json.RawMessage(req.id), "_meta", "progressToken")
 	}
-	answer, err := b.carry(ctx, server, req, tool.Exchange{Notify: notify})
+	answer, err := b.forward(ctx, server, req, tool.Exchange{Notify: notify})
 	switch {
 	case err == nil:
 		stream.Send("message", answer)
@@ -153,10 +153,10 @@ func (b *Broker) answerStream(w http.ResponseWriter, r *http.Request, format htt
 	return nil
 }
 
-// carry sends the request on its way and returns the JSON-RPC answer. What
-// the upstream itself answered, be it an error, is an answer; an error is what
-// kept the request from being answered.
-func (b *Broker) carry(ctx context.Context, server string, req request, ex tool.Exchange) ([]byte, error) {
+// forward sends the request to the upstream and returns the JSON-RPC response. An
+// error response of the upstream is a response, too; the error is for requests
+// that got none.
+func (b *Broker) forward(ctx context.Context, server string, req request, ex tool.Exchange) ([]byte, error) {
 	var result json.RawMessage
 	var err error
 	id, caller := httperr.RequestID(ctx), tool.CallerFrom(ctx)

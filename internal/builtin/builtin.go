@@ -34,8 +34,8 @@ type Status func(ctx context.Context) any
 // learns who the caller is.
 const MetaCaller = "junctor/caller"
 
-// nobody is the caller of a call without a valid id. It sees no server.
-var nobody = tool.Caller{ID: "nobody", Name: "nobody", Servers: []string{}}
+// unknownCaller is the caller of a call without a valid id. It sees no server.
+var unknownCaller = tool.Caller{ID: "nobody", Name: "nobody", Servers: []string{}}
 
 // Server answers MCP requests for the built-in tools.
 type Server struct {
@@ -104,7 +104,7 @@ func (s *Server) Serve(ctx context.Context, r *mcpserver.Request) (json.RawMessa
 	case mcp.MethodToolsCall:
 		caller, ok := s.callers(rawjson.FieldString(r.Params, "_meta", MetaCaller))
 		if !ok {
-			caller = nobody
+			caller = unknownCaller
 		}
 		return s.call(tool.WithCaller(ctx, caller), r.Params)
 	}

@@ -22,8 +22,8 @@ import (
 	"junctor/internal/waiting"
 )
 
-// CanAsk are the questions that a person at a terminal can be asked.
-var CanAsk = []string{"elicitation", "sampling", "roots"}
+// SupportedQuestions are the questions that a person at a terminal can be asked.
+var SupportedQuestions = []string{"elicitation", "sampling", "roots"}
 
 // errWithdrawn is the end of a question that nobody waits for any more.
 var errWithdrawn = errors.New("withdrawn")

@@ -210,7 +210,7 @@ func TestWatch(t *testing.T) {
 		<-w
 		select {
 		case <-w:
-			t.Error("two changes were told twice, though nobody looked in between")
+			t.Error("two changes were signalled twice, though nothing was received in between")
 		default:
 		}
 		cancel()
@@ -218,7 +218,7 @@ func TestWatch(t *testing.T) {
 		c.Configure(Settings{Rules: nil}, nil)
 		select {
 		case <-w:
-			t.Error("a watcher that is gone was told")
+			t.Error("a watcher that has ended was signalled")
 		default:
 		}
 	})
@@ -274,14 +274,14 @@ func TestOwnGuidanceOmitsGeneratedText(t *testing.T) {
 
 func TestPromptGuidanceRequiresRightToPrompt(t *testing.T) {
 	prompted := &Server{Name: "x", Guidance: tool.Guidance{Text: "from a prompt", Source: tool.FromPrompt}}
-	told := &Server{Name: "x", Guidance: tool.Guidance{Text: "for everyone", Source: tool.FromInstructions}}
+	instructed := &Server{Name: "x", Guidance: tool.Guidance{Text: "for everyone", Source: tool.FromInstructions}}
 	limited, granted := tool.Caller{ID: "l", Tools: []string{"x:a"}}, tool.Caller{ID: "g", Tools: []string{"x:a", "x:prompts/*"}}
 	for _, tt := range []struct {
 		server *Server
 		caller tool.Caller
 		want   string
 	}{
-		{prompted, limited, ""}, {prompted, granted, "from a prompt"}, {prompted, tool.Local, "from a prompt"}, {told, limited, "for everyone"},
+		{prompted, limited, ""}, {prompted, granted, "from a prompt"}, {prompted, tool.Local, "from a prompt"}, {instructed, limited, "for everyone"},
 	} {
 		if got := tt.server.OwnGuidance(&tt.caller); got != tt.want {
 			t.Errorf("%s gets %q, want %q", tt.caller.ID, got, tt.want)

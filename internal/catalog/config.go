@@ -20,7 +20,7 @@ type ToolRule struct {
 	// Globs matched against server:tool, by the names that the servers gave; one that matches is enough. * stands for any characters, ? for one. Tools that a glob with ! in front matches are left out.
 	Pattern []string `json:"pattern"`
 	// Properties that the tools must have. Annotations come from the servers, so a rule with them may only disable tools or require approval, unless its patterns name the server. With it pattern may be left out. Default: any.
-	When *When `json:"when,omitempty"`
+	When *Condition `json:"when,omitempty"`
 	// Whether the tools are enabled. Without it, earlier rules apply.
 	Enabled *bool `json:"enabled,omitempty"`
 	// Tags of the tools, beside those of their server. Without it, earlier rules apply; an empty list removes them.
@@ -89,8 +89,8 @@ const (
 	AskApproval  Approval = "ask"  // a person is asked first
 )
 
-// Words lists the approvals.
-func (Approval) Words() []string { return []string{string(AutoApproval), string(AskApproval)} }
+// Values lists the approvals.
+func (Approval) Values() []string { return []string{string(AutoApproval), string(AskApproval)} }
 
 // SecurityConfig is what happens when a tool is not what it was.
 type SecurityConfig struct {
@@ -107,15 +107,15 @@ const (
 	BlockOnChange OnToolChange = "block"
 )
 
-// Words lists what may happen to changed tools.
-func (OnToolChange) Words() []string { return []string{string(WarnOnChange), string(BlockOnChange)} }
+// Values lists what may happen to changed tools.
+func (OnToolChange) Values() []string { return []string{string(WarnOnChange), string(BlockOnChange)} }
 
 // DefaultSecurityConfig returns the configuration that warns.
 func DefaultSecurityConfig() SecurityConfig { return SecurityConfig{OnToolChange: WarnOnChange} }
 
 // Validate reports everything that is wrong with the rule.
 func (r ToolRule) Validate() error {
-	errs := []error{setting.OneOf("approval", r.Approval), setting.Under("when", r.When.validate())}
+	errs := []error{setting.OneOf("approval", r.Approval), setting.Prefix("when", r.When.validate())}
 	if r.trusts() && (r.Enabled != nil && *r.Enabled || r.Approval == AutoApproval || r.Tags != nil) {
 		errs = append(errs, setting.Wrong("when", "annotations are what servers say of themselves: a rule that goes by them may only disable tools or require approval; name the server in each pattern (server:*) to trust what it says"))
 	}
@@ -147,7 +147,7 @@ func (r ToolRule) Validate() error {
 	}
 	for i, p := range r.Pattern {
 		if p == "" {
-			errs = append(errs, setting.UnderIndex("pattern", i, setting.Wrong("", `is empty; write a glob such as "github:*"`)))
+			errs = append(errs, setting.PrefixIndex("pattern", i, setting.Wrong("", `is empty; write a glob such as "github:*"`)))
 		}
 	}
 	return errors.Join(errs...)

@@ -11,8 +11,8 @@ const (
 
 	// A name with a lower similarity is not suggested, nor is one that is less
 	// similar than the best by more than the margin.
-	leastLike = 0.6
-	behind    = 0.3
+	minSimilarity = 0.6
+	maxDifference = 0.3
 )
 
 // Nearest returns up to n of the names that are most similar to want, best
@@ -37,7 +37,7 @@ func Nearest(want string, names []string, n int) []string {
 		if t != "" {
 			score = max(score, m.similarity(wantTool, t)*0.95)
 		}
-		if score >= leastLike {
+		if score >= minSimilarity {
 			found = append(found, scored{name, score})
 		}
 	}
@@ -52,7 +52,7 @@ func Nearest(want string, names []string, n int) []string {
 	})
 	var out []string
 	for _, f := range found[:min(n, len(found))] {
-		if f.score >= found[0].score-behind {
+		if f.score >= found[0].score-maxDifference {
 			out = append(out, f.name)
 		}
 	}
@@ -76,7 +76,7 @@ type measure struct{ before, prev, row [maxCompared + 1]int }
 
 // similarity returns 1 for equal strings and 0 for strings without a common
 // letter. A string that contains the other as whole words counts as similar.
-// Values below leastLike are not exact.
+// Values below minSimilarity are not exact.
 func (m *measure) similarity(a, b string) float64 {
 	if a == b {
 		return 1
@@ -86,24 +86,24 @@ func (m *measure) similarity(a, b string) float64 {
 		return 0
 	}
 	s := 0.0
-	if 1-float64(lettersApart(a, b))/float64(longer) >= leastLike { // a cheap lower bound excludes most names
+	if 1-float64(letterDifference(a, b))/float64(longer) >= minSimilarity { // a cheap lower bound excludes most names
 		s = 1 - float64(m.distance(a, b))/float64(longer)
 	}
-	if shorter >= 3 && (holdsWords(a, b) || holdsWords(b, a)) {
+	if shorter >= 3 && (containsWords(a, b) || containsWords(b, a)) {
 		s = max(s, 0.6+0.3*float64(shorter)/float64(longer))
 	}
 	return s
 }
 
-// holdsWords reports whether s contains part as whole words.
-func holdsWords(s, part string) bool {
+// containsWords reports whether s contains part as whole words.
+func containsWords(s, part string) bool {
 	return strings.Contains(s, part) &&
 		strings.Contains("_"+strings.ReplaceAll(s, ":", "_")+"_", "_"+strings.ReplaceAll(part, ":", "_")+"_")
 }
 
-// lettersApart returns the number of letters that only one of the strings has,
+// letterDifference returns the number of letters that only one of the strings has,
 // in any order. It is a lower bound of their distance.
-func lettersApart(a, b string) int {
+func letterDifference(a, b string) int {
 	var count [256]int8 // names are no longer than maxCompared
 	for i := range len(a) {
 		count[a[i]]++

@@ -24,12 +24,12 @@ func TestRulesByAnnotation(t *testing.T) {
 	yes := true
 	rules := []ToolRule{
 		{Pattern: []string{"fs:*"}, Tags: []string{"files"}},
-		{When: &When{ReadOnly: []Hint{No, Unknown}}, Approval: AskApproval},
-		{When: &When{Destructive: []Hint{Yes}, Tags: []string{"files"}}, Enabled: new(false)},
-		{Pattern: []string{"git:*"}, When: &When{OpenWorld: []Hint{No}}, Approval: AutoApproval, Tags: []string{"local"}},
+		{When: &Condition{ReadOnly: []Hint{No, Unknown}}, Approval: AskApproval},
+		{When: &Condition{Destructive: []Hint{Yes}, Tags: []string{"files"}}, Enabled: new(false)},
+		{Pattern: []string{"git:*"}, When: &Condition{OpenWorld: []Hint{No}}, Approval: AutoApproval, Tags: []string{"local"}},
 		// Refused by Validate, and without effect if they got here.
-		{When: &When{ReadOnly: []Hint{Yes}}, Enabled: &yes, Approval: AutoApproval, Tags: []string{"trusted"}},
-		{Pattern: []string{"*:list"}, When: &When{ReadOnly: []Hint{Yes}}, Approval: AutoApproval},
+		{When: &Condition{ReadOnly: []Hint{Yes}}, Enabled: &yes, Approval: AutoApproval, Tags: []string{"trusted"}},
+		{Pattern: []string{"*:list"}, When: &Condition{ReadOnly: []Hint{Yes}}, Approval: AutoApproval},
 	}
 	for i, r := range rules {
 		if err := r.Validate(); (err != nil) != (i >= 4) {
@@ -152,8 +152,8 @@ func TestOverrideRulesAreChecked(t *testing.T) {
 		"fixed and default": {Pattern: []string{"*"}, Arguments: map[string]Argument{"a": {Fixed: json.RawMessage(`1`), Default: json.RawMessage(`2`)}}},
 		"no change":         {Pattern: []string{"*"}, Arguments: map[string]Argument{"a": {}}},
 		"only exclusions":   {Pattern: []string{"!fs:*"}},
-		"empty when":        {When: &When{}},
-		"other word":        {When: &When{ReadOnly: []Hint{"maybe"}}},
+		"empty when":        {When: &Condition{}},
+		"other word":        {When: &Condition{ReadOnly: []Hint{"maybe"}}},
 		"nothing":           {},
 	} {
 		if r.Validate() == nil {

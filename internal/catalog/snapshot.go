@@ -132,7 +132,7 @@ func (s *Snapshot) Resolve(caller *tool.Caller, server, name string) (*Entry, er
 
 func (s *Snapshot) resolveIn(caller *tool.Caller, server, name string) (*Entry, error) {
 	if s.Server(server) == nil || !caller.MaySee(server) {
-		return nil, s.NoServer(caller, server)
+		return nil, s.ServerNotFoundError(caller, server)
 	}
 	if e := s.byName[tool.Name{Server: server, Tool: name}]; e != nil && e.UsableBy(caller) {
 		return e, nil
@@ -154,19 +154,19 @@ func (s *Snapshot) resolveIn(caller *tool.Caller, server, name string) (*Entry, 
 	}
 }
 
-// NoServer returns the error for a server that does not exist or that the
-// caller may not see, with the most similar names that it may see.
-func (s *Snapshot) NoServer(caller *tool.Caller, server string) error {
+// ServerNotFoundError returns the error for a server that does not exist or
+// that the caller may not see, with the most similar names that it may see.
+func (s *Snapshot) ServerNotFoundError(caller *tool.Caller, server string) error {
 	var names []string
 	for _, other := range s.servers {
 		names = append(names, other.Name)
 	}
-	return NoServer(caller, server, names)
+	return ServerNotFoundError(caller, server, names)
 }
 
-// NoServer is like [Snapshot.NoServer] for callers that know of servers that
-// are not in the catalogue.
-func NoServer(caller *tool.Caller, server string, all []string) error {
+// ServerNotFoundError is like [Snapshot.ServerNotFoundError], with names that may
+// include servers that are not in the catalogue.
+func ServerNotFoundError(caller *tool.Caller, server string, all []string) error {
 	names := slices.DeleteFunc(slices.Clone(all), func(name string) bool { return !caller.MaySee(name) })
 	near, hint := Nearest(server, names, 5), ""
 	if len(near) == 0 {

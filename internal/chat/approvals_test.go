@@ -23,7 +23,7 @@ func TestApprovalsAreBoundAndRevoked(t *testing.T) {
 	asked := func() { // and approves for always
 		t.Helper()
 		c := r.connect("")
-		c.say("delete")
+		c.sendText("delete")
 		m := c.kind(wire.TypeApproval)
 		c.send("approve", map[string]any{"callId": m.Payload.CallID, "scope": "always"})
 		c.reply()
@@ -96,7 +96,7 @@ func TestApprovalStandsInInboxToo(t *testing.T) {
 		"allowed in the chat":  {"", "done delete"},
 	} {
 		c := r.connect("as=ann")
-		c.say("delete")
+		c.sendText("delete")
 		m := c.kind(wire.TypeApproval)
 		id := inbox(1)
 		ann := tool.Caller{ID: "ann"}
@@ -115,7 +115,7 @@ func TestApprovalStandsInInboxToo(t *testing.T) {
 			if res.StatusCode != 200 {
 				t.Errorf("%s: %d", name, res.StatusCode)
 			}
-			if s := c.until(func(m message) bool { return m.Type == wire.TypeStatus && m.Payload.Tool != "" }); s.Payload.State != "processing" || s.Payload.Data.CallID != m.Payload.CallID {
+			if s := c.readUntil(func(m message) bool { return m.Type == wire.TypeStatus && m.Payload.Tool != "" }); s.Payload.State != "processing" || s.Payload.Data.CallID != m.Payload.CallID {
 				t.Errorf("%s: the chat is told %s", name, s.Raw)
 			}
 		}
@@ -133,7 +133,7 @@ func TestWaitingSessions(t *testing.T) {
 	}})
 	changed := r.host.WatchWaiting(t.Context())
 	c := r.connect("")
-	c.say("delete")
+	c.sendText("delete")
 	m := c.kind(wire.TypeApproval)
 	<-changed
 	caller, other := tool.Local, tool.Caller{ID: "key:other"}

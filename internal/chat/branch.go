@@ -85,10 +85,10 @@ func alternatives(all []historyEntry) map[int64][]string {
 // onPath reports whether a message is one of the path.
 func onPath(path []historyEntry, seq int64) bool { return find(path, seq) != nil }
 
-// cut returns the part of the path that a message is to follow: all of it for
+// basePath returns the part of the path that a message is to follow: all of it for
 // a new message, what was before the edited message, or what ends with the
 // message of the user that is to be answered again. s.mu is held.
-func (s *Session) cut(m wire.SendMessage) ([]historyEntry, error) {
+func (s *Session) basePath(m wire.SendMessage) ([]historyEntry, error) {
 	id := firstNonEmpty(m.Edit, m.Again)
 	if id == "" {
 		return s.entries, nil

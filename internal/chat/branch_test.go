@@ -38,7 +38,7 @@ func TestBranches(t *testing.T) {
 	r := newFixture(t, llmtest.Script{}, withConfig(func(cfg *Config) { cfg.MessagesPerMinute = 1000 }))
 	c := r.connect("")
 	for _, text := range []string{"one", "two"} {
-		c.say(text)
+		c.sendText(text)
 		c.reply()
 	}
 	first := c.history()
@@ -75,7 +75,7 @@ func TestBranches(t *testing.T) {
 	}
 
 	// Back to the first branch, and on from there.
-	r.settled(c.id)
+	r.awaitIdle(c.id)
 	c.send("branch", map[string]any{"messageId": first[2].ID})
 	c.kind(wire.TypeBranch)
 	if got := texts(c.history()); !slices.Equal(got, texts(first)) {
@@ -85,7 +85,7 @@ func TestBranches(t *testing.T) {
 	if got := texts(other.History().Messages); !slices.Equal(got, texts(first)) {
 		t.Errorf("loaded again: %q", got)
 	}
-	c.say("three")
+	c.sendText("three")
 	c.reply()
 	if got := texts(c.history()); !slices.Equal(got, append(texts(first), "three", "You said: three")) {
 		t.Errorf("on: %q", got)
@@ -98,7 +98,7 @@ func TestBranches(t *testing.T) {
 		kind    string
 		payload map[string]any
 	}{{"message", map[string]any{"text": "x", "edit": "none"}}, {"message", map[string]any{"text": "x", "edit": first[1].ID}}, {"regenerate", map[string]any{"messageId": "none"}}, {"branch", map[string]any{"messageId": "none"}}} {
-		r.settled(c.id)
+		r.awaitIdle(c.id)
 		c.send(bad.kind, bad.payload)
 		if m := c.kind(wire.TypeError); m.Payload.Code != string(tool.InvalidRequest) {
 			t.Errorf("%v: %s", bad, m.Raw)
@@ -115,7 +115,7 @@ func TestSwitchAfterReply(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, llmtest.Script{})
 	c := r.connect("")
-	c.say("one")
+	c.sendText("one")
 	c.reply()
 	s := newSession(t, r, c.id)
 	id := s.History().Messages[0].ID
@@ -144,7 +144,7 @@ func TestSwitchAfterReply(t *testing.T) {
 // newSession loads a session from the store, as another process does.
 func newSession(t *testing.T, r *fixture, id string) *Session {
 	t.Helper()
-	r.settled(id)
+	r.awaitIdle(id)
 	s := &Session{host: r.host, id: id, owner: tool.Local.ID, stored: true, watchers: map[*Watcher]struct{}{}}
 	if err := s.load(t.Context()); err != nil {
 		t.Fatal(err)
@@ -178,7 +178,7 @@ func TestPreferences(t *testing.T) {
 	if m := r.dial("sessionId=" + c.id).next(); m.Type != wire.TypeConnection || !strings.Contains(string(m.Raw), "pirate") {
 		t.Errorf("the greeting has no preferences: %s", m.Raw)
 	}
-	c.say("hello")
+	c.sendText("hello")
 	c.reply()
 	req := r.model.Last()
 	if !strings.Contains(req.System, "pirate") || !strings.Contains(string(req.Body), `"temperature":0.3`) {
@@ -196,7 +196,7 @@ func TestPreferences(t *testing.T) {
 	}
 	c.send("preferences", nil)
 	c.kind(wire.TypeSession)
-	c.say("again")
+	c.sendText("again")
 	c.reply()
 	if req := r.model.Last(); len(req.Tools) < 5 || strings.Contains(req.System, "pirate") {
 		t.Errorf("tools %v", req.Tools)
@@ -235,7 +235,7 @@ func TestAttachments(t *testing.T) {
 			"no name":    {"name": " ", "mimeType": "text/plain", "data": ""},
 			"too large":  {"name": "a.txt", "mimeType": "text/plain", "data": b64(make([]byte, 3000))},
 		} {
-			r.settled(c.id)
+			r.awaitIdle(c.id)
 			c.send("message", map[string]any{"text": "x", "attachments": []any{a}})
 			if m := c.kind(wire.TypeError); m.Payload.Code == "" {
 				t.Errorf("%s: %s", name, m.Raw)
@@ -266,13 +266,13 @@ func TestSessionSearchPinAndTitle(t *testing.T) {
 		return string(out)
 	}
 	c := r.connect("")
-	c.say("where is the Äquator, roughly?")
+	c.sendText("where is the Äquator, roughly?")
 	c.reply()
 	other := r.connect("")
-	other.say("something else")
+	other.sendText("something else")
 	other.reply()
-	r.settled(c.id)
-	r.settled(other.id)
+	r.awaitIdle(c.id)
+	r.awaitIdle(other.id)
 
 	if got := ask("GET", "/api/sessions?q=ROUGHLY", ""); !strings.Contains(got, c.id) || strings.Contains(got, other.id) || !strings.Contains(got, `"match":"where is the Äquator, roughly?"`) {
 		t.Errorf("search: %s", got)
@@ -287,9 +287,9 @@ func TestSessionSearchPinAndTitle(t *testing.T) {
 	if got := ask("PATCH", "/api/sessions/"+c.id, `{"pinned":true}`); !strings.Contains(got, `"pinned":true`) {
 		t.Errorf("pin: %s", got)
 	}
-	c.say("more")
+	c.sendText("more")
 	c.reply()
-	r.settled(c.id)
+	r.awaitIdle(c.id)
 	if got := ask("GET", "/api/sessions", ""); strings.Count(got, `"pinned":true`) != 1 {
 		t.Errorf("after a message: %s", got)
 	}

@@ -151,7 +151,7 @@ func (s *Session) execute(ctx context.Context, t *turn, c, target *llm.ToolCall)
 	if urls := requiredURLs(err, questionOf(c, target)); urls != nil {
 		// A call that reached the server is approved already, if not by the
 		// user then by an administrator. A sign-in may be required before.
-		if approved == "" && mcp.SignInFirst(err) == nil {
+		if approved == "" && mcp.SignInRequired(err) == nil {
 			approved = s.host.Approvals.Subject(target.Tool)
 		}
 		if s.openURLs(ctx, t, urls) {

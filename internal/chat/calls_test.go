@@ -21,11 +21,11 @@ func TestCallsWithOneIDAreKeptApart(t *testing.T) {
 		{When: llmtest.When{Results: llmtest.N(2)}, Reply: llmtest.Reply{Text: "{{results}}"}},
 	}}, func(t *testing.T, r *fixture) {
 		c := r.connect("")
-		c.say("add")
+		c.sendText("add")
 		if text, _ := c.reply(); !strings.Contains(text, "222") || !strings.Contains(text, "333") {
 			t.Errorf("the model is given the results %q, want 222 and 333", text)
 		}
-		c.say("delete")
+		c.sendText("delete")
 		allowed, denied := c.kind(wire.TypeApproval), c.kind(wire.TypeApproval)
 		if allowed.Payload.CallID == denied.Payload.CallID {
 			t.Fatalf("two approvals of one call: %s, %s", allowed.Raw, denied.Raw)
@@ -58,7 +58,7 @@ func TestCallCutOffBeforeArgumentsIsNotMade(t *testing.T) {
 		{When: llmtest.When{User: "cut"}, Reply: llmtest.Reply{Text: "told: {{results}}"}},
 	}}, func(t *testing.T, r *fixture) {
 		c := r.connect("")
-		c.say("cut")
+		c.sendText("cut")
 		text, stop := c.reply()
 		if !strings.HasPrefix(text, "told:") || stop != stopEnd || r.ups.count("odd:boom") > 0 {
 			t.Errorf("%q, %s after %d calls", text, stop, r.ups.count("odd:boom"))

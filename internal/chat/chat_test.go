@@ -49,7 +49,7 @@ func TestReplyIsStreamedAndStored(t *testing.T) {
 	each(t, llmtest.Script{}, func(t *testing.T, r *fixture) {
 		c := r.connect("")
 		for i, text := range []string{"grüß dich 😀", "und nochmal"} {
-			c.say(text)
+			c.sendText(text)
 			if m := c.kind(wire.TypeMessage); m.Payload.Text != text {
 				t.Errorf("echo %q", m.Payload.Text)
 			}
@@ -75,7 +75,7 @@ func TestReplyIsStreamedAndStored(t *testing.T) {
 		if n := len(r.model.Last().Messages); n != 3 {
 			t.Errorf("the model saw %d messages", n)
 		}
-		if title := r.settled(c.id).currentTitle(); title != "grüß dich 😀" {
+		if title := r.awaitIdle(c.id).currentTitle(); title != "grüß dich 😀" {
 			t.Errorf("title %q", title)
 		}
 	})
@@ -93,7 +93,7 @@ var toolScript = llmtest.Script{Rules: []llmtest.Rule{
 func TestToolCallInReply(t *testing.T) {
 	each(t, toolScript, func(t *testing.T, r *fixture) {
 		c := r.connect("")
-		c.say("add 40 and 2")
+		c.sendText("add 40 and 2")
 		text, stop := c.reply()
 		if text != "Let me see. It is 42." || stop != stopEnd {
 			t.Errorf("%q, %s", text, stop)
@@ -102,7 +102,7 @@ func TestToolCallInReply(t *testing.T) {
 			t.Errorf("result %s", got)
 		}
 		// The next turn's history, signatures included, must be accepted too.
-		c.say("add 1 and 1")
+		c.sendText("add 1 and 1")
 		if text, _ := c.reply(); !strings.HasSuffix(text, "It is 2.") {
 			t.Errorf("second turn: %q", text)
 		}
@@ -115,7 +115,7 @@ func TestToolCallInReply(t *testing.T) {
 func TestToolErrorsReachModel(t *testing.T) {
 	each(t, toolScript, func(t *testing.T, r *fixture) {
 		c := r.connect("")
-		c.say("everything wrong")
+		c.sendText("everything wrong")
 		text, stop := c.reply()
 		for _, want := range []string{"TOOL_NOT_FOUND", "INVALID_ARGUMENTS", "/a", "it broke", "UPSTREAM_ERROR", "progressed"} {
 			if !strings.Contains(text, want) {
@@ -142,7 +142,7 @@ func TestOpenCircuitReachesModel(t *testing.T) {
 	}})
 	c := r.connect("")
 	for i := range 6 {
-		c.say("go")
+		c.sendText("go")
 		text, _ := c.reply()
 		if open := strings.Contains(text, "CIRCUIT_OPEN"); open != (i == 5) {
 			t.Errorf("turn %d: %s", i, text)
@@ -163,7 +163,7 @@ func TestParallelCallsAreBounded(t *testing.T) {
 		{When: llmtest.When{Results: llmtest.N(20)}, Reply: llmtest.Reply{Text: "all done"}},
 	}}, withConfig(func(c *Config) { c.MaxIdenticalCalls = 100 }))
 	c := r.connect("")
-	c.say("go")
+	c.sendText("go")
 	for range 8 { // the first eight run at once, and no more
 		<-r.ups.begun
 	}
@@ -190,21 +190,21 @@ func TestToolCallLoopIsBounded(t *testing.T) {
 	script.Rules = append([]llmtest.Rule{{When: llmtest.When{User: "possessed"}, Reply: llmtest.Reply{Calls: []llmtest.Call{{Tool: "calc:add", Args: json.RawMessage(`{"a":1,"b":2}`)}}}}}, script.Rules...)
 	each(t, script, func(t *testing.T, r *fixture) {
 		c := r.connect("")
-		c.say("possessed")
+		c.sendText("possessed")
 		if text, stop := c.reply(); !strings.Contains(text, "same call again and again") || stop != "repetition" || r.ups.count("calc:add") != 5 {
 			t.Errorf("%q, %s after %d calls", text, stop, r.ups.count("calc:add"))
 		}
 		r.ups.forget("calc:add")
 		c = r.connect("")
-		c.say("same")
+		c.sendText("same")
 		if text, stop := c.reply(); text != "I give up." || stop != stopRepetition || r.ups.count("calc:add") != 5 {
 			t.Errorf("%q, %s after %d calls", text, stop, r.ups.count("calc:add"))
 		}
-		c.say("steps")
+		c.sendText("steps")
 		if text, stop := c.reply(); text != "I give up." || stop != "max_steps" || r.ups.count("calc:add") != 5+25 {
 			t.Errorf("%q, %s after %d calls", text, stop, r.ups.count("calc:add")-5)
 		}
-		c.say("and then?") // the history is still one that the model accepts
+		c.sendText("and then?") // the history is still one that the model accepts
 		if text, stop := c.reply(); stop != stopEnd || text == "" {
 			t.Errorf("%q, %s", text, stop)
 		}
@@ -218,7 +218,7 @@ func TestMalformedCallsReachModelAsErrors(t *testing.T) {
 		{When: llmtest.When{User: "empty"}, Reply: llmtest.Reply{}},
 	}}, func(t *testing.T, r *fixture) {
 		c := r.connect("")
-		c.say("broken")
+		c.sendText("broken")
 		text, stop := c.reply()
 		if !strings.HasPrefix(text, "told:") || stop != stopEnd {
 			t.Errorf("%q, %s", text, stop)
@@ -227,7 +227,7 @@ func TestMalformedCallsReachModelAsErrors(t *testing.T) {
 		if r.model.Last().API != llmtest.Gemini && (!strings.Contains(text, "INVALID_ARGUMENTS") || !strings.Contains(text, "schema")) {
 			t.Errorf("the model was told %q", text)
 		}
-		c.say("empty")
+		c.sendText("empty")
 		if text, stop := c.reply(); !strings.Contains(text, "no answer") || stop != stopError {
 			t.Errorf("empty: %q, %s", text, stop)
 		}
@@ -253,7 +253,7 @@ func TestModelFailures(t *testing.T) {
 			{"still there?", "You said: still there?", stopEnd, ""},
 		} {
 			from := len(c.all)
-			c.say(tt.say)
+			c.sendText(tt.say)
 			text, stop := c.reply()
 			code := ""
 			for _, m := range c.all[from:] {
@@ -272,7 +272,7 @@ func TestModelFailures(t *testing.T) {
 				t.Error("the gateway's excuse was given to the model as its own")
 			}
 		}
-		history := r.settled(c.id).History()
+		history := r.awaitIdle(c.id).History()
 		notices := map[string]int{}
 		for _, m := range history.Messages {
 			notices[m.Notice]++
@@ -292,7 +292,7 @@ func TestNoModelConfigured(t *testing.T) {
 	if m := c.next(); !strings.Contains(m.Payload.Message, "no model is set up") {
 		t.Errorf("greeting %s", m.Raw)
 	}
-	c.say("hello")
+	c.sendText("hello")
 	if text, stop := c.reply(); !strings.Contains(text, "GEMINI_API_KEY") || stop != stopError {
 		t.Errorf("%q, %s", text, stop)
 	}
@@ -302,7 +302,7 @@ func TestModelIsChosenPerSession(t *testing.T) {
 	r := newFixture(t, llmtest.Script{Default: &llmtest.Reply{Text: "I am {{model}}"}}, withModels(
 		llm.Config{Name: "a", Provider: llm.Anthropic, Model: "claude-a"}, llm.Config{Name: "b", Provider: llm.Gemini, Model: "gemini-3-b"}))
 	c := r.connect("")
-	c.say("who?")
+	c.sendText("who?")
 	if text, _ := c.reply(); text != "I am claude-a" {
 		t.Error(text)
 	}
@@ -310,7 +310,7 @@ func TestModelIsChosenPerSession(t *testing.T) {
 	if text, _ := c.reply(); text != "I am gemini-3-b" {
 		t.Error(text)
 	}
-	c.say("still?")
+	c.sendText("still?")
 	if text, _ := c.reply(); text != "I am gemini-3-b" {
 		t.Error(text)
 	}
@@ -326,7 +326,7 @@ func TestLongResultsAreTruncated(t *testing.T) {
 		{When: llmtest.When{Results: llmtest.N(1)}, Reply: llmtest.Reply{Text: "ok"}},
 	}})
 	c := r.connect("")
-	c.say("go")
+	c.sendText("go")
 	c.reply()
 	got := r.model.Last().Results()[0].Text
 	if len(got) > 70_000 || !strings.Contains(got, "65536 of 300000 bytes are shown") {
@@ -346,7 +346,7 @@ func TestLargeCatalogueBecomesSearchAndExecute(t *testing.T) {
 		{When: llmtest.When{User: "add", Results: llmtest.N(6)}, Reply: llmtest.Reply{Text: "{{results}}"}},
 	}}, func(t *testing.T, r *fixture) {
 		c := r.connect("")
-		c.say("add")
+		c.sendText("add")
 		text, stop := c.reply()
 		for _, want := range []string{`schema: {"type":"object"`, "\n3\n", "did you mean calc:add", "must be a JSON object", `"tool": "calc:add"`} {
 			if !strings.Contains(text, want) {
@@ -370,7 +370,7 @@ func TestUnavailableServersAreListed(t *testing.T) {
 	if m := c.next(); len(m.Payload.Unavailable) != 1 || m.Payload.Unavailable[0].Server != "github" {
 		t.Errorf("greeting %s", m.Raw)
 	}
-	c.say("hello")
+	c.sendText("hello")
 	if m := c.kind(wire.TypeStatus); len(m.Payload.Data.Unavailable) != 1 {
 		t.Errorf("status %s", m.Raw)
 	}

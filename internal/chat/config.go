@@ -73,14 +73,14 @@ func (c Config) Validate() error {
 		setting.NotNegative("metaToolsAbove", c.MetaToolsAbove),
 		setting.NotNegative("maxSessions", c.MaxSessions),
 		setting.NotNegative("maxAttachmentBytes", c.MaxAttachmentBytes),
-		setting.Span("sessionIdleMs", c.SessionIdleMs),
-		setting.Span("pingMs", c.PingMs),
-		setting.Span("disconnectGraceMs", c.DisconnectGraceMs),
+		setting.CheckMillis("sessionIdleMs", c.SessionIdleMs),
+		setting.CheckMillis("pingMs", c.PingMs),
+		setting.CheckMillis("disconnectGraceMs", c.DisconnectGraceMs),
 	}
 	for _, n := range []struct {
 		key   string
 		value int
-		least int
+		min   int
 	}{
 		{"maxSteps", c.MaxSteps, 1},
 		{"maxIdenticalCalls", c.MaxIdenticalCalls, 1},
@@ -91,8 +91,8 @@ func (c Config) Validate() error {
 		{"maxConnections", c.MaxConnections, 1},
 		{"pingMs", int(c.PingMs), 100},
 	} {
-		if n.value < n.least {
-			errs = append(errs, setting.Wrong(n.key, "must be at least %d", n.least))
+		if n.value < n.min {
+			errs = append(errs, setting.Wrong(n.key, "must be at least %d", n.min))
 		}
 	}
 	if c.MaxTokenCount > 0 && c.SummarizationThreshold > c.MaxTokenCount {

@@ -39,7 +39,7 @@ const maxModelRetries = 2
 // is complete. It returns the stop reason.
 func (s *Session) converse(ctx context.Context, t *turn) string {
 	cfg := s.host.config()
-	model := s.host.model(s.chosen())
+	model := s.host.model(s.modelID())
 	if model == nil {
 		return s.fallback(ctx, wire.CodeNoModel, capitalize(llm.NoModel))
 	}

@@ -388,7 +388,7 @@ func (c *client) raw(data string) {
 	}
 }
 
-func (c *client) say(text string) { c.t.Helper(); c.send("message", map[string]any{"text": text}) }
+func (c *client) sendText(text string) { c.t.Helper(); c.send("message", map[string]any{"text": text}) }
 
 func (c *client) read() (message, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
@@ -418,8 +418,8 @@ func (c *client) next() message {
 	return m
 }
 
-// until reads up to the first message that fits.
-func (c *client) until(fits func(message) bool) message {
+// readUntil reads up to the first message that fits.
+func (c *client) readUntil(fits func(message) bool) message {
 	c.t.Helper()
 	for {
 		m := c.next()
@@ -431,7 +431,7 @@ func (c *client) until(fits func(message) bool) message {
 
 func (c *client) kind(kind string) message {
 	c.t.Helper()
-	return c.until(func(m message) bool { return m.Type == kind })
+	return c.readUntil(func(m message) bool { return m.Type == kind })
 }
 
 func finished(m message) bool {
@@ -442,7 +442,7 @@ func finished(m message) bool {
 func (c *client) reply() (text, stop string) {
 	c.t.Helper()
 	from := len(c.all)
-	m := c.until(finished)
+	m := c.readUntil(finished)
 	for _, m := range c.all[from:] {
 		if m.Type == wire.TypeText {
 			text += m.Payload.Content
@@ -471,8 +471,8 @@ func (r *fixture) open(id string) *Session {
 	return s
 }
 
-// settled waits until the session's turn is over in the host.
-func (r *fixture) settled(id string) *Session {
+// awaitIdle waits until the session's turn is over in the host.
+func (r *fixture) awaitIdle(id string) *Session {
 	r.t.Helper()
 	s := r.open(id)
 	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)

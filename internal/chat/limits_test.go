@@ -44,7 +44,7 @@ func TestInvalidMessagesAreRefused(t *testing.T) {
 	if m := c.next(); m.Payload.Code != "INVALID_REQUEST" {
 		t.Errorf("binary: %s", m.Raw)
 	}
-	c.say("still here")
+	c.sendText("still here")
 	if text, _ := c.reply(); text != "You said: still here" {
 		t.Errorf("after all that: %q", text)
 	}
@@ -61,7 +61,7 @@ func TestInvalidMessagesAreRefused(t *testing.T) {
 		}
 		break
 	}
-	c.say("and here")
+	c.sendText("and here")
 	if text, _ := c.reply(); text != "You said: and here" {
 		t.Errorf("after thirty megabytes: %q", text)
 	}
@@ -73,7 +73,7 @@ func TestMessagesAreRateLimited(t *testing.T) {
 	for range 20 {
 		c.send("history", nil)
 	}
-	limited := c.until(func(m message) bool { return m.Type == wire.TypeError })
+	limited := c.readUntil(func(m message) bool { return m.Type == wire.TypeError })
 	if limited.Payload.Code != "RATE_LIMITED" {
 		t.Errorf("error %s", limited.Raw)
 	}
@@ -95,7 +95,7 @@ func TestMessagesAreRateLimited(t *testing.T) {
 func TestSessionsOfOtherCallersAreNotFound(t *testing.T) {
 	r := newFixture(t, llmtest.Script{})
 	mine := r.connect("as=me")
-	mine.say("hello")
+	mine.sendText("hello")
 	mine.reply()
 	for name, query := range map[string]string{
 		"someone else's, live": "as=you&sessionId=" + mine.id,
@@ -169,9 +169,9 @@ func (r *fixture) rest(method, path, body string) (int, map[string]any, string) 
 func TestSessionsOverHTTP(t *testing.T) {
 	r := newFixture(t, toolScript)
 	c := r.connect("")
-	c.say("add 1 and 2")
+	c.sendText("add 1 and 2")
 	c.reply()
-	r.settled(c.id)
+	r.awaitIdle(c.id)
 	path := "/api/sessions/" + c.id
 
 	_, list, _ := r.rest("GET", "/api/sessions?limit=10&before="+time.Now().Add(time.Hour).UTC().Format(time.RFC3339Nano), "")
@@ -240,7 +240,7 @@ func TestSessionsOverHTTP(t *testing.T) {
 func TestDeleteEndsTheReply(t *testing.T) {
 	r := newFixture(t, slowScript)
 	c := r.connect("")
-	c.say("call")
+	c.sendText("call")
 	<-r.ups.begun
 	if status, _, raw := r.rest("DELETE", "/api/sessions/"+c.id, ""); status != 204 {
 		t.Fatalf("%d %s", status, raw)
@@ -260,7 +260,7 @@ func TestOldestSessionIsDeletedAtLimit(t *testing.T) {
 		if err := s.Send(t.Context(), tool.Local, fmt.Sprint("session ", i), ""); err != nil {
 			t.Fatal(err)
 		}
-		r.settled(s.ID())
+		r.awaitIdle(s.ID())
 	}
 	list, err := r.host.List(t.Context(), tool.Local, time.Time{}, 0)
 	if err != nil || len(list) != 3 || list[0].Title != "session 5" {
@@ -280,7 +280,7 @@ func TestPinnedSessionsStayAtLimit(t *testing.T) {
 		if err := s.Send(t.Context(), tool.Local, fmt.Sprint("session ", i), ""); err != nil {
 			t.Fatal(err)
 		}
-		r.settled(s.ID())
+		r.awaitIdle(s.ID())
 		if ids = append(ids, s.ID()); i < 2 {
 			if _, err := r.host.Change(t.Context(), tool.Local, s.ID(), wire.SessionChange{Pinned: &yes}); err != nil {
 				t.Fatal(err)
@@ -343,7 +343,7 @@ func TestIdleSessionsAreUnloaded(t *testing.T) {
 	if err := s.Send(t.Context(), tool.Local, "hello", ""); err != nil {
 		t.Fatal(err)
 	}
-	r.settled(s.ID())
+	r.awaitIdle(s.ID())
 	r.host.sweep(time.Now().Add(time.Hour))
 	r.host.mu.Lock()
 	n := len(r.host.sessions)
@@ -367,9 +367,9 @@ func TestIdleSessionsAreUnloaded(t *testing.T) {
 func TestOneRequestIDFromTheSocketToTheRecord(t *testing.T) {
 	r := newFixture(t, toolScript)
 	c := r.connect("")
-	c.say("add 1 and 2")
+	c.sendText("add 1 and 2")
 	c.reply()
-	r.settled(c.id)
+	r.awaitIdle(c.id)
 	records, err := r.store.Calls(t.Context(), store.CallQuery{})
 	if err != nil || len(records) != 1 {
 		t.Fatalf("%v, %v", records, err)
@@ -403,7 +403,7 @@ func TestOneRequestIDFromTheSocketToTheRecord(t *testing.T) {
 func TestShutdownCompletesHistory(t *testing.T) {
 	r := newFixture(t, slowScript)
 	c := r.connect("")
-	c.say("call")
+	c.sendText("call")
 	<-r.ups.begun
 	r.end() // as the process does
 	messages, err := r.store.Messages(t.Context(), c.id, 0, 0)
@@ -484,30 +484,30 @@ func TestStoreErrorsAreReported(t *testing.T) {
 	c := r.connect("")
 	for _, what := range []string{"create", "lease", "messages"} {
 		broken.fail.Store(what, true)
-		c.say("hello")
+		c.sendText("hello")
 		if m := c.kind(wire.TypeError); m.Payload.Code != "UNAVAILABLE" {
 			t.Errorf("%s: %s", what, m.Raw)
 		}
 		broken.fail.Delete(what)
 	}
-	c.say("hello")
+	c.sendText("hello")
 	if text, _ := c.reply(); text != "You said: hello" {
 		t.Errorf("once it is back: %q", text)
 	}
-	r.settled(c.id)
+	r.awaitIdle(c.id)
 	broken.fail.Store("events", true) // the conversation goes on, only nobody can come back to it
-	c.say("hello")
+	c.sendText("hello")
 	if text, _ := c.reply(); text != "You said: hello" {
 		t.Errorf("without events: %q", text)
 	}
-	r.settled(c.id)
+	r.awaitIdle(c.id)
 	broken.fail.Delete("events")
 	broken.fail.Store("assistant", true)
-	c.say("hello")
+	c.sendText("hello")
 	if _, stop := c.reply(); stop != stopError {
 		t.Errorf("unsaved reply: %s", stop)
 	}
-	r.settled(c.id)
+	r.awaitIdle(c.id)
 	broken.fail.Delete("assistant")
 	broken.fail.Store("session", true)
 	if status, _, raw := r.rest("GET", "/api/sessions", ""); status != 503 {

@@ -96,7 +96,7 @@ func (r *fixture) patch(id, body string) {
 func TestSessionIsChangedDuringReplyOnAnotherNode(t *testing.T) {
 	a, b, stores := twoNodes(t)
 	first := a.connect("")
-	first.say("stall")
+	first.sendText("stall")
 	first.kind(wire.TypeText)
 	second := b.connect("sessionId=" + first.id)
 	second.kind(wire.TypeText)
@@ -104,13 +104,13 @@ func TestSessionIsChangedDuringReplyOnAnotherNode(t *testing.T) {
 	title := func(want string) {
 		t.Helper()
 		for _, c := range clients {
-			c.until(func(m message) bool { return m.Type == wire.TypeSession && m.Payload.Title == want })
+			c.readUntil(func(m message) bool { return m.Type == wire.TypeSession && m.Payload.Title == want })
 		}
 	}
 
 	second.send("preferences", map[string]any{"systemPrompt": "Be brief."})
 	for _, c := range clients { // also where the reply waits for the model
-		c.until(func(m message) bool {
+		c.readUntil(func(m message) bool {
 			return m.Type == wire.TypeSession && strings.Contains(string(m.Raw), "Be brief.")
 		})
 	}
@@ -128,7 +128,7 @@ func TestSessionIsChangedDuringReplyOnAnotherNode(t *testing.T) {
 			t.Errorf("stop %s", stop)
 		}
 	}
-	a.settled(first.id)
+	a.awaitIdle(first.id)
 
 	rec, err := a.store.Session(t.Context(), first.id)
 	if err != nil {
@@ -156,9 +156,9 @@ func TestSessionIsChangedDuringReplyOnAnotherNode(t *testing.T) {
 func TestMessageWhileAnotherNodeChecksForDeadReply(t *testing.T) {
 	a, _, stores := twoNodes(t)
 	c := a.connect("")
-	c.say("hello")
+	c.sendText("hello")
 	c.reply()
-	a.settled(c.id)
+	a.awaitIdle(c.id)
 	release := func() {
 		if err := a.store.Release(t.Context(), leaseName(c.id), "another"); err != nil {
 			t.Error(err)
@@ -171,7 +171,7 @@ func TestMessageWhileAnotherNodeChecksForDeadReply(t *testing.T) {
 		stores[0].lease.Store(&release) // before the second attempt
 	}
 	stores[0].lease.Store(&take)
-	c.say("again")
+	c.sendText("again")
 	if text, stop := c.reply(); text != "You said: again" || stop != stopEnd {
 		t.Errorf("%q, %s", text, stop)
 	}
@@ -182,7 +182,7 @@ func TestMessageWhileAnotherNodeChecksForDeadReply(t *testing.T) {
 func TestLateStopOnAnotherNodeStopsNoLaterReply(t *testing.T) {
 	a, b, stores := twoNodes(t)
 	first := a.connect("")
-	first.say("stall")
+	first.sendText("stall")
 	first.kind(wire.TypeText)
 	second := b.connect("sessionId=" + first.id)
 	second.kind(wire.TypeText)
@@ -193,10 +193,10 @@ func TestLateStopOnAnotherNodeStopsNoLaterReply(t *testing.T) {
 	first.send("abort", nil)
 	first.reply()
 	second.reply()
-	a.settled(first.id)
+	a.awaitIdle(first.id)
 	stores[0].empty.Store(false)
 
-	first.say("once")
+	first.sendText("once")
 	<-a.ups.begun
 	a.host.runCommands(t.Context())
 	if left, err := a.store.Values(t.Context(), commandSpace); err != nil || len(left) > 0 {
@@ -207,9 +207,9 @@ func TestLateStopOnAnotherNodeStopsNoLaterReply(t *testing.T) {
 		t.Errorf("the next reply ends with %q, want %q", stop, stopEnd)
 	}
 	second.reply()
-	a.settled(first.id)
+	a.awaitIdle(first.id)
 
-	first.say("stall")
+	first.sendText("stall")
 	second.kind(wire.TypeText)
 	second.send("abort", nil)
 	if _, stop := first.reply(); stop != stopAborted {
@@ -222,13 +222,13 @@ func TestLateStopOnAnotherNodeStopsNoLaterReply(t *testing.T) {
 func TestFirstConnectionFollowsOtherNodes(t *testing.T) {
 	a, b, _ := twoNodes(t)
 	first := a.connect("")
-	first.say("hello")
+	first.sendText("hello")
 	first.reply()
-	a.settled(first.id)
+	a.awaitIdle(first.id)
 	b.patch(first.id, `{"title":"changed"}`) // where it was not loaded before
-	first.until(func(m message) bool { return m.Type == wire.TypeSession && m.Payload.Title == "changed" })
+	first.readUntil(func(m message) bool { return m.Type == wire.TypeSession && m.Payload.Title == "changed" })
 	second := b.connect("sessionId=" + first.id)
-	second.say("over there")
+	second.sendText("over there")
 	if text, _ := first.reply(); text != "You said: over there" {
 		t.Errorf("%q", text)
 	}
@@ -267,7 +267,7 @@ func TestMetadataBeforeFirstMessageIsStored(t *testing.T) {
 func TestReplyThatEndsWhileItIsLoadedIsComplete(t *testing.T) {
 	a, b, stores := twoNodes(t)
 	c := a.connect("")
-	c.say("stall")
+	c.sendText("stall")
 	c.kind(wire.TypeText)
 	end := func() {
 		s := a.host.loaded(c.id)
@@ -282,7 +282,7 @@ func TestReplyThatEndsWhileItIsLoadedIsComplete(t *testing.T) {
 	if len(h) != 2 || h[1].Notice != noticeAborted || s.Active() {
 		t.Errorf("active: %t, history %+v", s.Active(), h)
 	}
-	if got := a.settled(c.id).History().Messages; len(got) != len(h) {
+	if got := a.awaitIdle(c.id).History().Messages; len(got) != len(h) {
 		t.Errorf("%d messages on the first node, %d on the second", len(got), len(h))
 	}
 }
@@ -292,9 +292,9 @@ func TestReplyThatEndsWhileItIsLoadedIsComplete(t *testing.T) {
 func TestReplyThatBeginsBeforeRefreshGoesOn(t *testing.T) {
 	a, _, _ := twoNodes(t)
 	c := a.connect("")
-	c.say("hello")
+	c.sendText("hello")
 	c.reply()
-	s := a.settled(c.id)
+	s := a.awaitIdle(c.id)
 	before := len(s.History().Messages)
 
 	s.recordMu.Lock()
@@ -375,14 +375,14 @@ func TestOlderRecordChangesNothing(t *testing.T) {
 func TestMessageChoosesModelOnSharedStore(t *testing.T) {
 	a, _, _ := twoNodes(t, withModels(llm.Config{Name: "m", Provider: llm.OpenAI, Model: "gpt-test"}, llm.Config{Name: "n", Provider: llm.Anthropic, Model: "claude-test"}))
 	c := a.connect("")
-	c.say("hello")
+	c.sendText("hello")
 	c.reply()
 	c.send("message", map[string]any{"text": "hello", "model": "n"})
 	if m := c.kind(wire.TypeSession); m.Payload.Model != "n" {
 		t.Errorf("session %s", m.Raw)
 	}
 	c.reply()
-	if h := a.settled(c.id).History().Messages; h[len(h)-1].Model != "n" {
+	if h := a.awaitIdle(c.id).History().Messages; h[len(h)-1].Model != "n" {
 		t.Errorf("model %q", h[len(h)-1].Model)
 	}
 }

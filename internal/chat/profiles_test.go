@@ -196,13 +196,13 @@ func TestConversationChoosesProfile(t *testing.T) {
 	if m := c.kind(wire.TypeSession); !strings.Contains(string(m.Raw), `"profile":"sums"`) {
 		t.Errorf("the session: %s", m.Raw)
 	}
-	c.say("hi")
+	c.sendText("hi")
 	c.reply()
 	if got := string(r.model.Last().Body); !strings.Contains(got, "calc") || strings.Contains(got, "boom") || !strings.Contains(got, "Only sums.") {
 		t.Errorf("the model gets %s", got)
 	}
 	set.SetConfig(nil) // the profile is removed
-	c.say("hi")
+	c.sendText("hi")
 	if e := c.kind(wire.TypeError); !strings.Contains(e.Payload.Message, "sums") {
 		t.Errorf("without the profile: %s", e.Raw)
 	}
@@ -221,7 +221,7 @@ func TestModelCallsOnlyToolsOfRequest(t *testing.T) {
 		c.send("preferences", map[string]any{"servers": []string{"odd"}})
 		c.kind(wire.TypeSession)
 		from := len(c.all)
-		c.say("call")
+		c.sendText("call")
 		text, _ := c.reply()
 		if strings.Count(text, "TOOL_NOT_FOUND") != 2 || strings.Contains(text, "Did you mean calc__") {
 			t.Errorf("the model is told %s", text)

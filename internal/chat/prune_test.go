@@ -28,16 +28,16 @@ func TestLongConversationFitsContextWindow(t *testing.T) {
 	each(t, script, func(t *testing.T, r *fixture) {
 		c := r.connect("")
 		for i := range 25 {
-			c.say(fmt.Sprintf("use the tool, number %d %s", i, strings.Repeat("words ", 20)))
+			c.sendText(fmt.Sprintf("use the tool, number %d %s", i, strings.Repeat("words ", 20)))
 			if text, stop := c.reply(); stop != stopEnd || !strings.HasPrefix(text, "blah") {
 				t.Fatalf("turn %d: %q, %s", i, text, stop)
 			}
 		}
-		c.say("dump it") // one result that alone is too much
+		c.sendText("dump it") // one result that alone is too much
 		if text, stop := c.reply(); text != "that was long" || stop != stopEnd {
 			t.Errorf("%q, %s", text, stop)
 		}
-		c.say("what was the code word?")
+		c.sendText("what was the code word?")
 		c.reply()
 		last := r.model.Last()
 		if !strings.Contains(last.Messages[0].Text, "zebra") {
@@ -46,7 +46,7 @@ func TestLongConversationFitsContextWindow(t *testing.T) {
 		if n := len(last.Messages); n < 3 {
 			t.Errorf("only %d messages are left", n)
 		}
-		if h := r.settled(c.id).History().Messages; len(h) != 25*4+4+2 {
+		if h := r.awaitIdle(c.id).History().Messages; len(h) != 25*4+4+2 {
 			t.Errorf("the person's own history has %d messages", len(h))
 		}
 	}, func(o *Options, cfgs *[]llm.Config) {
@@ -61,7 +61,7 @@ func TestHistoryIsPrunedWithoutSummary(t *testing.T) {
 	}, Default: &llmtest.Reply{Text: strings.Repeat("blah ", 100)}}, withConfig(func(c *Config) { c.MaxTokenCount = 1000; c.RetainNewestMessages = 2 }))
 	c := r.connect("")
 	for i := range 12 {
-		c.say(fmt.Sprint("message ", i, strings.Repeat(" words", 30)))
+		c.sendText(fmt.Sprint("message ", i, strings.Repeat(" words", 30)))
 		if _, stop := c.reply(); stop != stopEnd {
 			t.Fatalf("turn %d: %s", i, stop)
 		}
@@ -77,7 +77,7 @@ func TestSmallerContextWindowIsDetected(t *testing.T) {
 	r := newFixture(t, llmtest.Script{ContextWindow: 4000, Default: &llmtest.Reply{Text: "ok"}})
 	c := r.connect("")
 	for i := range 6 {
-		c.say(fmt.Sprint("message ", i, strings.Repeat(" words", 500)))
+		c.sendText(fmt.Sprint("message ", i, strings.Repeat(" words", 500)))
 		if text, stop := c.reply(); text != "ok" || stop != stopEnd {
 			t.Fatalf("turn %d: %q, %s", i, text, stop)
 		}
@@ -93,12 +93,12 @@ func TestPromptMode(t *testing.T) {
 		{When: llmtest.When{User: "add", System: "calc:add"}, Reply: llmtest.Reply{Text: "One moment.\n" + block}},
 	}}, func(t *testing.T, r *fixture) {
 		c := r.connect("")
-		c.say("please add")
+		c.sendText("please add")
 		text, stop := c.reply()
 		if text != "One moment.\nIt is 42." || stop != stopEnd {
 			t.Errorf("%q, %s", text, stop)
 		}
-		c.say("broken")
+		c.sendText("broken")
 		if text, _ := c.reply(); !strings.Contains(text, "the block is not finished") {
 			t.Errorf("unfinished block: %q", text)
 		}

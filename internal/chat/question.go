@@ -256,7 +256,7 @@ func (s *Session) Answer(ctx context.Context, questionID string, a wire.Answer) 
 // call.
 func requiredURLs(err error, about wire.QuestionPayload) []*question {
 	wire, ok := errors.AsType[*mcp.Error](err)
-	if first := mcp.SignInFirst(err); first != nil {
+	if first := mcp.SignInRequired(err); first != nil {
 		wire, ok = first, true
 	}
 	if !ok || wire.Code != mcp.CodeURLElicitation {

@@ -40,7 +40,7 @@ func TestElicitationIsAnswered(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := r.connect("")
-			c.say(nameForm)
+			c.sendText(nameForm)
 			q := c.kind(wire.TypeQuestion).Payload
 			if q.Kind != wire.QuestionForm || q.Server != "odd" || q.Tool != "odd:asks" || q.Message != "who?" || !strings.Contains(string(q.Schema), "minLength") {
 				t.Errorf("question %+v", q)
@@ -66,7 +66,7 @@ func TestElicitationIsAnswered(t *testing.T) {
 func TestInvalidAnswerLeavesQuestionOpen(t *testing.T) {
 	r := newFixture(t, asking())
 	c := r.connect("")
-	c.say(nameForm)
+	c.sendText(nameForm)
 	id := c.kind(wire.TypeQuestion).Payload.QuestionID
 	for _, content := range []map[string]any{{}, {"name": "A"}, {"name": 7}} {
 		c.send("answer", map[string]any{"questionId": id, "action": "accept", "content": content})
@@ -97,7 +97,7 @@ func TestUnansweredQuestionsEnd(t *testing.T) {
 	t.Run("time runs out", func(t *testing.T) {
 		r := newFixture(t, asking(), withApprovalTimeout(50*time.Millisecond))
 		c := r.connect("")
-		c.say(nameForm)
+		c.sendText(nameForm)
 		if a := c.kind(wire.TypeAnswered).Payload.Action; a != string(wire.Expired) {
 			t.Errorf("action %s", a)
 		}
@@ -108,7 +108,7 @@ func TestUnansweredQuestionsEnd(t *testing.T) {
 	t.Run("the server takes it back", func(t *testing.T) {
 		r := newFixture(t, asking())
 		c := r.connect("")
-		c.say(strings.Replace(nameForm, `{"method"`, `{"takeBack":true,"method"`, 1))
+		c.sendText(strings.Replace(nameForm, `{"method"`, `{"takeBack":true,"method"`, 1))
 		c.kind(wire.TypeQuestion)
 		r.ups.release <- struct{}{}
 		if a := c.kind(wire.TypeAnswered).Payload.Action; a != string(wire.Withdrawn) {
@@ -121,7 +121,7 @@ func TestUnansweredQuestionsEnd(t *testing.T) {
 	t.Run("the person stops the reply", func(t *testing.T) {
 		r := newFixture(t, asking())
 		c := r.connect("")
-		c.say(nameForm)
+		c.sendText(nameForm)
 		c.kind(wire.TypeQuestion)
 		c.send("abort", nil)
 		if a := c.kind(wire.TypeAnswered).Payload.Action; a != string(wire.Withdrawn) {
@@ -134,10 +134,10 @@ func TestUnansweredQuestionsEnd(t *testing.T) {
 	t.Run("the person leaves", func(t *testing.T) {
 		r := newFixture(t, asking(), withConfig(func(c *Config) { c.DisconnectGraceMs = 50 }))
 		c := r.connect("")
-		c.say(nameForm)
+		c.sendText(nameForm)
 		c.kind(wire.TypeQuestion)
 		c.conn.CloseNow()
-		if h := r.settled(c.id).History().Messages; !strings.Contains(string(h[len(h)-1].Parts[0].Result.Content), "cancelled") {
+		if h := r.awaitIdle(c.id).History().Messages; !strings.Contains(string(h[len(h)-1].Parts[0].Result.Content), "cancelled") {
 			t.Errorf("history %+v", h)
 		}
 	})
@@ -169,7 +169,7 @@ func TestInvalidQuestionsAreRefused(t *testing.T) {
 		"broken content":     {`{"method":"sampling/createMessage","params":{"messages":[{"role":"user","content":[7]}]}}`, "cannot be read"},
 		"broken picture":     {`{"method":"sampling/createMessage","params":{"messages":[{"role":"user","content":{"type":"image","data":"%"}}]}}`, "base64"},
 	} {
-		c.say("ask " + tt.args)
+		c.sendText("ask " + tt.args)
 		text, stop := c.reply()
 		if !strings.HasPrefix(text, "no answer: ") || !strings.Contains(text, tt.want) || stop != stopEnd {
 			t.Errorf("%s: %q, %s; want %q", name, text, stop, tt.want)
@@ -185,7 +185,7 @@ func TestInvalidQuestionsAreRefused(t *testing.T) {
 func TestURLElicitation(t *testing.T) {
 	r := newFixture(t, asking())
 	c := r.connect("")
-	c.say(`ask {"method":"elicitation/create","params":{"mode":"url","message":"sign in","elicitationId":"e1","url":"https://example.com/in?x=1"}}`)
+	c.sendText(`ask {"method":"elicitation/create","params":{"mode":"url","message":"sign in","elicitationId":"e1","url":"https://example.com/in?x=1"}}`)
 	q := c.kind(wire.TypeQuestion).Payload
 	if q.Kind != wire.QuestionURL || q.URL != "https://example.com/in?x=1" || q.Retry {
 		t.Errorf("question %+v", q)
@@ -203,7 +203,7 @@ func TestCallIsRetriedAfterURLWasOpened(t *testing.T) {
 	}{"accept": {"visited", 2}, "decline": {"sign in first", 1}} {
 		r := newFixture(t, asking())
 		c := r.connect("")
-		c.say(`visit {"elicitations":[{"url":"https://example.com/in","message":"sign in","elicitationId":"e1"}]}`)
+		c.sendText(`visit {"elicitations":[{"url":"https://example.com/in","message":"sign in","elicitationId":"e1"}]}`)
 		q := c.kind(wire.TypeQuestion).Payload
 		if q.Kind != wire.QuestionURL || !q.Retry {
 			t.Errorf("question %+v", q)
@@ -215,7 +215,7 @@ func TestCallIsRetriedAfterURLWasOpened(t *testing.T) {
 	}
 	r := newFixture(t, asking())
 	c := r.connect("")
-	c.say(`visit {"elicitations":[{"url":"javascript:alert(1)","message":"sign in","elicitationId":"e1"}]}`)
+	c.sendText(`visit {"elicitations":[{"url":"javascript:alert(1)","message":"sign in","elicitationId":"e1"}]}`)
 	if text, _ := c.reply(); !strings.Contains(text, "sign in first") {
 		t.Errorf("%q", text)
 	}
@@ -224,7 +224,7 @@ func TestCallIsRetriedAfterURLWasOpened(t *testing.T) {
 func TestRetriedCallIsApprovedOnce(t *testing.T) {
 	r := newFixture(t, asking())
 	c := r.connect("")
-	c.say(`with approval {"elicitations":[{"url":"https://example.com/in","message":"sign in","elicitationId":"e1"}]}`)
+	c.sendText(`with approval {"elicitations":[{"url":"https://example.com/in","message":"sign in","elicitationId":"e1"}]}`)
 	c.send("approve", map[string]any{"callId": c.kind(wire.TypeApproval).Payload.CallID})
 	c.send("answer", map[string]any{"questionId": c.kind(wire.TypeQuestion).Payload.QuestionID, "action": "accept"})
 	if text, _ := c.reply(); text != "visited" {
@@ -263,9 +263,9 @@ func TestSignInDoesNotApproveCall(t *testing.T) {
 		r.host.Executor = &signInFirst{Executor: r.host.Executor}
 		r.ups.calls["ask:visit"] = 1 // the server itself wants no address opened
 		c := r.connect("as=bob")
-		c.say(`with approval {}`)
+		c.sendText(`with approval {}`)
 		c.send("answer", map[string]any{"questionId": c.kind(wire.TypeQuestion).Payload.QuestionID, "action": "accept"})
-		m := c.until(func(m message) bool { return m.Type == wire.TypeApproval || finished(m) })
+		m := c.readUntil(func(m message) bool { return m.Type == wire.TypeApproval || finished(m) })
 		if m.Type != wire.TypeApproval {
 			t.Fatalf("the call was made without approval: %v", c.results())
 		}
@@ -287,7 +287,7 @@ func TestSampling(t *testing.T) {
 	c := r.connect("")
 	answer := func(action, scope string) string {
 		t.Helper()
-		c.say(ask)
+		c.sendText(ask)
 		q := c.kind(wire.TypeQuestion).Payload
 		want := []wire.PromptLine{{Role: "system", Text: "be brief"}, {Role: "user", Text: "a poem"}}
 		if q.Kind != wire.QuestionModel || q.Model != "n" || q.Server != "odd" || fmt.Sprint(q.Prompt) != fmt.Sprint(want) {
@@ -315,7 +315,7 @@ func TestSampling(t *testing.T) {
 	if got := answer("accept", "session"); got != want {
 		t.Errorf("accepted for the session: %q", got)
 	}
-	c.say(ask) // not asked any more, but told
+	c.sendText(ask) // not asked any more, but told
 	if a := c.kind(wire.TypeAnswered).Payload; a.Text != "Roses are red." {
 		t.Errorf("told %+v", a)
 	}
@@ -352,7 +352,7 @@ func TestQuestionIsAnsweredOnAnotherNode(t *testing.T) {
 	b := &fixture{t: t, model: a.model, store: a.store, logs: a.logs}
 	b.start(withSharedStore)
 	first := a.connect("")
-	first.say(nameForm)
+	first.sendText(nameForm)
 	id := first.kind(wire.TypeQuestion).Payload.QuestionID
 	other := b.connect("sessionId=" + first.id)
 	other.kind(wire.TypeQuestion)

@@ -95,8 +95,8 @@ func (h *Host) listSessions(r *http.Request) (any, error) {
 	return map[string]any{"sessions": list}, err
 }
 
-// own returns the record of a session that belongs to the caller.
-func (h *Host) own(ctx context.Context, caller tool.Caller, id string) (store.Session, error) {
+// ownSession returns the record of a session that belongs to the caller.
+func (h *Host) ownSession(ctx context.Context, caller tool.Caller, id string) (store.Session, error) {
 	rec, err := h.Store.Session(ctx, id)
 	if errors.Is(err, store.ErrNotFound) || err == nil && !recordReadable(&caller, &rec) {
 		return store.Session{}, &tool.Error{Kind: tool.MethodNotFound, Msg: "there is no such session"}
@@ -110,7 +110,7 @@ func (h *Host) own(ctx context.Context, caller tool.Caller, id string) (store.Se
 // openOwn returns the session that a request names and its record.
 func (h *Host) openOwn(r *http.Request) (store.Session, *Session, error) {
 	caller := tool.CallerFrom(r.Context())
-	rec, err := h.own(r.Context(), caller, r.PathValue("id"))
+	rec, err := h.ownSession(r.Context(), caller, r.PathValue("id"))
 	if err != nil {
 		return store.Session{}, nil, err
 	}
@@ -138,7 +138,7 @@ const maxTitle = 200
 // Change changes a session.
 func (h *Host) Change(ctx context.Context, caller tool.Caller, id string, c wire.SessionChange) (wire.SessionInfo, error) {
 	title, model := c.Title, c.Model
-	if _, err := h.own(ctx, caller, id); err != nil {
+	if _, err := h.ownSession(ctx, caller, id); err != nil {
 		return wire.SessionInfo{}, err
 	}
 	if title != nil {
@@ -221,7 +221,7 @@ func (h *Host) changeSession(r *http.Request) (any, error) {
 
 // Delete deletes a session and ends its reply in progress.
 func (h *Host) Delete(ctx context.Context, caller tool.Caller, id string) error {
-	if _, err := h.own(ctx, caller, id); err != nil {
+	if _, err := h.ownSession(ctx, caller, id); err != nil {
 		return err
 	}
 	return unavailable(h.remove(ctx, id))

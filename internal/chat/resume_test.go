@@ -58,7 +58,7 @@ func sequence(t *testing.T, clients ...*client) string {
 func TestReconnectResumesReply(t *testing.T) {
 	each(t, slowScript, func(t *testing.T, r *fixture) {
 		first := r.connect("")
-		first.say("count")
+		first.sendText("count")
 		first.kind(wire.TypeText)
 		first.conn.CloseNow() // the line drops
 		<-r.ups.begun
@@ -86,9 +86,9 @@ func TestReconnectResumesReply(t *testing.T) {
 func TestLateWatcherReceivesWholeReply(t *testing.T) {
 	r := newFixture(t, slowScript)
 	a := r.connect("")
-	a.say("hello")
+	a.sendText("hello")
 	a.reply()
-	a.say("count")
+	a.sendText("count")
 	a.kind(wire.TypeText)
 	<-r.ups.begun
 	b := r.dial("sessionId=" + a.id)
@@ -110,7 +110,7 @@ func TestLateWatcherReceivesWholeReply(t *testing.T) {
 		t.Errorf("%q, %s", gotText, stop)
 	}
 	// Both are told of what is said from now on, with the same numbers.
-	b.say("hello")
+	b.sendText("hello")
 	for _, c := range []*client{a, b} {
 		if text, _ := c.reply(); text != "You said: hello" {
 			t.Errorf("%q", text)
@@ -125,10 +125,10 @@ func TestUnknownSequenceNumberSendsHistory(t *testing.T) {
 	r := newFixture(t, llmtest.Script{})
 	c := r.connect("")
 	for i := range 4 {
-		c.say(fmt.Sprint("turn ", i))
+		c.sendText(fmt.Sprint("turn ", i))
 		c.reply()
 	}
-	r.settled(c.id)
+	r.awaitIdle(c.id)
 	for _, after := range []string{"1", "100000", "-5", "x"} {
 		n := r.connect(url.Values{"sessionId": {c.id}, "after": {after}}.Encode())
 		if m := n.next(); m.Type != wire.TypeHistory || len(m.Payload.Messages) != 8 {
@@ -152,7 +152,7 @@ func TestAbort(t *testing.T) {
 			t.Errorf("nothing to abort: %s", m.Raw)
 		}
 		// While it speaks.
-		c.say("stall")
+		c.sendText("stall")
 		c.kind(wire.TypeText)
 		c.send("message", map[string]any{"text": "me too"})
 		if m := c.kind(wire.TypeError); m.Payload.Code != wire.CodeBusy {
@@ -163,7 +163,7 @@ func TestAbort(t *testing.T) {
 			t.Errorf("stop %s", stop)
 		}
 		// While its tools run.
-		c.say("call")
+		c.sendText("call")
 		<-r.ups.begun
 		<-r.ups.begun
 		c.send("abort", nil)
@@ -171,7 +171,7 @@ func TestAbort(t *testing.T) {
 			t.Errorf("stop %s", stop)
 		}
 		// What is left is a history that the model accepts, and that says so.
-		c.say("hello")
+		c.sendText("hello")
 		if text, stop := c.reply(); text != "You said: hello" || stop != stopEnd {
 			t.Errorf("%q, %s", text, stop)
 		}
@@ -186,7 +186,7 @@ func TestAbort(t *testing.T) {
 		if cancelled != 2 {
 			t.Errorf("%d cancelled results", cancelled)
 		}
-		if h := r.settled(c.id).History().Messages; h[1].Notice != noticeAborted || h[1].Parts[0].Text == "" {
+		if h := r.awaitIdle(c.id).History().Messages; h[1].Notice != noticeAborted || h[1].Parts[0].Text == "" {
 			t.Errorf("half reply: %+v", h[1])
 		}
 	})
@@ -195,7 +195,7 @@ func TestAbort(t *testing.T) {
 func TestReplyEndsAfterDisconnectGrace(t *testing.T) {
 	r := newFixture(t, slowScript)
 	c := r.connect("")
-	c.say("stall")
+	c.sendText("stall")
 	c.kind(wire.TypeText)
 	c.conn.CloseNow()
 	c = r.again(c) // in time
@@ -206,7 +206,7 @@ func TestReplyEndsAfterDisconnectGrace(t *testing.T) {
 	cfg.DisconnectGraceMs = 20
 	r.host.SetConfig(cfg)
 	c.conn.CloseNow()
-	s := r.settled(c.id) // nobody comes back: it is stopped
+	s := r.awaitIdle(c.id) // nobody comes back: it is stopped
 	if h := s.History().Messages; len(h) != 2 || h[1].Notice != noticeAborted {
 		t.Errorf("history %+v", h)
 	}
@@ -240,7 +240,7 @@ func TestReplyContinuesWhileWatchedOnOtherNode(t *testing.T) {
 	b := &fixture{t: t, model: a.model, store: a.store, logs: a.logs}
 	b.start(shared(1))
 	first := a.connect("")
-	first.say("stall")
+	first.sendText("stall")
 	first.kind(wire.TypeText)
 	other := b.connect("sessionId=" + first.id)
 	other.kind(wire.TypeText)
@@ -255,7 +255,7 @@ func TestReplyContinuesWhileWatchedOnOtherNode(t *testing.T) {
 		t.Error("the reply was stopped")
 	}
 	other.conn.CloseNow()
-	s := a.settled(first.id) // now nobody watches
+	s := a.awaitIdle(first.id) // now nobody watches
 	if h := s.History().Messages; len(h) != 2 || h[1].Notice != noticeAborted {
 		t.Errorf("history %+v", h)
 	}
@@ -270,7 +270,7 @@ func TestApproval(t *testing.T) {
 		c := r.connect("")
 		decide := func(kind string, payload map[string]any) string {
 			t.Helper()
-			c.say("delete")
+			c.sendText("delete")
 			m := c.kind(wire.TypeApproval)
 			if m.Payload.Tool != "ask:delete" || string(m.Payload.Arguments) != `{"path":"/x"}` {
 				t.Fatalf("approval %s", m.Raw)
@@ -282,7 +282,7 @@ func TestApproval(t *testing.T) {
 		}
 		unasked := func() string {
 			t.Helper()
-			c.say("delete")
+			c.sendText("delete")
 			text, _ := c.reply()
 			return text
 		}
@@ -315,7 +315,7 @@ func TestApproval(t *testing.T) {
 		}
 		// Someone else is asked all the same, and an abort ends the question.
 		c = r.connect("as=someone")
-		c.say("delete")
+		c.sendText("delete")
 		c.kind(wire.TypeApproval)
 		c.send("abort", nil)
 		if _, stop := c.reply(); stop != stopAborted {
@@ -335,7 +335,7 @@ func TestStopWaiting(t *testing.T) {
 			t.Parallel()
 			r := newFixture(t, llmtest.Script{Rules: []llmtest.Rule{{Reply: llmtest.Reply{Calls: []llmtest.Call{call}}}}})
 			c := r.connect("")
-			c.say("go")
+			c.sendText("go")
 			c.kind(want)
 			r.host.StopWaiting()
 			if m := c.kind(wire.TypeError); m.Payload.Code != wire.CodeAborted || !strings.Contains(m.Payload.Message, "the gateway is stopping") {
@@ -358,7 +358,7 @@ func TestApprovalTimesOut(t *testing.T) {
 		{When: llmtest.When{Results: llmtest.N(1)}, Reply: llmtest.Reply{Text: "{{result}}"}},
 	}}, withApprovalTimeout(50*time.Millisecond))
 	c := r.connect("")
-	c.say("go")
+	c.sendText("go")
 	if text, _ := c.reply(); !strings.Contains(text, "no answer came") {
 		t.Errorf("%q", text)
 	}
@@ -367,14 +367,14 @@ func TestApprovalTimesOut(t *testing.T) {
 func TestSessionsSurviveARestart(t *testing.T) {
 	each(t, toolScript, func(t *testing.T, r *fixture) {
 		c := r.connect("")
-		c.say("add 1 and 2")
+		c.sendText("add 1 and 2")
 		c.reply()
-		r.settled(c.id)
+		r.awaitIdle(c.id)
 		r.end()
 		cfg := providers()[strings.Split(t.Name(), "/")[1]]
 		r.start(withModels(cfg)) // another process
 		n := r.again(c)
-		n.say("add 20 and 22")
+		n.sendText("add 20 and 22")
 		if text, stop := n.reply(); !strings.HasSuffix(text, "It is 42.") || stop != stopEnd {
 			t.Errorf("%q, %s", text, stop)
 		}
@@ -425,15 +425,15 @@ func TestHistoryAfterCrashIsValid(t *testing.T) {
 	each(t, llmtest.Script{}, func(t *testing.T, r *fixture) {
 		user := stored(llm.User, llm.Part{Text: "do it"})
 		call := stored(llm.Assistant, llm.Part{Text: "Calling."}, llm.Part{Call: &llm.ToolCall{ID: "1", Name: "odd__slow", Arguments: json.RawMessage("{}")}})
-		said := []wire.Outgoing{{Type: wire.TypeMessage, Payload: wire.MessagePayload{ID: "m", Text: "do it"}},
+		outgoing := []wire.Outgoing{{Type: wire.TypeMessage, Payload: wire.MessagePayload{ID: "m", Text: "do it"}},
 			{Type: wire.TypeText, Payload: wire.ContentPayload{Content: "Half a "}}, {Type: wire.TypeText, Payload: wire.ContentPayload{Content: "sentence"}}}
 		for name, tt := range map[string]struct {
 			id   string
 			want []llm.Role
 		}{
-			"before the reply":     {crash(t, r, []store.Message{user}, said[0]), []llm.Role{llm.User, llm.Assistant}},
-			"in mid-reply":         {crash(t, r, []store.Message{user}, said...), []llm.Role{llm.User, llm.Assistant}},
-			"while a tool ran":     {crash(t, r, []store.Message{user, call}, said...), []llm.Role{llm.User, llm.Assistant, llm.Tool, llm.Assistant}},
+			"before the reply":     {crash(t, r, []store.Message{user}, outgoing[0]), []llm.Role{llm.User, llm.Assistant}},
+			"in mid-reply":         {crash(t, r, []store.Message{user}, outgoing...), []llm.Role{llm.User, llm.Assistant}},
+			"while a tool ran":     {crash(t, r, []store.Message{user, call}, outgoing...), []llm.Role{llm.User, llm.Assistant, llm.Tool, llm.Assistant}},
 			"after the tool's end": {crash(t, r, []store.Message{user, call, stored(llm.Tool, llm.Part{Result: llm.TextResult(&llm.ToolCall{ID: "1", Name: "odd__slow"}, "r", false)})}), []llm.Role{llm.User, llm.Assistant, llm.Tool, llm.Assistant}},
 		} {
 			c := r.connect("sessionId=" + tt.id)
@@ -452,11 +452,11 @@ func TestHistoryAfterCrashIsValid(t *testing.T) {
 			if name == "in mid-reply" && !strings.HasPrefix(last.Parts[0].Text, "Half a sentence") {
 				t.Errorf("what had been said is lost: %q", last.Parts[0].Text)
 			}
-			c.say("go on")
+			c.sendText("go on")
 			if text, stop := c.reply(); text != "You said: go on" || stop != stopEnd {
 				t.Errorf("%s: %q, %s", name, text, stop)
 			}
-			if s := r.settled(tt.id); s.Active() {
+			if s := r.awaitIdle(tt.id); s.Active() {
 				t.Errorf("%s: still active", name)
 			}
 		}
@@ -479,8 +479,8 @@ func TestReplyOfDeadProcessEnds(t *testing.T) {
 	}
 	r.start()
 	c := r.connect("sessionId=" + watched)
-	c.until(finished)
-	c.say("go on")
+	c.readUntil(finished)
+	c.sendText("go on")
 	if text, stop := c.reply(); text != "You said: go on" || stop != stopEnd {
 		t.Errorf("%q, %s", text, stop)
 	}
@@ -502,7 +502,7 @@ func TestReplyIsForwardedBetweenNodes(t *testing.T) {
 	b.start(withSharedStore)
 
 	first := a.connect("")
-	first.say("count")
+	first.sendText("count")
 	first.kind(wire.TypeText)
 	first.conn.CloseNow()
 	<-a.ups.begun
@@ -516,17 +516,17 @@ func TestReplyIsForwardedBetweenNodes(t *testing.T) {
 	if got := sequence(t, first, second); got != strings.Repeat("one two three four five ", 8) {
 		t.Errorf("text %q", got)
 	}
-	a.settled(first.id)
-	second.say("hello") // and now the second one speaks
+	a.awaitIdle(first.id)
+	second.sendText("hello") // and now the second one speaks
 	if text, stop := second.reply(); text != "You said: hello" || stop != stopEnd {
 		t.Errorf("%q, %s", text, stop)
 	}
 	sequence(t, first, second)
-	b.settled(first.id)
+	b.awaitIdle(first.id)
 
 	// What a person says on one node reaches the reply on the other.
 	first = a.again(second)
-	first.say("stall")
+	first.sendText("stall")
 	first.kind(wire.TypeText)
 	other := b.connect("sessionId=" + first.id)
 	other.kind(wire.TypeText)
@@ -540,8 +540,8 @@ func TestReplyIsForwardedBetweenNodes(t *testing.T) {
 			t.Errorf("stop %s", stop)
 		}
 	}
-	a.settled(first.id)
-	first.say("hello")
+	a.awaitIdle(first.id)
+	first.sendText("hello")
 	if text, stop := first.reply(); text != "You said: hello" || stop != stopEnd {
 		t.Errorf("%q, %s", text, stop)
 	}
@@ -584,7 +584,7 @@ func TestSlowClientIsDisconnectedAndResumes(t *testing.T) {
 		if err := s.Send(t.Context(), tool.Local, fmt.Sprint("turn ", i), ""); err != nil {
 			t.Fatal(err)
 		}
-		r.settled(s.ID())
+		r.awaitIdle(s.ID())
 		select {
 		case <-slow.done:
 		default:
@@ -673,7 +673,7 @@ func load(t *testing.T, sessions, cut int) {
 		wg.Go(func() {
 			c := r.connect("")
 			clients := []*client{c}
-			c.say(fmt.Sprintf("add %d and 1", i))
+			c.sendText(fmt.Sprintf("add %d and 1", i))
 			if i < cut {
 				for range 1 + rand.IntN(6) {
 					if m := c.next(); finished(m) {
@@ -704,7 +704,7 @@ func load(t *testing.T, sessions, cut int) {
 func BenchmarkIdleSession(b *testing.B) {
 	r := newFixture(b, llmtest.Script{}, withConfig(func(c *Config) { c.MessagesPerMinute = 6000 }))
 	warm := r.connect("")
-	warm.say("hello")
+	warm.sendText("hello")
 	warm.reply()
 	var before, after runtime.MemStats
 	runtime.GC()
@@ -713,9 +713,9 @@ func BenchmarkIdleSession(b *testing.B) {
 	clients := make([]*client, n)
 	for i := range clients {
 		clients[i] = r.connect("")
-		clients[i].say("hello")
+		clients[i].sendText("hello")
 		clients[i].reply()
-		r.settled(clients[i].id)
+		r.awaitIdle(clients[i].id)
 		clients[i].all = nil
 	}
 	runtime.GC()

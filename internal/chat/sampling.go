@@ -39,7 +39,7 @@ type sampling struct {
 // sample sends a server's request to the model if the user allows it, and
 // returns the MCP result. The server sees nothing of the conversation.
 func (s *Session) sample(ctx context.Context, t *turn, about wire.QuestionPayload, params json.RawMessage) (json.RawMessage, error) {
-	req, prompt, model, err := s.host.readSampling(params, s.chosen())
+	req, prompt, model, err := s.host.readSampling(params, s.modelID())
 	if err != nil {
 		return nil, err
 	}

@@ -104,7 +104,7 @@ func TestRealServers(t *testing.T) {
 				{"missing", []string{"ENOENT", "Access denied", "INVALID_ARGUMENTS"}},
 				{"long work", []string{"completed"}},
 			} {
-				c.say(tt.say)
+				c.sendText(tt.say)
 				text, stop := c.reply()
 				for _, want := range tt.want {
 					if !strings.Contains(text, want) || stop != stopEnd {
@@ -127,13 +127,13 @@ func TestRealServers(t *testing.T) {
 			if progress == 0 {
 				t.Error("no progress reached the person")
 			}
-			c.say("endless work") // an abort reaches the server
-			c.until(func(m message) bool { return m.Type == wire.TypeStatus && m.Payload.Tool != "" })
+			c.sendText("endless work") // an abort reaches the server
+			c.readUntil(func(m message) bool { return m.Type == wire.TypeStatus && m.Payload.Tool != "" })
 			c.send("abort", nil)
 			if _, stop := c.reply(); stop != stopAborted {
 				t.Errorf("stop %s", stop)
 			}
-			c.say("thanks")
+			c.sendText("thanks")
 			if text, _ := c.reply(); text != "You said: thanks" {
 				t.Errorf("in the end: %q", text)
 			}
@@ -163,7 +163,7 @@ func TestReplyWaitsForServersAsItsCaller(t *testing.T) {
 		o.Tools = listing.New(listing.Options{Catalog: catalog.New(nil, nil), Upstreams: starting{awaited: awaited}})
 	})
 	c := r.connect("as=ada")
-	c.say("hello")
+	c.sendText("hello")
 	c.reply()
 	if got := <-awaited; got != "ada" {
 		t.Errorf("the servers were waited for on behalf of %q", got)

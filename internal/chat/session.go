@@ -123,7 +123,7 @@ func (s *Session) waiting() bool {
 	return s.turn != nil && len(s.turn.approvals)+len(s.turn.questions) > 0
 }
 
-// changeWaiting changes what the reply waits for, and wakes those who watch it.
+// changeWaiting changes what the reply waits for, and notifies the watchers.
 func (s *Session) changeWaiting(change func()) {
 	s.mu.Lock()
 	change()

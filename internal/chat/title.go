@@ -22,7 +22,7 @@ func (h *Host) MakeTitle(ctx context.Context, caller tool.Caller, id string) (wi
 	if err := caller.PermitChat(); err != nil {
 		return wire.SessionInfo{}, err
 	}
-	if _, err := h.own(ctx, caller, id); err != nil {
+	if _, err := h.ownSession(ctx, caller, id); err != nil {
 		return wire.SessionInfo{}, err
 	}
 	s, err := h.Open(ctx, caller, id)
@@ -38,7 +38,7 @@ func (h *Host) MakeTitle(ctx context.Context, caller tool.Caller, id string) (wi
 			break
 		}
 	}
-	model := h.model(s.chosen())
+	model := h.model(s.modelID())
 	if model == nil {
 		return wire.SessionInfo{}, &tool.Error{Kind: wire.CodeNoModel, Msg: llm.NoModel}
 	}

@@ -56,7 +56,7 @@ type requestTools struct {
 // needs all tools at once.
 func (h *Host) toolsFor(ctx context.Context, caller *tool.Caller, above int, prefs wire.Preferences) requestTools {
 	h.Tools.Await(ctx, caller)
-	snap, translated := h.Tools.Translation()
+	snap, translated := h.Tools.ProviderTools()
 	var names []tool.Name
 	for e := range snap.Visible(caller) {
 		if prefs.Uses(e.Name.Server) {

@@ -84,7 +84,7 @@ func (s *Session) check(m wire.SendMessage) ([]llm.Part, error) {
 	if m.Text != "" {
 		parts = append(parts, llm.Part{Text: m.Text})
 	}
-	files, err := attachmentParts(m.Attachments, cfg.MaxAttachmentBytes, h.model(firstNonEmpty(m.Model, s.chosen())))
+	files, err := attachmentParts(m.Attachments, cfg.MaxAttachmentBytes, h.model(firstNonEmpty(m.Model, s.modelID())))
 	return append(parts, files...), err
 }
 
@@ -172,7 +172,7 @@ func (s *Session) begin(ctx context.Context, m wire.SendMessage, parts []llm.Par
 		return err
 	}
 	s.mu.Lock()
-	kept, err := s.cut(m)
+	kept, err := s.basePath(m)
 	if err != nil {
 		s.mu.Unlock()
 		s.release(ctx)
@@ -324,7 +324,7 @@ func (s *Session) run(ctx context.Context, t *turn) {
 	s.meta.Usage = s.meta.Usage.Add(t.usage)
 	usage := wire.UsagePayload{Turn: t.usage, Session: s.meta.Usage, Context: t.context}
 	s.mu.Unlock()
-	if m := s.host.model(s.chosen()); m != nil {
+	if m := s.host.model(s.modelID()); m != nil {
 		usage.Model, usage.ContextWindow = m.Info().ID, m.Info().ContextWindow
 		if s.host.Meter != nil {
 			s.host.Meter.Tokens(m.Info().Model, usage.Turn.Input, usage.Turn.Output)
@@ -353,7 +353,7 @@ func (s *Session) run(ctx context.Context, t *turn) {
 	close(t.done)
 }
 
-func (s *Session) chosen() string {
+func (s *Session) modelID() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.model

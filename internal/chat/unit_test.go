@@ -158,13 +158,13 @@ func TestReplyOnSharedStoreIsNotRead(t *testing.T) {
 func TestDropNotificationIsSentOnce(t *testing.T) {
 	r := newFixture(t, llmtest.Script{})
 	s := r.open("")
-	told := 0
+	dropped := 0
 	watch := func() *Watcher {
 		w, err := s.Watch(t.Context(), tool.Local, -1)
 		if err != nil {
 			t.Fatal(err)
 		}
-		onDrop := func() { told++ }
+		onDrop := func() { dropped++ }
 		w.onDrop.Store(&onDrop)
 		return w
 	}
@@ -172,8 +172,8 @@ func TestDropNotificationIsSentOnce(t *testing.T) {
 	left.Close()
 	slow.drop()
 	slow.Close()
-	if told != 1 {
-		t.Errorf("%d were told, want the slow one alone", told)
+	if dropped != 1 {
+		t.Errorf("%d were notified, want the slow one alone", dropped)
 	}
 	for _, w := range []*Watcher{left, slow} {
 		select {

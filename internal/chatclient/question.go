@@ -29,7 +29,7 @@ func (t *terminalChat) answer(ctx context.Context, q wire.QuestionPayload) error
 	switch q.Kind {
 	case wire.QuestionURL:
 		fmt.Fprintf(t.Err, "Open this URL if you trust it and expected it:\n  %s\n", terminal.Printable(q.URL))
-		if yes(t.reads("Have you opened it? [y/N]: ")) {
+		if yes(t.readLine("Have you opened it? [y/N]: ")) {
 			return reply(wire.Accept, nil)
 		}
 		return reply(wire.Decline, nil)
@@ -37,7 +37,7 @@ func (t *terminalChat) answer(ctx context.Context, q wire.QuestionPayload) error
 		for _, line := range q.Prompt {
 			fmt.Fprintf(t.Err, "  %s: %s\n", line.Role, strings.ReplaceAll(terminal.Printable(line.Text), "\n", "\n    "))
 		}
-		switch word := t.reads(fmt.Sprintf("May %s ask %s this? [y]es, for this [s]ession, [N]o: ", terminal.OneLine(q.Server), terminal.OneLine(q.Model))); {
+		switch word := t.readLine(fmt.Sprintf("May %s ask %s this? [y]es, for this [s]ession, [N]o: ", terminal.OneLine(q.Server), terminal.OneLine(q.Model))); {
 		case yes(word):
 			return reply(wire.Accept, nil)
 		case strings.EqualFold(word, "s"):
@@ -45,7 +45,7 @@ func (t *terminalChat) answer(ctx context.Context, q wire.QuestionPayload) error
 		}
 		return reply(wire.Decline, nil)
 	}
-	content, action, err := form.Fill(ctx, t.Terminal, q.Schema, t.ask1)
+	content, action, err := form.Fill(ctx, t.Terminal, q.Schema, t.askLine)
 	if err != nil {
 		return err
 	}
@@ -55,8 +55,8 @@ func (t *terminalChat) answer(ctx context.Context, q wire.QuestionPayload) error
 	return reply(wire.Accept, map[string]any{"content": content})
 }
 
-// ask1 asks for one line; an error is the end of the input.
-func (t *terminalChat) ask1(prompt string) (string, error) {
+// askLine asks for one line; an error is the end of the input.
+func (t *terminalChat) askLine(prompt string) (string, error) {
 	fmt.Fprint(t.Err, prompt)
 	line, err := t.input.ReadString('\n')
 	if line != "" {
@@ -65,9 +65,9 @@ func (t *terminalChat) ask1(prompt string) (string, error) {
 	return strings.TrimSpace(line), err
 }
 
-// reads asks for one line, "" at the end of the input.
-func (t *terminalChat) reads(prompt string) string {
-	word, _ := t.ask1(prompt) // the end of the input is no answer
+// readLine asks for one line, "" at the end of the input.
+func (t *terminalChat) readLine(prompt string) string {
+	word, _ := t.askLine(prompt) // the end of the input is no answer
 	return word
 }
 

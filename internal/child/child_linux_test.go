@@ -446,7 +446,7 @@ func TestKeeperMemoryIsSmall(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Kill()
-	k, ok := p.held.(*subreaped)
+	k, ok := p.held.(*subreaperGroup)
 	if !ok {
 		t.Skip("no keeper here")
 	}

@@ -107,7 +107,7 @@ func (l *Launcher) start(spec Spec, path string) (*Process, error) {
 	cmd, held, err := l.system.start(command, spec.Name, hide, l.fork)
 	pipes.closeChild()
 	if err != nil {
-		pipes.closeOurs()
+		pipes.closeParent()
 		if errors.Is(err, ErrClosed) {
 			return nil, err
 		}
@@ -144,19 +144,19 @@ func newPipes() (*pipes, error) {
 	}
 	if p.out, p.childOut, err = os.Pipe(); err != nil {
 		p.closeChild()
-		p.closeOurs()
+		p.closeParent()
 		return nil, err
 	}
 	if p.err, p.childErr, err = os.Pipe(); err != nil {
 		p.closeChild()
-		p.closeOurs()
+		p.closeParent()
 		return nil, err
 	}
 	return p, nil
 }
 
-func (p *pipes) closeChild() { closeAll(p.childIn, p.childOut, p.childErr) }
-func (p *pipes) closeOurs()  { closeAll(p.in, p.out, p.err) }
+func (p *pipes) closeChild()  { closeAll(p.childIn, p.childOut, p.childErr) }
+func (p *pipes) closeParent() { closeAll(p.in, p.out, p.err) }
 
 func closeAll(files ...*os.File) {
 	for _, f := range files {

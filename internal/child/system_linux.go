@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// method is one way to hold a program.
+// method is one way to keep the descendants of a program together.
 type method struct {
 	is    Isolation
 	mode  string  // of the keeper; empty for none
@@ -109,7 +109,7 @@ func (s *system) start(command func() *exec.Cmd, name, hide string, fork forker)
 			_ = cmd.Wait()
 			return nil, nil, execErr
 		}
-		return cmd, &subreaped{way: w, keeper: cmd.Process, hidden: hidden != ""}, nil
+		return cmd, &subreaperGroup{way: w, keeper: cmd.Process, hidden: hidden != ""}, nil
 	}
 	cmd := command()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
@@ -134,7 +134,7 @@ func (w method) exec(cmd *exec.Cmd, keeper *os.File, name, hide string, fork for
 	defer r.Close()
 	cmd.ExtraFiles = []*os.File{report}
 	cmd.Args = append([]string{"junctor-keep " + name, w.mode + hide, cmd.Path}, cmd.Args...)
-	number, free := clearOf(cmd, keeper)
+	number, free := highDescriptor(cmd, keeper)
 	defer free()
 	cmd.Path = fmt.Sprintf("/proc/self/fd/%d", number)
 	cmd.SysProcAttr = &syscall.SysProcAttr{
@@ -169,11 +169,11 @@ func (w method) exec(cmd *exec.Cmd, keeper *os.File, name, hide string, fork for
 	return syscall.Errno(binary.LittleEndian.Uint32(errno[:])), nil
 }
 
-// clearOf returns a descriptor of the keeper that is not in the way of the
-// command's own. Between fork and exec the child moves descriptors to the
-// numbers above the highest one that it passes on, and the keeper is not passed
-// on: it could be overwritten, and a pipe in its place cannot be executed.
-func clearOf(cmd *exec.Cmd, keeper *os.File) (number int, free func()) {
+// highDescriptor duplicates the keeper's descriptor above those of the command.
+// Between fork and exec the child moves descriptors to the numbers above the
+// highest one that it passes on, and could overwrite that of the keeper, which is
+// not passed on.
+func highDescriptor(cmd *exec.Cmd, keeper *os.File) (number int, free func()) {
 	const moved = 16 // more than the child moves
 	highest := keeper.Fd()
 	for _, f := range []any{cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles[0]} {
@@ -188,19 +188,19 @@ func clearOf(cmd *exec.Cmd, keeper *os.File) (number int, free func()) {
 	return n, func() { _ = unix.Close(n) }
 }
 
-// subreaped is a program under a keeper.
-type subreaped struct {
+// subreaperGroup is a program with its descendants under a keeper.
+type subreaperGroup struct {
 	way    method
 	keeper *os.Process
 	hidden bool
 }
 
-func (k *subreaped) isolation() Isolation { return k.way.is }
-func (k *subreaped) hides() bool          { return k.hidden }
-func (k *subreaped) terminate()           { _ = k.keeper.Signal(syscall.SIGTERM) }
-func (k *subreaped) ended()               {}
+func (k *subreaperGroup) isolation() Isolation { return k.way.is }
+func (k *subreaperGroup) hides() bool          { return k.hidden }
+func (k *subreaperGroup) terminate()           { _ = k.keeper.Signal(syscall.SIGTERM) }
+func (k *subreaperGroup) ended()               {}
 
-func (k *subreaped) kill() {
+func (k *subreaperGroup) kill() {
 	if k.way.is == Namespace {
 		_ = k.keeper.Kill()
 		return
@@ -212,7 +212,7 @@ func (k *subreaped) kill() {
 }
 
 // pid finds the program behind its keepers.
-func (k *subreaped) pid() int {
+func (k *subreaperGroup) pid() int {
 	pid := k.keeper.Pid
 	levels := 1
 	if k.way.is == Namespace {

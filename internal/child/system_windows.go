@@ -21,7 +21,7 @@ type system struct{}
 
 func (*system) isolation(forker) Isolation { return Job }
 
-// start creates the program asleep, so that nothing can escape before it is
+// start creates the program suspended, so that nothing can escape before it is
 // in its job.
 func (*system) start(command func() *exec.Cmd, _, _ string, fork forker) (*exec.Cmd, processGroup, error) {
 	cmd := command()
@@ -46,13 +46,13 @@ func (*system) start(command func() *exec.Cmd, _, _ string, fork forker) (*exec.
 		windows.CloseHandle(job)
 		return nil, nil, err
 	}
-	if err := hold(job, uint32(cmd.Process.Pid)); err != nil {
+	if err := assignToJob(job, uint32(cmd.Process.Pid)); err != nil {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 		windows.CloseHandle(job)
 		return nil, nil, err
 	}
-	return cmd, &jobbed{process: cmd.Process, job: job}, nil
+	return cmd, &jobGroup{process: cmd.Process, job: job}, nil
 }
 
 // newJob makes a job that dies with its last handle, and so with us.
@@ -71,8 +71,8 @@ func newJob() (windows.Handle, error) {
 	return job, nil
 }
 
-// hold puts the sleeping process into the job and wakes it.
-func hold(job windows.Handle, pid uint32) error {
+// assignToJob assigns the suspended process to the job and resumes it.
+func assignToJob(job windows.Handle, pid uint32) error {
 	const rights = windows.PROCESS_SET_QUOTA | windows.PROCESS_TERMINATE | windows.PROCESS_SUSPEND_RESUME
 	process, err := windows.OpenProcess(rights, false, pid)
 	if err != nil {
@@ -89,22 +89,22 @@ func hold(job windows.Handle, pid uint32) error {
 	return nil
 }
 
-// jobbed is a program in a job.
-type jobbed struct {
+// jobGroup is a program with its descendants in a job.
+type jobGroup struct {
 	process *os.Process
 	job     windows.Handle
 	once    sync.Once
 }
 
-func (j *jobbed) pid() int             { return j.process.Pid }
-func (j *jobbed) isolation() Isolation { return Job }
-func (j *jobbed) hides() bool          { return false }
+func (j *jobGroup) pid() int             { return j.process.Pid }
+func (j *jobGroup) isolation() Isolation { return Job }
+func (j *jobGroup) hides() bool          { return false }
 
 // terminate has nothing gentle to offer to a process without a console; its
 // closed stdin was the request to end.
-func (j *jobbed) terminate() {}
+func (j *jobGroup) terminate() {}
 
-func (j *jobbed) kill()  { j.once.Do(func() { windows.CloseHandle(j.job) }) }
-func (j *jobbed) ended() { j.kill() }
+func (j *jobGroup) kill()  { j.once.Do(func() { windows.CloseHandle(j.job) }) }
+func (j *jobGroup) ended() { j.kill() }
 
 func signalOf(*os.ProcessState) string { return "" }

@@ -40,15 +40,15 @@ type Candidate struct {
 func Compare(found []Found, own []config.Entry, lookup func(string) (string, bool)) []Candidate {
 	have := map[string]map[string]any{}
 	for _, e := range own {
-		have[e.Name] = essence(e.Server, lookup)
+		have[e.Name] = effectiveSettings(e.Server, lookup)
 	}
 	var all []Candidate
 	for _, f := range found {
 	next:
 		for _, s := range f.Servers {
-			is := essence(s.JSON, lookup)
+			is := effectiveSettings(s.JSON, lookup)
 			for i := range all {
-				if all[i].Name == s.Name && reflect.DeepEqual(essence(all[i].JSON, lookup), is) {
+				if all[i].Name == s.Name && reflect.DeepEqual(effectiveSettings(all[i].JSON, lookup), is) {
 					all[i].Also = append(all[i].Also, s.File)
 					continue next
 				}
@@ -61,7 +61,7 @@ func Compare(found []Found, own []config.Entry, lookup func(string) (string, boo
 			case exists && reflect.DeepEqual(mine, is):
 				c.State = Same
 			default:
-				if as, ok := sameElsewhere(have, is); ok {
+				if as, ok := findEqual(have, is); ok {
 					c.State, c.As = Same, as
 				} else if taken {
 					c.As = freeName(s.Name+"-"+s.File.Client, all, have)
@@ -75,9 +75,9 @@ func Compare(found []Found, own []config.Entry, lookup func(string) (string, boo
 	return all
 }
 
-// Beside gives candidates whose name Junctor has for another server a name that
-// is free, so that both are kept.
-func Beside(candidates []Candidate, own []config.Entry) []Candidate {
+// RenameConflicts gives candidates whose name Junctor has for another server a
+// free name, so that both are kept.
+func RenameConflicts(candidates []Candidate, own []config.Entry) []Candidate {
 	have := map[string]map[string]any{}
 	for _, e := range own {
 		have[e.Name] = nil
@@ -92,7 +92,7 @@ func Beside(candidates []Candidate, own []config.Entry) []Candidate {
 	return all
 }
 
-func sameElsewhere(have map[string]map[string]any, is map[string]any) (string, bool) {
+func findEqual(have map[string]map[string]any, is map[string]any) (string, bool) {
 	for _, name := range slices.Sorted(maps.Keys(have)) {
 		if reflect.DeepEqual(have[name], is) {
 			return name, true
@@ -112,9 +112,10 @@ func freeName(name string, all []Candidate, have map[string]map[string]any) stri
 	}
 }
 
-// essence returns the settings of a server that are not defaults, with its
-// variables replaced by their values. A variable without a value stays.
-func essence(raw json.RawMessage, lookup func(string) (string, bool)) map[string]any {
+// effectiveSettings returns the settings of a server that are not defaults,
+// with its variables replaced by their values. A variable without a value
+// stays.
+func effectiveSettings(raw json.RawMessage, lookup func(string) (string, bool)) map[string]any {
 	var obj map[string]any
 	expanded := mapStrings(raw, func(_, s string) string {
 		return variableUse.ReplaceAllStringFunc(s, func(match string) string {

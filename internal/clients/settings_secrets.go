@@ -105,7 +105,7 @@ func ShowSettingSecrets(key string, edited, old json.RawMessage) json.RawMessage
 	if len(old) == 0 {
 		return edited
 	}
-	return showMarks(edited, wrapSetting(key, old).Secrets)
+	return restoreMarks(edited, wrapSetting(key, old).Secrets)
 }
 
 // MaskFile returns the text of Junctor's own file with the secrets in plain

@@ -124,7 +124,7 @@ func Variables(o config.Options) func(string) (string, bool) {
 	}
 }
 
-// variablesIn lists the variables that a server cannot do without.
+// variablesIn lists the variables that a server requires.
 func variablesIn(server json.RawMessage) []string {
 	var names []string
 	mapStrings(server, func(_, s string) string {

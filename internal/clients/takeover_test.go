@@ -12,8 +12,8 @@ import (
 	"junctor/internal/config"
 )
 
-// TestTakeOverImportsServersOfAllClients takes all that two clients have, of which one server needs what
-// nobody has said yet and one can never be.
+// TestTakeOverImportsServersOfAllClients takes all that two clients have, of
+// which one server needs what nobody has said yet and one can never be.
 func TestTakeOverImportsServersOfAllClients(t *testing.T) {
 	dir := t.TempDir()
 	m := machine(dir)
@@ -75,7 +75,7 @@ func TestImportedServersGetUniqueNames(t *testing.T) {
 	m := machine(t.TempDir())
 	write(t, m.home(".cursor", "mcp.json"), `{"mcpServers": {"a": {"command": "other"}, "b": {"command": "z"}, "c": {"command": "w"}}}`)
 	var got []string
-	for _, c := range Beside(Compare(Discover(m), own, nil), own) {
+	for _, c := range RenameConflicts(Compare(Discover(m), own, nil), own) {
 		got = append(got, c.As+" "+string(c.State))
 	}
 	if want := []string{"a-cursor-2 new", "b same", "c new"}; !slices.Equal(got, want) {
@@ -100,7 +100,7 @@ func TestTakeOverKeepsAccountsApart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	candidates := Beside(Compare(Discover(m), own, Variables(o)), own)
+	candidates := RenameConflicts(Compare(Discover(m), own, Variables(o)), own)
 	if _, err := TakeOver(o, candidates, false); err != nil {
 		t.Fatal(err)
 	}

@@ -158,8 +158,7 @@ func member(raw json.RawMessage, key string) (json.RawMessage, bool) {
 // follow as they come.
 var order = []string{"command", "args", "env", "envFile", "cwd", "url", "transport", "headers", "authorization_token", "oauth"}
 
-// tidy drops what holds anyway and puts the keys into the order that people
-// know.
+// tidy removes defaults and puts the keys into the order that people know.
 func tidy(raw json.RawMessage) json.RawMessage {
 	var obj map[string]json.RawMessage
 	if json.Unmarshal(raw, &obj) != nil {

@@ -75,10 +75,10 @@ func HideSecrets(name string, server json.RawMessage) (json.RawMessage, error) {
 // ShowSecrets puts the secrets of old in place of the marks that HideSecrets
 // wrote, wherever an edit has moved them.
 func ShowSecrets(name string, edited, old json.RawMessage) json.RawMessage {
-	return showMarks(edited, findSecrets(name, old))
+	return restoreMarks(edited, findSecrets(name, old))
 }
 
-func showMarks(edited json.RawMessage, secrets []Secret) json.RawMessage {
+func restoreMarks(edited json.RawMessage, secrets []Secret) json.RawMessage {
 	return mapStrings(edited, func(_, s string) string {
 		for n, secret := range secrets {
 			s = strings.ReplaceAll(s, hidden(n), secret.value.Reveal())

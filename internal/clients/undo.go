@@ -56,7 +56,7 @@ func (c Client) Undo(m Machine, scope Scope, name string) (Change, error) {
 		return Change{}, fmt.Errorf("disconnect %s: %w", c.Name, err)
 	default:
 		change.dropBackup = true
-		if change.After, err = putBack(f, change.After, old, names); err != nil {
+		if change.After, err = restoreServers(f, change.After, old, names); err != nil {
 			return Change{}, fmt.Errorf("disconnect %s: %w", c.Name, err)
 		}
 	}
@@ -121,8 +121,9 @@ func isBare(text []byte, want string) bool {
 	return strings.Join(strings.Fields(string(text)), "") == want
 }
 
-// putBack adds the servers of old that text lost, but for those that go.
-func putBack(f File, text, old []byte, except []string) ([]byte, error) {
+// restoreServers adds the servers of old that are missing in text, except those
+// in except.
+func restoreServers(f File, text, old []byte, except []string) ([]byte, error) {
 	raw, err := serversIn(f, old)
 	if err != nil || raw == nil || raw[0] != '{' {
 		return text, nil // nothing that we could have moved

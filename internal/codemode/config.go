@@ -34,10 +34,10 @@ func DefaultConfig() Config {
 
 // Validate reports everything that is wrong with the configuration.
 func (c Config) Validate() error {
-	errs := []error{setting.Span("cpuMs", c.CPUMs), setting.Span("timeoutMs", c.TimeoutMs)}
+	errs := []error{setting.CheckMillis("cpuMs", c.CPUMs), setting.CheckMillis("timeoutMs", c.TimeoutMs)}
 	for _, n := range []struct {
-		key                string
-		value, least, most int
+		key             string
+		value, min, max int
 	}{
 		{"cpuMs", int(c.CPUMs), 10, 600_000},
 		{"timeoutMs", int(c.TimeoutMs), 10, 24 * 3600_000},
@@ -46,8 +46,8 @@ func (c Config) Validate() error {
 		{"maxParallel", c.MaxParallel, 1, 64},
 		{"maxOutputBytes", c.MaxOutputBytes, 1024, 8 << 20},
 	} {
-		if n.value < n.least || n.value > n.most {
-			errs = append(errs, setting.Wrong(n.key, "must be between %d and %d", n.least, n.most))
+		if n.value < n.min || n.value > n.max {
+			errs = append(errs, setting.Wrong(n.key, "must be between %d and %d", n.min, n.max))
 		}
 	}
 	return errors.Join(errs...)

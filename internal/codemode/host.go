@@ -42,7 +42,7 @@ func (run *scriptRun) callTool(ctx context.Context, argument json.RawMessage) (j
 	n := run.begin(name)
 	server, bare := split(name)
 	result, err := run.s.opts.Calls.Call(ctx, tool.Call{
-		Face: run.r.Face, Caller: run.r.Caller, Session: run.r.Session, Server: server, Tool: bare, Arguments: c.Arguments, Exchange: paused(ctx, run.r.Exchange),
+		Face: run.r.Face, Caller: run.r.Caller, Session: run.r.Session, Server: server, Tool: bare, Arguments: c.Arguments, Exchange: withoutWaiting(ctx, run.r.Exchange),
 	})
 	if err == nil && result.IsError {
 		err = &tool.Error{Kind: tool.ExecutionFailed, Msg: tool.Shorten(results.Text(results.Value(result.Raw)), 4000)}
@@ -60,9 +60,9 @@ func exception(err error) error {
 	return &script.Exception{Code: string(e.Kind), Message: e.Msg, Details: e.Details}
 }
 
-// paused returns the exchange of a call, in which the time for a person's
+// withoutWaiting returns the exchange of a call, in which the time for a person's
 // answer does not count as the script's.
-func paused(ctx context.Context, e tool.Exchange) tool.Exchange {
+func withoutWaiting(ctx context.Context, e tool.Exchange) tool.Exchange {
 	if ask := e.Ask; ask != nil {
 		e.Ask = func(c context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 			defer script.Pause(ctx)()

@@ -42,12 +42,12 @@ type Tools interface {
 
 // Options are the dependencies of a Service.
 type Options struct {
-	Calls  Calls
-	Tools  Tools
-	Kept   *results.Kept
-	Config Config
-	Log    *slog.Logger
-	Engine *script.Engine // of [NewEngine]; nil makes one
+	Calls   Calls
+	Tools   Tools
+	Results *results.Cache
+	Config  Config
+	Log     *slog.Logger
+	Engine  *script.Engine // of [NewEngine]; nil makes one
 }
 
 // NewEngine returns an engine whose programs see tools and store.
@@ -173,7 +173,7 @@ func (s *Service) Run(ctx context.Context, r Request) (Outcome, error) {
 		return out, err
 	}
 	whole := results.Text(out.Value)
-	if out.Text = s.opts.Kept.Cut(&r.Caller, whole, cfg.MaxOutputBytes); len(out.Text) != len(whole) || len(whole) > cfg.MaxOutputBytes {
+	if out.Text = s.opts.Results.Cut(&r.Caller, whole, cfg.MaxOutputBytes); len(out.Text) != len(whole) || len(whole) > cfg.MaxOutputBytes {
 		cut := strings.LastIndex(out.Text, "\n[junctor: ")
 		out.More = out.Text[cut+1:]
 		out.Value, _ = json.Marshal(out.Text[:cut])

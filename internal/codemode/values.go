@@ -18,7 +18,7 @@ const (
 	maxSessionKeys  = 1000
 	maxSessions     = 1000
 	maxAllBytes     = 128 << 20
-	storedFor       = time.Hour // after its last use
+	sessionTTL      = time.Hour // after its last use
 )
 
 // sessionValues are what scripts store for those that follow them in the same
@@ -63,7 +63,7 @@ func (v *sessionValues) get(owner, key string) json.RawMessage {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	s, ok := v.sessions[owner]
-	if !ok || time.Since(s.used) > storedFor {
+	if !ok || time.Since(s.used) > sessionTTL {
 		return nil
 	}
 	s.used = time.Now()
@@ -74,7 +74,7 @@ func (v *sessionValues) keys(owner string) []string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	keys := []string{}
-	if s, ok := v.sessions[owner]; ok && time.Since(s.used) <= storedFor {
+	if s, ok := v.sessions[owner]; ok && time.Since(s.used) <= sessionTTL {
 		keys = slices.AppendSeq(keys, maps.Keys(s.values))
 	}
 	slices.Sort(keys)
@@ -89,7 +89,7 @@ func (v *sessionValues) set(owner, key string, value json.RawMessage) error {
 		v.sessions = map[string]*session{}
 	}
 	s, ok := v.sessions[owner]
-	if !ok || time.Since(s.used) > storedFor {
+	if !ok || time.Since(s.used) > sessionTTL {
 		v.drop(owner)
 		s = &session{values: map[string]json.RawMessage{}}
 		v.sessions[owner] = s

@@ -132,37 +132,37 @@ func Default() *Config {
 func (c *Config) Validate() error {
 	var errs []error
 	for _, s := range c.Servers {
-		errs = append(errs, setting.Under(joinKey("mcpServers", s.Name), s.Validate()))
+		errs = append(errs, setting.Prefix(joinKey("mcpServers", s.Name), s.Validate()))
 	}
 	for i, r := range c.ToolRules {
-		errs = append(errs, setting.UnderIndex("toolRules", i, r.Validate()))
+		errs = append(errs, setting.PrefixIndex("toolRules", i, r.Validate()))
 	}
 	errs = append(errs, c.validProfiles())
 	names := map[string]bool{}
 	for i, m := range c.LLM {
-		errs = append(errs, setting.UnderIndex("llm", i, m.Validate()))
+		errs = append(errs, setting.PrefixIndex("llm", i, m.Validate()))
 		if names[m.ID()] {
-			errs = append(errs, setting.UnderIndex("llm", i, setting.Wrong("name", "there is another model named %q; give one of them a name", m.ID())))
+			errs = append(errs, setting.PrefixIndex("llm", i, setting.Wrong("name", "there is another model named %q; give one of them a name", m.ID())))
 		}
 		names[m.ID()] = true
 	}
 	errs = append(errs,
-		setting.Under("discovery", c.Discovery.Validate()),
-		setting.Under("scripts", c.Scripts.Validate()),
-		setting.Under("chat", c.Chat.Validate()),
-		setting.Under("approval", c.Approval.Validate()),
+		setting.Prefix("discovery", c.Discovery.Validate()),
+		setting.Prefix("scripts", c.Scripts.Validate()),
+		setting.Prefix("chat", c.Chat.Validate()),
+		setting.Prefix("approval", c.Approval.Validate()),
 		validListen(c.Listen),
 		c.validPublicURL(),
-		setting.Under("tls", c.TLS.Validate()),
-		setting.Under("cors", c.CORS.Validate()),
-		setting.Under("limits", c.Limits.Validate()),
-		setting.Under("auth", c.Auth.Validate()),
-		setting.Under("circuit", c.Circuit.Validate()),
-		setting.Under("store", c.Store.Validate()),
-		setting.Under("security", c.Security.SecurityConfig.Validate()),
-		setting.Under("security", c.Security.RedactConfig.Validate()),
-		setting.Under("log", c.Log.Validate()),
-		setting.Under("telemetry", c.Telemetry.Validate()),
+		setting.Prefix("tls", c.TLS.Validate()),
+		setting.Prefix("cors", c.CORS.Validate()),
+		setting.Prefix("limits", c.Limits.Validate()),
+		setting.Prefix("auth", c.Auth.Validate()),
+		setting.Prefix("circuit", c.Circuit.Validate()),
+		setting.Prefix("store", c.Store.Validate()),
+		setting.Prefix("security", c.Security.SecurityConfig.Validate()),
+		setting.Prefix("security", c.Security.RedactConfig.Validate()),
+		setting.Prefix("log", c.Log.Validate()),
+		setting.Prefix("telemetry", c.Telemetry.Validate()),
 	)
 	if slices.Contains(c.CORS.Origins, "*") && auth.IsLoopback(c.Listen) && c.Auth.Loopback != auth.LoopbackKey {
 		errs = append(errs, setting.Wrong("cors.origins", `"*" lets every web page that you visit run tools here, because this listener asks for no key; name the origins, or set auth.loopback to "key"`))
@@ -178,13 +178,13 @@ func (c *Config) validProfiles() error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(c.Profiles)) {
 		p := c.Profiles[name]
-		errs = append(errs, setting.Under(joinKey("profiles", name), errors.Join(
+		errs = append(errs, setting.Prefix(joinKey("profiles", name), errors.Join(
 			profile.CheckName(name), p.Validate(), setting.OneOf("mode", discovery.Mode(p.Mode)),
 		)))
 	}
 	known := func(key string, i int, field, name string) {
 		if _, ok := c.Profiles[name]; !ok && name != "" {
-			errs = append(errs, setting.Under("auth", setting.UnderIndex(key, i, setting.Wrong(field, "there is no profile %q; define it under profiles", name))))
+			errs = append(errs, setting.Prefix("auth", setting.PrefixIndex(key, i, setting.Wrong(field, "there is no profile %q; define it under profiles", name))))
 		}
 	}
 	for i, k := range c.Auth.Keys {
@@ -212,7 +212,7 @@ func (c CORS) Validate() error {
 	for i, o := range c.Origins {
 		u, err := url.Parse(o)
 		if o != "*" && (err != nil || u.Scheme == "" || u.Host == "" || u.Scheme+"://"+u.Host != o) {
-			errs = append(errs, setting.UnderIndex("origins", i, setting.Wrong("", `%q is not an origin; write scheme://host, such as "https://app.example.com", with no path`, o)))
+			errs = append(errs, setting.PrefixIndex("origins", i, setting.Wrong("", `%q is not an origin; write scheme://host, such as "https://app.example.com", with no path`, o)))
 		}
 	}
 	return errors.Join(errs...)

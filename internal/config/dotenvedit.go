@@ -38,7 +38,7 @@ func EditDotenv(o Options, edit func(text []byte) ([]byte, error)) error {
 	if !place.Named {
 		content, err := os.ReadFile(place.Path)
 		if err == nil {
-			err = o.renewTrust(place, content, func(l *loader) {
+			err = o.updateTrust(place, content, func(l *loader) {
 				l.useDotenv(path, &source{file: path, data: bytes.TrimPrefix(changed, bom)}, nil)
 			})
 		}

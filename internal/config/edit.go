@@ -120,7 +120,7 @@ func Apply(o Options, edits ...Edit) (string, error) {
 			continue
 		}
 		if !place.Named { // before it is written, so that nobody finds it untrusted
-			if err := o.renewTrust(place, changed, place.readDotenv); err != nil {
+			if err := o.updateTrust(place, changed, place.readDotenv); err != nil {
 				return "", err
 			}
 		}
@@ -188,10 +188,10 @@ func (o Options) newProblems(place Place, old, changed []byte) error {
 	return &Error{fresh}
 }
 
-// renewTrust records that the new content of a file that was trusted before is
+// updateTrust records that the new content of a file that was trusted before is
 // trusted too, with and without the variables of the working folder, which a
 // person may refuse. The file and the trust store are locked.
-func (o Options) renewTrust(place Place, content []byte, dotenv func(*loader)) error {
+func (o Options) updateTrust(place Place, content []byte, dotenv func(*loader)) error {
 	without, _ := o.check(place, content, dotenv)
 	states := []string{without.state()}
 	path := o.folderDotenv(place, o.WorkDir)

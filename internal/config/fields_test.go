@@ -72,8 +72,8 @@ func describeStruct(t reflect.Type, v reflect.Value) []field {
 // describeType fills in what follows from the type; v is the default and may
 // be invalid.
 func (f *field) describeType(v reflect.Value) {
-	if w, ok := reflect.Zero(f.typ).Interface().(interface{ Words() []string }); ok {
-		f.words = w.Words()
+	if w, ok := reflect.Zero(f.typ).Interface().(interface{ Values() []string }); ok {
+		f.words = w.Values()
 		if f.typ == reflect.TypeFor[upstream.Transport]() {
 			f.words = transportNames()
 		}
@@ -135,7 +135,7 @@ func docKey(t reflect.Type, f reflect.StructField) string {
 
 // transportNames lists all the words for transports, ours first.
 func transportNames() []string {
-	names := upstream.Transport("").Words()
+	names := upstream.Transport("").Values()
 	var others []string
 	for word := range transportWords {
 		if !slices.Contains(names, word) {

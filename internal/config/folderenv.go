@@ -15,9 +15,9 @@ import (
 // set what the configuration looks up, once a person has agreed; it never starts
 // a program, never changes what Junctor trusts, and never sends keys elsewhere.
 
-// fromAnyFolder reports whether a variable may be taken from the .env of the
+// allowedFromFolder reports whether a variable may be taken from the .env of the
 // working folder.
-func fromAnyFolder(name string) bool {
+func allowedFromFolder(name string) bool {
 	return name != "MCP_SERVER_DIST" && !strings.HasPrefix(name, "JUNCTOR_") && !strings.HasSuffix(name, "_BASE_URL")
 }
 
@@ -100,7 +100,7 @@ func readFolderDotenv(path string) (map[string]string, [][]byte) {
 		return nil, nil
 	}
 	vars, _ := parseDotenv(src)
-	maps.DeleteFunc(vars, func(name, _ string) bool { return !fromAnyFolder(name) })
+	maps.DeleteFunc(vars, func(name, _ string) bool { return !allowedFromFolder(name) })
 	return vars, part(path, src, nil)
 }
 

@@ -177,7 +177,7 @@ func (l *loader) useDotenv(path string, src *source, err error) {
 	}
 	vars, problems := parseDotenv(src)
 	if !l.place.Named { // of whatever project is in this folder
-		maps.DeleteFunc(vars, func(name, _ string) bool { return !fromAnyFolder(name) })
+		maps.DeleteFunc(vars, func(name, _ string) bool { return !allowedFromFolder(name) })
 	}
 	l.env.dotenv = vars
 	l.problems = append(l.problems, problems...)

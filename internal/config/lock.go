@@ -12,8 +12,8 @@ import (
 	"junctor/internal/filelock"
 )
 
-// editing is held during every edit of this process. It is there for folders
-// that cannot be locked, on which [Lock] does without.
+// editing is held during every edit of this process. It is for folders that
+// cannot be locked, for which [Lock] takes no file lock.
 var editing sync.Mutex
 
 // lockTimeout bounds how long an edit waits for those of other processes.

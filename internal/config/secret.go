@@ -26,8 +26,8 @@ func LooksSecret(name, value string) bool {
 }
 
 // isSecret reports whether the value of a setting or a variable is masked
-// wherever it appears. A wrong guess masks ordinary text in every record, so that
-// more must speak for it than in LooksSecret.
+// wherever it appears. A wrong guess masks ordinary text in every record, so the
+// rules are stricter than those of LooksSecret.
 func isSecret(name, value string) bool {
 	var r telemetry.Redactor
 	switch {

@@ -40,16 +40,16 @@ var serverAliases = map[string]alias{
 	"cwdPath":        {"cwd", "Another word for cwd."},
 }
 
-const noAsking = "Junctor asks before a call only if a rule in toolRules has approval: ask, so this is not needed"
+const noApprovalNote = "Junctor asks before a call only if a rule in toolRules has approval: ask, so this is not needed"
 
 // foreignServer are the keys of other programs that have no meaning here,
 // with what to tell the user.
 var foreignServer = map[string]string{
-	"alwaysAllow":                  noAsking,
-	"autoApprove":                  noAsking,
-	"autoAllow":                    noAsking,
-	"alwaysAllowedTools":           noAsking,
-	"trust":                        noAsking,
+	"alwaysAllow":                  noApprovalNote,
+	"autoApprove":                  noApprovalNote,
+	"autoAllow":                    noApprovalNote,
+	"alwaysAllowedTools":           noApprovalNote,
+	"trust":                        noApprovalNote,
 	"gallery":                      "is a setting of VS Code and has no effect here",
 	"dev":                          "is a setting of VS Code and has no effect here",
 	"sandbox":                      "is a setting of VS Code and has no effect here",
@@ -257,10 +257,10 @@ func normalizeEnabled(n *node, report func(*node, string)) {
 	n.put("enabled", d.derived(boolean, enabled))
 }
 
-// inSeconds is the largest timeout without a unit that is taken for seconds:
-// Cline's largest. Gemini CLI writes milliseconds, and nobody gives a server
-// less than four seconds.
-const inSeconds = 3600
+// maxSecondsTimeout is the largest timeout without a unit that is taken for
+// seconds: Cline's largest. Gemini CLI writes milliseconds, and nobody gives a
+// server less than four seconds.
+const maxSecondsTimeout = 3600
 
 // normalizeTimes turns times of other units into milliseconds.
 func normalizeTimes(n *node, note func(string, *node, string)) {
@@ -291,7 +291,7 @@ func normalizeTimes(n *node, note func(string, *node, string)) {
 		if factor == 0 {
 			factor = 1
 			unit := "milliseconds"
-			if num <= inSeconds {
+			if num <= maxSecondsTimeout {
 				factor, unit = 1000, "seconds"
 			}
 			note(t.from, v, fmt.Sprintf("has no unit and is taken for %s; %s says it exactly", unit, t.to))
@@ -343,8 +343,8 @@ func normalizeOAuth(n *node, report func(*node, string), note func(string, *node
 		return
 	}
 	if o.kind == boolean {
-		// true says what holds anyway; false cannot be said to a server that
-		// wants a login.
+		// true is the default, and false cannot turn off the login of a server
+		// that requires one.
 		n.take("oauth")
 		note("oauth", o, "Junctor finds out by itself whether a server needs a login; oauth is for a client that was registered by hand")
 		return

@@ -42,7 +42,7 @@ func (e Edit) Map(server, setting func(name string, content json.RawMessage) (js
 	return e, err
 }
 
-// editText is an Edit on its way between processes.
+// editText is the JSON form of an Edit, which other processes read.
 type editText struct {
 	Kind   editKind        `json:"kind"`
 	Name   string          `json:"name"`

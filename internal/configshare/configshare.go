@@ -44,7 +44,7 @@ func (c change) parts() []change {
 	return append(slices.Clone(c.Earlier), change{At: c.At, Edit: c.Edit})
 }
 
-// Options are what a Sharer is made of.
+// Options are the settings and dependencies of a Sharer.
 type Options struct {
 	Store  store.Changes
 	Vault  *store.Vault   // with a key that all nodes have

@@ -68,8 +68,8 @@ func (n *node) run() {
 	n.t.Cleanup(func() { cancel(); <-done })
 }
 
-// until waits for something in the file.
-func (n *node) until(what string, ok func(file string) bool) {
+// awaitFile waits for something in the file.
+func (n *node) awaitFile(what string, ok func(file string) bool) {
 	n.t.Helper()
 	for end := time.After(time.Minute); ; {
 		b, err := os.ReadFile(n.file)
@@ -107,9 +107,9 @@ func TestConfigurationEditsReachOtherNodes(t *testing.T) {
 		}
 	}
 	share(config.Set("b", json.RawMessage(`{"url":"https://b.example","headers":{"X":"secret-of-b"}}`)), config.Remove("gone"))
-	two.until("the new server", func(f string) bool { return strings.Contains(f, "b.example") })
+	two.awaitFile("the new server", func(f string) bool { return strings.Contains(f, "b.example") })
 	share(config.Merge("b", json.RawMessage(`{"enabled":false}`)))
-	two.until("it is off", func(f string) bool { return strings.Contains(f, `"enabled"`) })
+	two.awaitFile("it is off", func(f string) bool { return strings.Contains(f, `"enabled"`) })
 
 	// At rest nothing can be read, and without the key nothing is believed.
 	ctx := context.Background()
@@ -127,10 +127,10 @@ func TestConfigurationEditsReachOtherNodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	share(config.Remove("a"))
-	two.until("a is gone, and nothing evil came", func(f string) bool {
+	two.awaitFile("a is gone, and nothing evil came", func(f string) bool {
 		return !strings.Contains(f, `"a"`) && !strings.Contains(f, "evil") && strings.Contains(two.log.String(), "cannot apply a configuration change")
 	})
-	other.until("another key opens nothing", func(f string) bool {
+	other.awaitFile("another key opens nothing", func(f string) bool {
 		return f == file && strings.Count(other.log.String(), "cannot apply a configuration change") >= 4
 	})
 
@@ -149,13 +149,13 @@ func TestConfigurationEditsReachOtherNodes(t *testing.T) {
 	}
 	late.run()
 	newer.run()
-	late.until("all that it missed", func(f string) bool {
+	late.awaitFile("all that it missed", func(f string) bool {
 		return strings.Contains(f, "b.example") && strings.Count(f, `"enabled"`) == 2 && !strings.Contains(f, `"a"`) &&
 			strings.Contains(f, "of b") && strings.Contains(f, `"approval"`) && !strings.Contains(f, "timeoutMs")
 	})
-	newer.until("its first look, which meets the forged one", func(string) bool { return strings.Contains(newer.log.String(), "cannot apply a configuration change") })
+	newer.awaitFile("its first look, which meets the forged one", func(string) bool { return strings.Contains(newer.log.String(), "cannot apply a configuration change") })
 	share(config.Set("c", json.RawMessage(`{"url":"https://c.example"}`)))
-	newer.until("what is made from now on, and nothing before", func(f string) bool {
+	newer.awaitFile("what is made from now on, and nothing before", func(f string) bool {
 		return strings.Contains(f, "c.example") && strings.Contains(f, `"a"`) && !strings.Contains(f, "b.example")
 	})
 

@@ -86,7 +86,7 @@ func TestRulesOfSimilarNames(t *testing.T) {
 		}
 	}
 	late.run()
-	late.until("all three", func(f string) bool { return strings.Count(f, "false") == 3 })
+	late.awaitFile("all three", func(f string) bool { return strings.Count(f, "false") == 3 })
 }
 
 // TestChangeOfOneKeyLeavesTheOthers: a key that was changed by hand on a node
@@ -102,13 +102,13 @@ func TestChangeOfOneKeyLeavesTheOthers(t *testing.T) {
 		}
 	}
 	publish(`{"enabled":false}`)
-	two.until("it is off", func(f string) bool { return strings.Contains(f, "false") })
+	two.awaitFile("it is off", func(f string) bool { return strings.Contains(f, "false") })
 	if _, err := config.Apply(two.opts.Config, config.Rule("a:t", json.RawMessage(`{"enabled":true}`))); err != nil {
 		t.Fatal(err)
 	}
 	publish(`{"approval":"ask"}`)
-	two.until("it asks", func(f string) bool { return strings.Contains(f, "ask") })
-	two.until("and is still on", func(f string) bool { return strings.Contains(f, "true") && !strings.Contains(f, "false") })
+	two.awaitFile("it asks", func(f string) bool { return strings.Contains(f, "ask") })
+	two.awaitFile("and is still on", func(f string) bool { return strings.Contains(f, "true") && !strings.Contains(f, "false") })
 }
 
 // unreadable is a store that lists its values and can read none of them alone.
@@ -137,7 +137,7 @@ func TestNodeThatStopsWhileItCatchesUp(t *testing.T) {
 	if err := late.applyNew(t.Context(), time.Time{}); err != nil {
 		t.Fatal(err)
 	}
-	late.until("both changes", func(f string) bool { return strings.Contains(f, `"a"`) && strings.Contains(f, `"b"`) })
+	late.awaitFile("both changes", func(f string) bool { return strings.Contains(f, `"a"`) && strings.Contains(f, `"b"`) })
 }
 
 // TestOwnChangeAfterOneOfTheWhole: a node that changed a part of what another
@@ -202,12 +202,12 @@ func TestOwnChangesAreNotMadeAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	one.run()
-	one.until("the change of another", func(f string) bool { return strings.Contains(f, `"b"`) })
-	one.until("its own edit stays", func(f string) bool { return strings.Contains(f, "by hand") })
+	one.awaitFile("the change of another", func(f string) bool { return strings.Contains(f, `"b"`) })
+	one.awaitFile("its own edit stays", func(f string) bool { return strings.Contains(f, "by hand") })
 	if err := two.Publish([]config.Edit{config.Set("a", json.RawMessage(`{"command":"of another"}`))}); err != nil {
 		t.Fatal(err)
 	}
-	one.until("a change of the same server on another", func(f string) bool { return strings.Contains(f, "of another") })
+	one.awaitFile("a change of the same server on another", func(f string) bool { return strings.Contains(f, "of another") })
 }
 
 // TestSecretsOfChanges: a node keeps the secrets of a change as the one on which
@@ -227,11 +227,11 @@ func TestSecretsOfChanges(t *testing.T) {
 	publish(config.Set("bad", json.RawMessage(`{"url":"ftp://x","headers":{"Authorization":"Bearer `+secret+`"}}`)))
 	publish(config.Set("hub", json.RawMessage(`{"command":"x","env":{"HUB_TOKEN":"`+secret+`"}}`)),
 		config.SetValue("llm", json.RawMessage(`[{"provider":"openai","model":"m","apiKey":"sk-0123456789"}]`)))
-	two.until("variables", func(f string) bool {
+	two.awaitFile("variables", func(f string) bool {
 		return strings.Contains(f, "${HUB_TOKEN}") && strings.Contains(f, "${OPENAI_API_KEY}") && !strings.Contains(f, secret)
 	})
 	publish(config.Set("hub", json.RawMessage(`{"command":"y","env":{"HUB_TOKEN":"${HUB_TOKEN}"}}`)))
-	two.until("the later change", func(f string) bool { return strings.Contains(f, `"y"`) })
+	two.awaitFile("the later change", func(f string) bool { return strings.Contains(f, `"y"`) })
 	cfg, _, err := config.Load(two.opts.Config)
 	if err != nil {
 		t.Fatal(err)
@@ -268,5 +268,5 @@ func TestLaterSettingWins(t *testing.T) {
 		t.Fatal(n, err)
 	}
 	late.run()
-	late.until("the later one", func(f string) bool { return strings.Contains(f, "9") && !strings.Contains(f, "5") })
+	late.awaitFile("the later one", func(f string) bool { return strings.Contains(f, "9") && !strings.Contains(f, "5") })
 }

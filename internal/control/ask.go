@@ -13,16 +13,17 @@ import (
 	"junctor/internal/waiting"
 )
 
-// askCapabilities are the client capabilities for what a client can be asked.
+// askCapabilities are the client capabilities of the kinds of questions.
 var askCapabilities = []struct{ name, capability string }{
 	{"elicitation", `{"form":{},"url":{}}`},
 	{"sampling", `{}`},
 	{"roots", `{}`},
 }
 
-// asking runs a call whose caller can be asked. The questions have a record,
-// whose changes are sent; without one the call runs with nobody to ask.
-func (c *Control) asking(ctx context.Context, call *tool.Call, kinds []string, send func(CallAnswer), run func(context.Context) error) error {
+// runWithQuestions runs a call whose caller can be asked. The questions are in a
+// record, whose changes are sent. If the record cannot be made, the call runs
+// without questions.
+func (c *Control) runWithQuestions(ctx context.Context, call *tool.Call, kinds []string, send func(CallAnswer), run func(context.Context) error) error {
 	for _, k := range kinds {
 		if !slices.ContainsFunc(askCapabilities, func(a struct{ name, capability string }) bool { return a.name == k }) {
 			return &tool.Error{Kind: tool.InvalidArguments, Msg: `"ask" has ` + tool.Shorten(k, 40) + `; it takes elicitation, sampling and roots`}
@@ -35,7 +36,7 @@ func (c *Control) asking(ctx context.Context, call *tool.Call, kinds []string, s
 	if call.Server != "" {
 		name = call.Server + ":" + call.Tool
 	}
-	record, err := c.Waiting.Start(ctx, waiting.New{Caller: call.Caller, Face: call.Face, Tool: name})
+	record, err := c.Waiting.Start(ctx, waiting.StartOptions{Caller: call.Caller, Face: call.Face, Tool: name})
 	if err != nil {
 		return run(ctx)
 	}
@@ -57,7 +58,7 @@ func (c *Control) asking(ctx context.Context, call *tool.Call, kinds []string, s
 	defer wg.Wait()
 	defer stop()
 	for range maxURLRounds {
-		if err = run(running); !c.opened(running, record, err) {
+		if err = run(running); !c.openURLs(running, record, err) {
 			break
 		}
 	}
@@ -68,9 +69,9 @@ func (c *Control) asking(ctx context.Context, call *tool.Call, kinds []string, s
 // the addresses that the server named.
 const maxURLRounds = 3
 
-// opened asks the person to open the addresses without which a server of the
-// handshake era does not execute a call, and reports whether all were opened.
-func (c *Control) opened(ctx context.Context, record *waiting.Call, err error) bool {
+// openURLs asks the person to open the addresses that a server of the handshake
+// era requires before a call, and reports whether all were opened.
+func (c *Control) openURLs(ctx context.Context, record *waiting.Call, err error) bool {
 	wire, ok := errors.AsType[*mcp.Error](err)
 	if !ok || wire.Code != mcp.CodeURLElicitation {
 		return false
@@ -91,7 +92,7 @@ func (c *Control) opened(ctx context.Context, record *waiting.Call, err error) b
 // again: the person says when the address has been dealt with.
 const MetaRetry = "junctor/retry"
 
-// ask puts a question of a server to the person at the client.
+// ask asks the person at the client a question of a server.
 func (c *Control) ask(ctx context.Context, record *waiting.Call, caller *tool.Caller, method string, params json.RawMessage) (json.RawMessage, error) {
 	var sample func(context.Context) (json.RawMessage, error)
 	var err error
@@ -117,8 +118,9 @@ func (c *Control) ask(ctx context.Context, record *waiting.Call, caller *tool.Ca
 	return sample(ctx)
 }
 
-// sendQuestions sends the questions of a record as they come and go. None is
-// open when it returns: the call may end before its last answer is seen here.
+// sendQuestions sends the questions of a record when they are asked and when they
+// are answered. When it returns, all are reported as answered: the call may end
+// before its last answer is read here.
 func (c *Control) sendQuestions(ctx context.Context, id string, send func(CallAnswer)) {
 	open := map[string]bool{}
 	answered := func(input string) {

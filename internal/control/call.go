@@ -53,11 +53,11 @@ type CallAnswer struct {
 	Input *waiting.Input `json:"input,omitempty"`
 }
 
-// call runs a tool. In pieces when the client asks for events or JSON lines,
-// else in one.
+// call runs a tool. The response is a stream if the client accepts events or JSON
+// lines, else one object.
 func (c *Control) call(w http.ResponseWriter, r *http.Request) error {
 	var in CallRequest
-	if err := read(r, &in); err != nil {
+	if err := readBody(r, &in); err != nil {
 		return err
 	}
 	caller := tool.CallerFrom(r.Context())
@@ -97,7 +97,7 @@ func (c *Control) call(w http.ResponseWriter, r *http.Request) error {
 		send(CallAnswer{Type: "notification", Method: mcp.MethodProgress, Params: status.Progress()})
 	}
 	var result tool.Result
-	err := c.asking(ctx, &call, in.Ask, send, func(ctx context.Context) (err error) {
+	err := c.runWithQuestions(ctx, &call, in.Ask, send, func(ctx context.Context) (err error) {
 		result, err = c.Calls.Call(ctx, call)
 		return err
 	})

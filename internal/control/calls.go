@@ -51,7 +51,7 @@ func (c *Control) listCalls(w http.ResponseWriter, r *http.Request) error {
 func ownCalls(r *http.Request) (store.CallQuery, error) {
 	q, err := store.ParseCallQuery(r.URL.Query())
 	q.Brief = true
-	if caller := tool.CallerFrom(r.Context()); !caller.Operates() {
+	if caller := tool.CallerFrom(r.Context()); !caller.IsOperator() {
 		q.Caller = caller.ID
 	}
 	return q, err
@@ -168,7 +168,7 @@ func (c *Control) showCall(w http.ResponseWriter, r *http.Request) error {
 	}
 	call, err := c.Log.Call(r.Context(), r.PathValue("id"))
 	caller := tool.CallerFrom(r.Context())
-	if err == nil && !caller.Operates() && call.Caller != caller.ID {
+	if err == nil && !caller.IsOperator() && call.Caller != caller.ID {
 		call, err = c.ownCall(r.Context(), caller.ID, r.PathValue("id"))
 	}
 	if err == nil && !call.VisibleTo(&caller) {

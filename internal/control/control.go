@@ -1,10 +1,9 @@
-// Package control is the API behind the web page and the command line: what
-// the gateway knows and does, and the few things about it that can be changed
-// while it runs.
+// Package control is the API of the web page and the command line: the state of
+// the gateway, calls of tools, and changes of the configuration while it runs.
 //
-// It shows a caller only what that caller may see, and changes something only
-// for an administrator. It runs tools through the executor like every other
-// face, and hands edits of the configuration to whoever owns the file.
+// It shows a caller only what that caller may see, and lets only administrators
+// change something. It runs tools through the executor like every other face, and
+// passes edits of the configuration to the owner of the file ([Settings]).
 package control
 
 import (
@@ -24,7 +23,7 @@ import (
 	"junctor/internal/waiting"
 )
 
-// Calls runs tools and knows their past.
+// Calls runs tools and has their statistics.
 type Calls interface {
 	Call(ctx context.Context, c tool.Call) (tool.Result, error)
 	// Forward passes a request other than a call on to a server.
@@ -32,7 +31,7 @@ type Calls interface {
 	Stats(n tool.Name) executor.Stats
 }
 
-// Keys keeps API keys.
+// Keys stores API keys.
 type Keys interface {
 	AddKey(ctx context.Context, k store.Key) error
 	Keys(ctx context.Context) ([]store.Key, error)
@@ -42,11 +41,11 @@ type Keys interface {
 // Waiting keeps the records of calls that wait.
 type Waiting interface {
 	Show(w http.ResponseWriter, r *http.Request)
-	Start(ctx context.Context, n waiting.New) (*waiting.Call, error)
+	Start(ctx context.Context, n waiting.StartOptions) (*waiting.Call, error)
 	Await(ctx context.Context, id string, version int64) (waiting.Record, error)
 }
 
-// Questions reads what servers ask during a call.
+// Questions checks what servers ask during a call.
 type Questions interface {
 	// CheckElicitation returns an error for a question that cannot be shown to
 	// a person safely.
@@ -56,7 +55,7 @@ type Questions interface {
 	Sampling(caller *tool.Caller, params json.RawMessage) (send func(context.Context) (json.RawMessage, error), err error)
 }
 
-// Chats knows the conversations whose reply waits for the user.
+// Chats has the conversations whose reply waits for the user.
 type Chats interface {
 	// Waiting returns the ids of those of the caller.
 	Waiting(caller *tool.Caller) []string
@@ -64,7 +63,7 @@ type Chats interface {
 	WatchWaiting(ctx context.Context) <-chan struct{}
 }
 
-// Options are what a Control is made of.
+// Options are the settings and dependencies of a Control.
 type Options struct {
 	Tools    *listing.Service
 	Calls    Calls
@@ -77,7 +76,7 @@ type Options struct {
 	Importer Importer
 	Waiting  Waiting
 	Chats    Chats // may be nil
-	// Questions reads what servers ask; nil lets nobody be asked.
+	// Questions checks the questions of servers; nil if callers cannot be asked.
 	Questions Questions
 	// Audit records who changed what.
 	Audit  func(ctx context.Context, action, target string, detail any)
@@ -105,35 +104,35 @@ func (c *Control) Routes(mux *http.ServeMux) {
 	mux.HandleFunc("GET /api/events", c.events)
 	handle("GET /api/tools", c.listTools)
 	handle("GET /api/tools/{server}/{tool...}", c.showTool)
-	handle("PATCH /api/tools/{server}/{tool...}", adminOnly(body(c.changeTool)))
+	handle("PATCH /api/tools/{server}/{tool...}", adminOnly(withBody(c.changeTool)))
 	mux.HandleFunc("POST /api/call", httperr.Handler(c.call))
 	handle("GET /api/servers", c.listServers)
 	handle("GET /api/servers/{name}", c.showServer)
-	handle("POST /api/servers", adminOnly(body(c.addServers)))
+	handle("POST /api/servers", adminOnly(withBody(c.addServers)))
 	handle("GET /api/servers/{name}/config", adminOnly(c.serverConfig))
-	handle("PUT /api/servers/{name}", adminOnly(body(c.setServer)))
-	handle("PATCH /api/servers/{name}", adminOnly(body(c.changeServer)))
+	handle("PUT /api/servers/{name}", adminOnly(withBody(c.setServer)))
+	handle("PATCH /api/servers/{name}", adminOnly(withBody(c.changeServer)))
 	handle("DELETE /api/servers/{name}", adminOnly(c.removeServer))
 	handle("POST /api/servers/{name}/restart", adminOnly(c.restartServer))
-	handle("POST /api/servers/{name}/request", body(c.request))
+	handle("POST /api/servers/{name}/request", withBody(c.request))
 	handle("GET /api/changes", adminOnly(c.listChanges))
-	handle("POST /api/servers/{name}/approve", adminOnly(body(c.approve)))
+	handle("POST /api/servers/{name}/approve", adminOnly(withBody(c.approve)))
 	handle("GET /api/import", adminOnly(c.listImport))
-	handle("POST /api/import", adminOnly(body(c.importServers)))
+	handle("POST /api/import", adminOnly(withBody(c.importServers)))
 	mux.HandleFunc("GET /api/calls", httperr.Handler(c.listCalls))
 	mux.HandleFunc("GET /api/calls/{id}", httperr.Handler(c.showCall))
 	mux.HandleFunc("GET /api/export", httperr.Handler(c.exportCalls))
 	handle("GET /api/stats", c.callStats)
 	handle("GET /api/config", adminOnly(c.settings))
 	handle("GET /api/config/schema", adminOnly(c.settingsSchema))
-	handle("PATCH /api/config", adminOnly(body(c.changeSettings)))
+	handle("PATCH /api/config", adminOnly(withBody(c.changeSettings)))
 	handle("GET /api/profiles", c.listProfiles)
-	handle("POST /api/profiles/preview", adminOnly(body(c.previewProfile)))
+	handle("POST /api/profiles/preview", adminOnly(withBody(c.previewProfile)))
 	handle("GET /api/profiles/{name}", c.showProfile)
-	handle("PUT /api/profiles/{name}", adminOnly(body(c.setProfile)))
+	handle("PUT /api/profiles/{name}", adminOnly(withBody(c.setProfile)))
 	handle("DELETE /api/profiles/{name}", adminOnly(c.removeProfile))
 	handle("GET /api/keys", adminOnly(c.listKeys))
-	handle("POST /api/keys", adminOnly(body(c.addKey)))
+	handle("POST /api/keys", adminOnly(withBody(c.addKey)))
 	handle("DELETE /api/keys/{name}", adminOnly(c.revokeKey))
 }
 
@@ -153,22 +152,22 @@ func adminOnly(f jsonFunc) jsonFunc {
 	}
 }
 
-// body hands the decoded body of a request to f.
-func body[T any](f func(r *http.Request, in T) (any, error)) jsonFunc {
+// withBody passes the decoded body of a request to f.
+func withBody[T any](f func(r *http.Request, in T) (any, error)) jsonFunc {
 	return func(r *http.Request) (any, error) {
 		var in T
-		if err := read(r, &in); err != nil {
+		if err := readBody(r, &in); err != nil {
 			return nil, err
 		}
 		return f(r, in)
 	}
 }
 
-// done answers a change that has nothing to show.
-var done = map[string]any{"ok": true}
+// okBody is the response to a change that has nothing to show.
+var okBody = map[string]any{"ok": true}
 
-// read decodes the body of a request into v.
-func read(r *http.Request, v any) error {
+// readBody decodes the body of a request into v.
+func readBody(r *http.Request, v any) error {
 	data, err := httperr.ReadBody(r)
 	if err != nil {
 		return err

@@ -27,9 +27,9 @@ type ServerState struct {
 	Reason string         `json:"reason,omitempty"`
 }
 
-// eventGap is the shortest time between two events: many servers that connect
-// at once are one change.
-const eventGap = 100 * time.Millisecond
+// minEventInterval is the shortest time between two events: many servers that
+// connect at once are one change.
+const minEventInterval = 100 * time.Millisecond
 
 // events sends the current state and then each change of it, so that a page
 // need not poll.
@@ -60,7 +60,7 @@ func (c *Control) events(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		select {
-		case <-time.After(eventGap):
+		case <-time.After(minEventInterval):
 		case <-ctx.Done():
 			return
 		}

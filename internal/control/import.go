@@ -43,7 +43,7 @@ func (c *Control) importServers(r *http.Request, in struct {
 	Names []string `json:"names"`
 }) (any, error) {
 	added, err := c.Importer.Import(r.Context(), in.Names)
-	if err := c.edited(r, err, "server.import", nil, added...); err != nil {
+	if err := c.finishEdit(r, err, "server.import", nil, added...); err != nil {
 		return nil, err
 	}
 	return map[string]any{"added": added}, nil

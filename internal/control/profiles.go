@@ -27,7 +27,7 @@ type Profile struct {
 func (c *Control) listProfiles(r *http.Request) (any, error) {
 	caller := tool.CallerFrom(r.Context())
 	if r.URL.Query().Has("wait") {
-		c.await(r.Context(), &caller, nil)
+		c.awaitServers(r.Context(), &caller, nil)
 	}
 	list := []Profile{}
 	for _, name := range c.Profiles.Usable(&caller) {
@@ -44,7 +44,7 @@ func (c *Control) listProfiles(r *http.Request) (any, error) {
 func (c *Control) showProfile(r *http.Request) (any, error) {
 	caller := tool.CallerFrom(r.Context())
 	if r.URL.Query().Has("wait") {
-		c.await(r.Context(), &caller, nil)
+		c.awaitServers(r.Context(), &caller, nil)
 	}
 	return c.describe(c.Profiles, caller, r.PathValue("name"))
 }
@@ -83,7 +83,7 @@ func (c *Control) describe(profiles *profile.Set, caller tool.Caller, name strin
 	}
 	slices.Sort(p.Tools)
 	p.ToolCount = len(p.Tools)
-	if caller.Operates() {
+	if caller.IsOperator() {
 		p.Config = &config
 	}
 	return p, nil
@@ -99,7 +99,7 @@ func (c *Control) setProfile(r *http.Request, in profile.Config) (any, error) {
 	if err == nil {
 		err = c.Settings.SetValues(map[string]json.RawMessage{"profiles." + name: rawjson.MarshalOrNull(in)})
 	}
-	return done, c.edited(r, err, action, in, name)
+	return okBody, c.finishEdit(r, err, action, in, name)
 }
 
 func (c *Control) removeProfile(r *http.Request) (any, error) {
@@ -112,5 +112,5 @@ func (c *Control) removeProfile(r *http.Request) (any, error) {
 	if err == nil {
 		err = c.Settings.SetValues(map[string]json.RawMessage{"profiles." + name: json.RawMessage("null")})
 	}
-	return done, c.edited(r, err, "profile.remove", nil, name)
+	return okBody, c.finishEdit(r, err, "profile.remove", nil, name)
 }

@@ -19,9 +19,9 @@ var requestMethods = []string{
 	mcp.MethodPing, mcp.MethodResourcesList, mcp.MethodTemplatesList, mcp.MethodResourcesRead, mcp.MethodPromptsList, mcp.MethodPromptsGet, mcp.MethodComplete,
 }
 
-// lists has the capability and the result member of the lists that servers need
-// not have.
-var lists = map[string]struct{ capability, member string }{
+// listMethods has the capability and the result member of the lists that
+// servers need not have.
+var listMethods = map[string]struct{ capability, member string }{
 	mcp.MethodResourcesList: {"resources", "resources"},
 	mcp.MethodTemplatesList: {"resources", "resourceTemplates"},
 	mcp.MethodPromptsList:   {"prompts", "prompts"},
@@ -44,12 +44,12 @@ func (c *Control) request(r *http.Request, in struct {
 	caller := tool.CallerFrom(r.Context())
 	st, ok := c.Servers.StatusOf(name)
 	if !ok || !caller.MaySee(name) {
-		return nil, c.Tools.NoServer(&caller, name)
+		return nil, c.Tools.ServerNotFoundError(&caller, name)
 	}
 	if in.Method == mcp.MethodPing && st.Era == "stateless" { // which has no ping
 		in.Method = mcp.MethodDiscover
 	}
-	if list, ok := lists[in.Method]; ok {
+	if list, ok := listMethods[in.Method]; ok {
 		info, connected := c.Servers.Info(name, caller.ID)
 		if connected && rawjson.Field(info.Capabilities, list.capability) == nil {
 			return map[string]any{"result": map[string]any{list.member: []any{}}}, nil

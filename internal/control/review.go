@@ -14,7 +14,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// Reviews knows which definitions are approved.
+// Reviews has the definitions that changed, and approves them.
 type Reviews interface {
 	Changes(ctx context.Context, server string) ([]guard.Change, error)
 	// Approve approves a definition; the catalogue is updated automatically.
@@ -48,7 +48,7 @@ func (c *Control) listChanges(r *http.Request) (any, error) {
 	}
 	caller := tool.CallerFrom(r.Context())
 	if _, ok := c.Servers.StatusOf(server); server != "" && !ok {
-		return nil, c.Tools.NoServer(&caller, server)
+		return nil, c.Tools.ServerNotFoundError(&caller, server)
 	}
 	changes, err := c.Reviews.Changes(r.Context(), server)
 	if err != nil {
@@ -74,16 +74,16 @@ func (c *Control) listChanges(r *http.Request) (any, error) {
 	return map[string]any{"changes": list}, nil
 }
 
-// approve agrees to the tools of a server as they are: {} to all that changed,
-// {"tools": {"read": "<fingerprint>"}} to some, each as it was looked at. An
-// empty fingerprint means as it is now.
+// approve approves the current definitions of a server's tools: {} all that
+// changed, {"tools": {"read": "<fingerprint>"}} some, each with the fingerprint
+// that was reviewed. An empty fingerprint means the current one.
 func (c *Control) approve(r *http.Request, in struct {
 	Tools map[string]string `json:"tools"`
 }) (any, error) {
 	name, caller := r.PathValue("name"), tool.CallerFrom(r.Context())
 	server := c.Tools.Snapshot().Server(name)
 	if server == nil {
-		return nil, c.Tools.NoServer(&caller, name)
+		return nil, c.Tools.ServerNotFoundError(&caller, name)
 	}
 	for wanted := range in.Tools {
 		if _, err := c.Tools.Snapshot().Resolve(&caller, name, wanted); err != nil {
@@ -96,7 +96,7 @@ func (c *Control) approve(r *http.Request, in struct {
 		if len(in.Tools) > 0 && !named || !e.Review.Changed {
 			continue
 		}
-		if err := c.agree(r.Context(), e, seen, caller.String()); err != nil {
+		if err := c.approveTool(r.Context(), e, seen, caller.String()); err != nil {
 			return nil, err
 		}
 		c.Audit(r.Context(), "definition.approve", e.Name.String(), map[string]any{"fingerprint": e.Fingerprint()})
@@ -105,7 +105,7 @@ func (c *Control) approve(r *http.Request, in struct {
 	return map[string]any{"approved": approved}, nil
 }
 
-func (c *Control) agree(ctx context.Context, e *catalog.Entry, seen, by string) error {
+func (c *Control) approveTool(ctx context.Context, e *catalog.Entry, seen, by string) error {
 	again := &tool.Error{
 		Kind: tool.InvalidArguments,
 		Msg:  fmt.Sprintf("%s has changed again since it was looked at; look once more (junctor servers diff %s)", e.Name, e.Name.Server),

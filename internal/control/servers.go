@@ -13,7 +13,7 @@ import (
 	"junctor/internal/upstream"
 )
 
-// Servers knows the upstreams and keeps them running.
+// Servers has the state of the upstreams and restarts them.
 type Servers interface {
 	Status() []upstream.Status
 	Diagnose(server string) (upstream.Status, bool)
@@ -67,7 +67,7 @@ type Server struct {
 	EnabledTools int      `json:"enabledTools"`
 }
 
-func (c *Control) server(caller *tool.Caller, st upstream.Status) Server {
+func (c *Control) newServer(caller *tool.Caller, st upstream.Status) Server {
 	s := c.Tools.Describe(c.Tools.Snapshot(), caller, st)
 	v := Server{Status: s.Status, EnabledTools: s.Enabled}
 	if s.Known != nil {
@@ -76,9 +76,9 @@ func (c *Control) server(caller *tool.Caller, st upstream.Status) Server {
 	return v
 }
 
-// await waits for the first connection of the named upstreams, or of all, as
+// awaitServers waits for the first connection of the named upstreams, or of all, as
 // far as the caller may see them.
-func (c *Control) await(ctx context.Context, caller *tool.Caller, names []string) {
+func (c *Control) awaitServers(ctx context.Context, caller *tool.Caller, names []string) {
 	var wait []string
 	for _, s := range c.Servers.Status() {
 		if caller.MaySee(s.Name) && (len(names) == 0 || slices.Contains(names, s.Name)) {
@@ -93,7 +93,7 @@ func (c *Control) await(ctx context.Context, caller *tool.Caller, names []string
 func (c *Control) listServers(r *http.Request) (any, error) {
 	caller := tool.CallerFrom(r.Context())
 	if r.URL.Query().Has("wait") {
-		c.await(r.Context(), &caller, nil)
+		c.awaitServers(r.Context(), &caller, nil)
 	}
 	list := []Server{}
 	for _, s := range c.Servers.Status() {
@@ -104,7 +104,7 @@ func (c *Control) listServers(r *http.Request) (any, error) {
 			s = detailed
 		}
 		hideProcess(&caller, &s)
-		list = append(list, c.server(&caller, s))
+		list = append(list, c.newServer(&caller, s))
 	}
 	return map[string]any{"servers": list}, nil
 }
@@ -114,10 +114,10 @@ func (c *Control) showServer(r *http.Request) (any, error) {
 	caller := tool.CallerFrom(r.Context())
 	s, ok := c.Servers.Diagnose(name)
 	if !ok || !caller.MaySee(name) {
-		return nil, c.Tools.NoServer(&caller, name)
+		return nil, c.Tools.ServerNotFoundError(&caller, name)
 	}
 	hideProcess(&caller, &s)
-	return c.server(&caller, s), nil
+	return c.newServer(&caller, s), nil
 }
 
 // hideProcess keeps from callers with limits what a server's process prints:
@@ -134,7 +134,7 @@ func (c *Control) addServers(r *http.Request, in struct {
 	Replace bool            `json:"replace"`
 }) (any, error) {
 	names, err := c.Settings.AddServers(in.Servers, in.Replace)
-	if err := c.edited(r, err, "server.add", nil, names...); err != nil {
+	if err := c.finishEdit(r, err, "server.add", nil, names...); err != nil {
 		return nil, err
 	}
 	return map[string]any{"added": names}, nil
@@ -185,14 +185,14 @@ func (c *Control) edit(r *http.Request, action string, do func(name string) erro
 	name := r.PathValue("name")
 	caller := tool.CallerFrom(r.Context())
 	if _, ok := c.Servers.StatusOf(name); !ok {
-		return nil, c.Tools.NoServer(&caller, name)
+		return nil, c.Tools.ServerNotFoundError(&caller, name)
 	}
-	return done, c.edited(r, do(name), action, nil, name)
+	return okBody, c.finishEdit(r, do(name), action, nil, name)
 }
 
-// edited records an administrator's change, also one that is not in force
+// finishEdit records an administrator's change, also one that is not in force
 // everywhere yet, and returns the error to answer with.
-func (c *Control) edited(r *http.Request, err error, action string, detail any, targets ...string) error {
+func (c *Control) finishEdit(r *http.Request, err error, action string, detail any, targets ...string) error {
 	if err == nil || errors.Is(err, ErrWritten) {
 		for _, target := range targets {
 			c.Audit(r.Context(), action, target, detail)
@@ -201,8 +201,8 @@ func (c *Control) edited(r *http.Request, err error, action string, detail any, 
 	return asInvalid(err)
 }
 
-// asInvalid shows why an administrator's edit was refused. What is wrong with
-// the file is theirs to know.
+// asInvalid returns the error of an administrator's edit with its message:
+// administrators may see what is wrong with the file.
 func asInvalid(err error) error {
 	if err == nil || tool.KindOf(err) != tool.Internal {
 		return err

@@ -48,7 +48,7 @@ func (c *Control) changeSettings(r *http.Request, in struct {
 		return nil, &tool.Error{Kind: tool.InvalidArguments, Msg: `send {"set": {"log.level": "debug"}}; null removes a setting from the file`}
 	}
 	keys := slices.Sorted(maps.Keys(in.Set)) // values may be secrets
-	if err := c.edited(r, c.Settings.SetValues(in.Set), "config.change", nil, keys...); err != nil {
+	if err := c.finishEdit(r, c.Settings.SetValues(in.Set), "config.change", nil, keys...); err != nil {
 		return nil, err
 	}
 	return c.settings(r)

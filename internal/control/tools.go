@@ -70,7 +70,7 @@ const summaryLength = 160
 // maxListed bounds one page of a listing.
 const maxListed = 10_000
 
-func (c *Control) view(e *catalog.Entry) Tool {
+func (c *Control) newTool(e *catalog.Entry) Tool {
 	return Tool{
 		Name: e.Name.String(), Server: e.Name.Server, Tool: e.Name.Tool, Title: e.Title,
 		Summary: e.Summary(summaryLength), Signature: e.Signature(), Tags: e.Tags,
@@ -115,10 +115,10 @@ func readFilter(r *http.Request) (filter, error) {
 	return f, nil
 }
 
-// listTools lists or searches. With wait it first gives upstreams that are
-// still starting, and of which no tools are known from before, their time,
-// which the command line wants and a page does not; with wait=fresh all that
-// are still starting. waitFor limits the wait to the servers that it names.
+// listTools lists or searches. With wait, as the command line sends it, it first
+// waits for upstreams that are still starting and have no known tools; with
+// wait=fresh it waits for all that are still starting. waitFor limits the wait to
+// the servers that it names.
 func (c *Control) listTools(r *http.Request) (any, error) {
 	f, err := readFilter(r)
 	if err != nil {
@@ -127,7 +127,7 @@ func (c *Control) listTools(r *http.Request) (any, error) {
 	var list ToolList
 	caller := tool.CallerFrom(r.Context())
 	if q := r.URL.Query(); q.Get("wait") == "fresh" {
-		c.await(r.Context(), &caller, f.Servers)
+		c.awaitServers(r.Context(), &caller, f.Servers)
 	} else if q.Has("wait") {
 		unknown := c.Tools.Starting(&caller, f.Servers...)
 		if names := q["waitFor"]; len(names) > 0 {
@@ -137,7 +137,7 @@ func (c *Control) listTools(r *http.Request) (any, error) {
 			c.Servers.Await(r.Context(), unknown...)
 		}
 	}
-	c.Tools.ListFor(r.Context(), &caller, f.Servers...)
+	c.Tools.LoadCallerTools(r.Context(), &caller, f.Servers...)
 	snap := c.Tools.Snapshot()
 	list.Version = snap.Version
 	list.Pending = c.Tools.Starting(&caller, f.Servers...)
@@ -148,34 +148,34 @@ func (c *Control) listTools(r *http.Request) (any, error) {
 	}
 	for _, name := range f.Servers {
 		if _, ok := c.Servers.StatusOf(name); !ok || !caller.MaySee(name) {
-			return nil, c.Tools.NoServer(&caller, name)
+			return nil, c.Tools.ServerNotFoundError(&caller, name)
 		}
 	}
 	if query := r.URL.Query().Get("query"); query != "" {
-		list.Tools, err = c.found(snap, &caller, f, query, r.URL.Query().Has("explain"))
+		list.Tools, err = c.searchTools(snap, &caller, f, query, r.URL.Query().Has("explain"))
 		list.Total = len(list.Tools)
 	} else {
-		list.Tools, list.Total = c.listed(snap, &caller, f)
+		list.Tools, list.Total = c.listPage(snap, &caller, f)
 	}
 	return list, err
 }
 
-func (c *Control) listed(snap *catalog.Snapshot, caller *tool.Caller, f filter) (tools []Tool, total int) {
+func (c *Control) listPage(snap *catalog.Snapshot, caller *tool.Caller, f filter) (tools []Tool, total int) {
 	tools = []Tool{}
 	for e := range c.Tools.List(snap, caller, f.Filter) {
 		if total >= f.offset && len(tools) < f.limit {
-			tools = append(tools, c.view(e))
+			tools = append(tools, c.newTool(e))
 		}
 		total++
 	}
 	return tools, total
 }
 
-func (c *Control) found(snap *catalog.Snapshot, caller *tool.Caller, f filter, query string, explain bool) ([]Tool, error) {
+func (c *Control) searchTools(snap *catalog.Snapshot, caller *tool.Caller, f filter, query string, explain bool) ([]Tool, error) {
 	found, err := c.Tools.Search(snap, caller, f.Filter, search.Query{Text: query, Limit: min(f.limit, search.MaxLimit), Explain: explain})
 	tools := make([]Tool, 0, len(found))
 	for _, m := range found {
-		v := c.view(m.Entry)
+		v := c.newTool(m.Entry)
 		v.Relevance, v.Explanation = m.Relevance, m.Explanation
 		tools = append(tools, v)
 	}
@@ -188,27 +188,27 @@ func (c *Control) showTool(r *http.Request) (any, error) {
 		server = ""
 	}
 	caller := tool.CallerFrom(r.Context())
-	c.Tools.ListFor(r.Context(), &caller)
+	c.Tools.LoadCallerTools(r.Context(), &caller)
 	e, err := c.Tools.Snapshot().Resolve(&caller, server, name)
 	if err != nil && r.URL.Query().Has("wait") {
 		var wait []string
 		if server != "" {
 			wait = []string{server}
 		}
-		c.await(r.Context(), &caller, wait)
+		c.awaitServers(r.Context(), &caller, wait)
 		e, err = c.Tools.Snapshot().Resolve(&caller, server, name)
 	}
 	if err != nil {
-		if why := c.down(&caller, server, name); why != nil {
+		if why := c.unavailableError(&caller, server, name); why != nil {
 			err = why
 		}
 		return nil, err
 	}
 	d := ToolDetails{
-		Tool: c.view(e), Description: e.Description, InputSchema: e.InputSchema, OutputSchema: e.OutputSchema,
+		Tool: c.newTool(e), Description: e.Description, InputSchema: e.InputSchema, OutputSchema: e.OutputSchema,
 		Annotations: e.Annotations, Definition: e.Raw,
 	}
-	if e.Overridden() && caller.Operates() {
+	if e.Overridden() && caller.IsOperator() {
 		d.Original = e.Original.Raw
 	}
 	if s := c.Tools.Snapshot().Server(e.Name.Server); s != nil {
@@ -222,7 +222,7 @@ func (c *Control) changeTool(r *http.Request, in struct {
 	Enabled  *bool             `json:"enabled,omitempty"`
 	Approval *catalog.Approval `json:"approval,omitempty"`
 }) (any, error) {
-	if in.Enabled == nil && in.Approval == nil || in.Approval != nil && !slices.Contains(in.Approval.Words(), string(*in.Approval)) {
+	if in.Enabled == nil && in.Approval == nil || in.Approval != nil && !slices.Contains(in.Approval.Values(), string(*in.Approval)) {
 		return nil, &tool.Error{Kind: tool.InvalidArguments, Msg: `send {"enabled": true} or false, or {"approval": "ask"} or "auto"`}
 	}
 	caller := tool.CallerFrom(r.Context())
@@ -231,12 +231,12 @@ func (c *Control) changeTool(r *http.Request, in struct {
 		return nil, asInvalid(err)
 	}
 	err = c.Settings.SetTool(e.Original.Name, in.Enabled, in.Approval)
-	return done, c.edited(r, err, "tool.change", in, e.Name.String())
+	return okBody, c.finishEdit(r, err, "tool.change", in, e.Name.String())
 }
 
-// down returns why the server of an unknown tool is unavailable; nil if that is
-// not the reason.
-func (c *Control) down(caller *tool.Caller, server, name string) error {
+// unavailableError returns why the server of an unknown tool is unavailable;
+// nil if that is not the reason.
+func (c *Control) unavailableError(caller *tool.Caller, server, name string) error {
 	if n, err := tool.ParseName(name); err == nil && server == "" {
 		server = n.Server
 	}

@@ -18,22 +18,22 @@ func TestNotificationsOfAServerReachOneCaller(t *testing.T) {
 	d := newTestServer(anyTool("one"))
 	d.old = true
 	r := newFixture(t, map[string]*testServer{"desk": d})
-	heard := map[string]chan string{}
+	received := map[string]chan string{}
 	clients := map[string]*mcpclient.Client{}
 	for _, id := range []string{"a", "b"} {
-		heard[id] = make(chan string, 10)
+		received[id] = make(chan string, 10)
 		clients[id] = r.clientAs(tool.Caller{ID: id}, mcp.Version20251125, View{Server: "desk"}, func(o *mcpclient.Options) {
-			o.OnNotification = func(method string, params json.RawMessage) { heard[id] <- method + string(params) }
+			o.OnNotification = func(method string, params json.RawMessage) { received[id] <- method + string(params) }
 		})
 	}
 	message := json.RawMessage(`{"level":"error","data":"private"}`)
 	do(t, clients["a"], "tools/call", `{"name":"one","arguments":{}}`)
 	d.server.Notify("notifications/message", message) // a alone uses the server
-	want(t, heard["a"], "notifications/message"+string(message))
+	want(t, received["a"], "notifications/message"+string(message))
 	do(t, clients["b"], "tools/call", `{"name":"one","arguments":{}}`)
 	d.server.Notify("notifications/message", message) // it could be about either
 	d.server.Notify("notifications/resources/list_changed", nil)
-	for id, notes := range heard {
+	for id, notes := range received {
 		for got := ""; got != "notifications/resources/list_changed"; {
 			select {
 			case got = <-notes:
@@ -41,7 +41,7 @@ func TestNotificationsOfAServerReachOneCaller(t *testing.T) {
 				t.Fatal("the last notification never came")
 			}
 			if strings.Contains(got, "private") {
-				t.Errorf("%s heard %s", id, got)
+				t.Errorf("%s received %s", id, got)
 			}
 		}
 	}
@@ -62,10 +62,10 @@ func TestNotificationsOfClientsAreChecked(t *testing.T) {
 		// Notifications are handled in order: this one came after them.
 		do(t, c, "ping", `{}`)
 	}
-	until(t, "the upstream hears who may speak", func() bool { return d.has(`notifications/vendor {"requestId":1,"by":"granted"}`) })
+	eventually(t, "the upstream hears who may speak", func() bool { return d.has(`notifications/vendor {"requestId":1,"by":"granted"}`) })
 	for _, never := range []string{`notifications/vendor {"requestId":1,"by":"limited"}`, "notifications/cancelled", "notifications/progress"} {
 		if d.has(never) {
-			t.Errorf("the upstream heard %s", never)
+			t.Errorf("the upstream received %s", never)
 		}
 	}
 }
@@ -81,18 +81,18 @@ func TestNotificationsOfAHiddenServer(t *testing.T) {
 			}
 			// follow returns what the caller hears after the first update.
 			follow := func(caller tool.Caller, uri string, d *testServer, updated string) <-chan string {
-				heard := make(chan string, 1000)
+				received := make(chan string, 1000)
 				c := r.clientAs(caller, version, View{Mode: DirectMode}, func(o *mcpclient.Options) {
 					o.OnNotification = func(method string, params json.RawMessage) {
-						heard <- method + " " + rawjson.FieldString(params, "uri") + " " + rawjson.FieldString(params, "n")
+						received <- method + " " + rawjson.FieldString(params, "uri") + " " + rawjson.FieldString(params, "n")
 					}
 				})
 				do(t, c, "resources/subscribe", `{"uri":"`+uri+`"}`)
-				until(t, "the resource is followed", func() bool { // in the stateless era a moment later
+				eventually(t, "the resource is followed", func() bool { // in the stateless era a moment later
 					update(d, updated, "first")
-					return len(heard) > 0
+					return len(received) > 0
 				})
-				return heard
+				return received
 			}
 			limited := follow(tool.Caller{ID: "limited", Servers: []string{"ours"}}, "note:/", ours, "note:/mine")
 			other := follow(tool.Caller{ID: "other"}, "junctor:theirs:note:/one", theirs, "note:/one")
@@ -110,7 +110,7 @@ func TestNotificationsOfAHiddenServer(t *testing.T) {
 					t.Fatal("the last notification never came")
 				}
 				if !strings.HasPrefix(got, mcp.MethodResourceUpdated+" note:/mine ") {
-					t.Errorf("the limited caller heard %s", got)
+					t.Errorf("the limited caller received %s", got)
 				}
 			}
 		})
@@ -148,16 +148,16 @@ func TestAliasOfAHiddenServer(t *testing.T) {
 
 // Two servers have a resource with the same URI. It is that of the first one,
 // and to a caller that may not see that one it is that of the second.
-func TestUpdatesOfASharedURI(t *testing.T) {
+func TestUpdatesOfSharedURI(t *testing.T) {
 	servers := map[string]*testServer{"first": newTestServer(anyTool("one")), "second": newTestServer(anyTool("one"))}
 	for _, d := range servers {
 		d.old = true
 	}
 	r := newFixture(t, servers)
-	heard := map[string]chan string{}
+	received := map[string]chan string{}
 	for _, caller := range []tool.Caller{{ID: "all"}, {ID: "limited", Servers: []string{"second"}}} {
 		notes := make(chan string, 1000)
-		heard[caller.ID] = notes
+		received[caller.ID] = notes
 		c := r.clientAs(caller, mcp.Version20251125, View{Mode: DirectMode}, func(o *mcpclient.Options) {
 			o.OnNotification = func(_ string, params json.RawMessage) { notes <- rawjson.FieldString(params, "n") }
 		})
@@ -171,9 +171,9 @@ func TestUpdatesOfASharedURI(t *testing.T) {
 	for caller, owner := range map[string]string{"all": "first", "limited": "second"} {
 		for i := range 20 {
 			select {
-			case got := <-heard[caller]:
+			case got := <-received[caller]:
 				if want := fmt.Sprintf("%s %d", owner, i); got != want {
-					t.Fatalf("%s heard of the update %q, want %q", caller, got, want)
+					t.Fatalf("%s received the update %q, want %q", caller, got, want)
 				}
 			case <-ctxFor(t).Done():
 				t.Fatalf("%s did not hear of update %d", caller, i)

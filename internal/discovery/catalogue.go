@@ -283,5 +283,5 @@ func (v *metaView) executeTool(ctx context.Context, r *mcpserver.Request, args m
 	if err != nil {
 		return nil, v.face.explain(err, &r.Caller, call.Server)
 	}
-	return v.face.opts.Kept.Fit(&r.Caller, result, v.face.config.Load().MaxResultBytes), nil
+	return v.face.opts.Results.Fit(&r.Caller, result, v.face.config.Load().MaxResultBytes), nil
 }

@@ -55,8 +55,10 @@ const (
 	CodeMode   Mode = "code"
 )
 
-// Words lists the modes.
-func (Mode) Words() []string { return []string{string(MetaMode), string(DirectMode), string(CodeMode)} }
+// Values lists the modes.
+func (Mode) Values() []string {
+	return []string{string(MetaMode), string(DirectMode), string(CodeMode)}
+}
 
 // maxTTL is a year; a larger value is probably a mistake.
 const maxTTL = 366 * 24 * 3600
@@ -82,16 +84,16 @@ func (c Config) Validate() error {
 		errs = append(errs, setting.Wrong("cache.ttl", "must be between 0 and %d seconds", maxTTL))
 	}
 	for _, n := range []struct {
-		key          string
-		value, least int
+		key        string
+		value, min int
 	}{
 		{"searchLimit", c.SearchLimit, 1},
 		{"maxSearchLimit", c.MaxSearchLimit, 1},
 		{"listLimit", c.ListLimit, 1},
 		{"maxAnswerBytes", c.MaxAnswerBytes, 1024},
 	} {
-		if n.value < n.least {
-			errs = append(errs, setting.Wrong(n.key, "must be at least %d", n.least))
+		if n.value < n.min {
+			errs = append(errs, setting.Wrong(n.key, "must be at least %d", n.min))
 		}
 	}
 	if c.MaxResultBytes != 0 && c.MaxResultBytes < 1024 {

@@ -28,15 +28,15 @@ const (
 // templates, prompts and completions of all upstreams.
 type directView struct {
 	face  *Face
-	tools atomic.Pointer[toolsAt]
+	tools atomic.Pointer[toolsOfSnapshot]
 
 	mu    sync.Mutex
 	lists map[string]*callerLists // the lists last sent to each caller
 	found map[string]*itemIndex   // what each caller can search
 }
 
-// toolsAt is the table of one snapshot.
-type toolsAt struct {
+// toolsOfSnapshot is the table of one snapshot.
+type toolsOfSnapshot struct {
 	snapshot *catalog.Snapshot
 	*table[*catalog.Entry]
 }
@@ -80,11 +80,11 @@ func (v *directView) Serve(ctx context.Context, r *mcpserver.Request) (json.RawM
 }
 
 // current returns the table of the current tools.
-func (v *directView) current() *toolsAt {
+func (v *directView) current() *toolsOfSnapshot {
 	snap := v.face.opts.Tools.Snapshot()
 	t := v.tools.Load()
 	if t == nil || t.snapshot != snap {
-		t = &toolsAt{snap, toolTable(snap)}
+		t = &toolsOfSnapshot{snap, toolTable(snap)}
 		v.tools.Store(t)
 	}
 	return t
@@ -108,7 +108,7 @@ func (v *directView) listTools(ctx context.Context, r *mcpserver.Request) (json.
 		out = rawjson.AppendComma(out)
 		definition := rawjson.SetField(e.Raw, marshal(name), "name")
 		if bytes.Contains(definition, []byte("resourceUri")) {
-			definition = v.interfaceOf(ctx, r, e.Name.Server, definition)
+			definition = v.withInterfaceAlias(ctx, r, e.Name.Server, definition)
 		}
 		out = append(out, v.face.taskSupport(r, definition)...)
 		n++
@@ -146,8 +146,8 @@ func (v *directView) callTool(ctx context.Context, r *mcpserver.Request) (json.R
 	return signIn(r, err, e.Name)
 }
 
-// callWithParams returns the call of a tool with the params of the request unchanged,
-// except for the name.
+// callWithParams returns the call of a tool with the params of the request
+// unchanged, except for the name.
 func callWithParams(r *mcpserver.Request, name tool.Name) tool.Call {
 	call := callOf(r, name.Server, name.Tool)
 	call.Arguments, call.Params, call.Origin = r.Arguments(), r.Params, originOf(r)

@@ -50,16 +50,16 @@ type Scripts interface {
 
 // Options are the dependencies of a Face.
 type Options struct {
-	Tools     *listing.Service
-	Calls     Calls
-	Upstreams Upstreams
-	Scripts   Scripts
-	Kept      *results.Kept
-	Config    Config
-	Version   string
-	Waiting   *waiting.Service     // keeps tasks; nil serves none
-	Beside    func() *search.Index // makes an index of what is searched beside tools; nil searches tools alone
-	Log       *slog.Logger
+	Tools        *listing.Service
+	Calls        Calls
+	Upstreams    Upstreams
+	Scripts      Scripts
+	Results      *results.Cache
+	Config       Config
+	Version      string
+	Waiting      *waiting.Service     // keeps tasks; nil serves none
+	NewItemIndex func() *search.Index // makes an index of resources and prompts; nil searches tools alone
+	Log          *slog.Logger
 
 	// Server has the options of the views' MCP servers; New sets Info and Log.
 	Server mcpserver.Options
@@ -80,7 +80,7 @@ func ParseView(mode, server string) (View, error) {
 		return View{}, &tool.Error{Kind: tool.InvalidArguments, Msg: "a view of one server has no mode; leave one of the two out"}
 	case server != "":
 		return View{Server: server}, nil
-	case mode == "" || slices.Contains(MetaMode.Words(), mode):
+	case mode == "" || slices.Contains(MetaMode.Values(), mode):
 		return View{Mode: Mode(mode)}, nil
 	}
 	return View{}, &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("invalid mode %q; use meta, direct or code", mode)}

@@ -82,7 +82,7 @@ func TestCancellationReachesTheUpstream(t *testing.T) {
 		c := r.client(version, View{})
 		ctx, cancel := context.WithCancel(ctxFor(t))
 		go func() {
-			until(t, "the call is there", func() bool {
+			eventually(t, "the call is there", func() bool {
 				d.mu.Lock()
 				defer d.mu.Unlock()
 				n := 0
@@ -98,7 +98,7 @@ func TestCancellationReachesTheUpstream(t *testing.T) {
 		if _, err := c.Do(ctx, tool.Request{Method: "tools/call", Params: json.RawMessage(`{"name":"execute_tool","arguments":{"server":"desk","tool":"wait","arguments":{}}}`)}); err == nil {
 			t.Error("an answer")
 		}
-		until(t, "the upstream stops", func() bool {
+		eventually(t, "the upstream stops", func() bool {
 			d.mu.Lock()
 			defer d.mu.Unlock()
 			n := 0
@@ -118,16 +118,16 @@ func TestChangesReachClients(t *testing.T) {
 	for _, version := range []string{mcp.Version20250618, mcp.Version20260728} {
 		for name, view := range map[string]View{"direct": {Mode: DirectMode}, "transparent": {Server: "desk"}} {
 			t.Run(version+" "+name, func(t *testing.T) {
-				heard := make(chan string, 100)
+				received := make(chan string, 100)
 				c := r.client(version, view, func(o *mcpclient.Options) {
-					o.OnNotification = func(method string, params json.RawMessage) { heard <- method + rawjson.FieldString(params, "uri") }
+					o.OnNotification = func(method string, params json.RawMessage) { received <- method + rawjson.FieldString(params, "uri") }
 				})
 				do(t, c, "resources/subscribe", `{"uri":"note:one"}`)
 				// In the stateless era the subscription is opened beside the call.
-				until(t, "the resource is followed", func() bool {
+				eventually(t, "the resource is followed", func() bool {
 					d.server.Notify("notifications/resources/updated", json.RawMessage(`{"uri":"note:one"}`))
 					select {
-					case got := <-heard:
+					case got := <-received:
 						return got == "notifications/resources/updatednote:one"
 					default:
 						return false
@@ -135,33 +135,33 @@ func TestChangesReachClients(t *testing.T) {
 				})
 				no := false
 				r.catalog.Configure(catalog.Settings{Rules: []catalog.ToolRule{{Pattern: []string{"desk:one"}, Enabled: &no}}}, nil)
-				want(t, heard, "notifications/tools/list_changed")
+				want(t, received, "notifications/tools/list_changed")
 				if got := do(t, c, "tools/list", `{}`); strings.Contains(string(got), `"one"`) || strings.Contains(string(got), `desk__one"`) {
 					t.Errorf("tools/list = %s", got)
 				}
 				r.catalog.Configure(catalog.Settings{Rules: nil}, nil)
-				want(t, heard, "notifications/tools/list_changed")
+				want(t, received, "notifications/tools/list_changed")
 				d.server.Notify("notifications/prompts/list_changed", nil)
-				want(t, heard, "notifications/prompts/list_changed")
+				want(t, received, "notifications/prompts/list_changed")
 				d.server.Notify("notifications/resources/list_changed", nil)
-				want(t, heard, "notifications/resources/list_changed")
+				want(t, received, "notifications/resources/list_changed")
 				do(t, c, "resources/unsubscribe", `{"uri":"note:one"}`)
 			})
 		}
 	}
 }
 
-func want(t *testing.T, heard <-chan string, method string) {
+func want(t *testing.T, received <-chan string, method string) {
 	t.Helper()
 	ctx := ctxFor(t)
 	for {
 		select {
-		case got := <-heard:
+		case got := <-received:
 			if got == method {
 				return
 			}
 		case <-ctx.Done():
-			t.Fatalf("never heard %s", method)
+			t.Fatalf("never received %s", method)
 		}
 	}
 }
@@ -188,7 +188,7 @@ func TestSubscriptionsAreShared(t *testing.T) {
 		do(t, c, "resources/subscribe", `{"uri":"note:one"}`)
 	}
 	if n := count("resources/subscribe note:one"); n != 3 {
-		t.Errorf("the upstream heard %d subscriptions, want all 3", n)
+		t.Errorf("the upstream received %d subscriptions, want all 3", n)
 	}
 	do(t, a, "resources/unsubscribe", `{"uri":"note:one"}`)
 	do(t, a, "resources/unsubscribe", `{"uri":"note:one"}`)
@@ -196,7 +196,7 @@ func TestSubscriptionsAreShared(t *testing.T) {
 		t.Error("the upstream was told to stop while someone follows")
 	}
 	b.Close() // leaving is letting go
-	until(t, "the upstream is told", func() bool { return count("resources/unsubscribe note:one") == 1 })
+	eventually(t, "the upstream is told", func() bool { return count("resources/unsubscribe note:one") == 1 })
 	if _, err := a.Do(ctxFor(t), tool.Request{Method: "resources/read", Params: json.RawMessage(`{"uri":"gone:x"}`)}); err == nil {
 		t.Error("a resource that does not exist was read")
 	}
@@ -206,16 +206,16 @@ func TestTransparentNotifications(t *testing.T) {
 	d := newTestServer(anyTool("one"))
 	d.old = true
 	r := newFixture(t, map[string]*testServer{"desk": d})
-	heard := make(chan string, 10)
+	received := make(chan string, 10)
 	c := r.client(mcp.Version20250618, View{Server: "desk"}, func(o *mcpclient.Options) {
-		o.OnNotification = func(method string, params json.RawMessage) { heard <- method + string(params) }
+		o.OnNotification = func(method string, params json.RawMessage) { received <- method + string(params) }
 	})
 	if err := c.Notify(ctxFor(t), "notifications/vendor", json.RawMessage(`{"a":1}`)); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the upstream hears it", func() bool { return d.has(`notifications/vendor {"a":1}`) })
+	eventually(t, "the upstream hears it", func() bool { return d.has(`notifications/vendor {"a":1}`) })
 	d.server.Notify("notifications/theirs", json.RawMessage(`{"b":2}`))
-	want(t, heard, `notifications/theirs{"b":2}`)
+	want(t, received, `notifications/theirs{"b":2}`)
 	do(t, c, "logging/setLevel", `{"level":"error"}`)
 	if !d.has("logging/setLevel") {
 		t.Error("the level did not reach the upstream")
@@ -232,7 +232,7 @@ func TestListsAndResultsAreBounded(t *testing.T) {
 	}
 	huge := `{"name":"huge","description":"` + strings.Repeat("words ", 40000) + `","inputSchema":{"type":"object","properties":{"a":{"type":"string","description":"` + strings.Repeat("x", 100000) + `"}}}}`
 	r := newFixture(t, map[string]*testServer{"big": newTestServer(many...), "odd": newTestServer(huge)})
-	until(t, "all tools are known", func() bool { return r.catalog.Snapshot().Len() == 2101 })
+	eventually(t, "all tools are known", func() bool { return r.catalog.Snapshot().Len() == 2101 })
 	c := r.client(mcp.Version20251125, View{})
 	limit := DefaultConfig().MaxAnswerBytes
 	var seen []string
@@ -413,13 +413,13 @@ func TestViewsByHTTPPath(t *testing.T) {
 func TestRemovedServerEndsItsViews(t *testing.T) {
 	r := newFixture(t, map[string]*testServer{"desk": newTestServer(anyTool("one")), "other": newTestServer(anyTool("two"))})
 	c := r.client(mcp.Version20250618, View{Server: "desk"})
-	heard := make(chan string, 10)
+	received := make(chan string, 10)
 	r.client(mcp.Version20250618, View{Mode: DirectMode}, func(o *mcpclient.Options) {
-		o.OnNotification = func(method string, _ json.RawMessage) { heard <- method }
+		o.OnNotification = func(method string, _ json.RawMessage) { received <- method }
 	})
 	r.sup.Apply([]upstream.Config{inProcess("other")})
 	<-c.Done()
-	want(t, heard, "notifications/tools/list_changed")
+	want(t, received, "notifications/tools/list_changed")
 	r.Close()
 	ctx := tool.WithCaller(context.Background(), tool.Local)
 	if _, err := r.pick(ctx, View{Server: "other"}); tool.KindOf(err) != tool.Unavailable {
@@ -441,7 +441,7 @@ func TestRemovedServerEndsItsViews(t *testing.T) {
 func TestParameterHeadersMustMatchArguments(t *testing.T) {
 	const marked = `{"name":"marked","inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}}`
 	r := newFixture(t, map[string]*testServer{"desk": newTestServer(marked)})
-	until(t, "the tool is known", func() bool { return r.catalog.Snapshot().Len() == 1 })
+	eventually(t, "the tool is known", func() bool { return r.catalog.Snapshot().Len() == 1 })
 	for name, h := range map[string]mcpserver.Handler{"desk__marked": r.view, "marked": &transparentView{face: r.Face, name: "desk"}} {
 		for region, ok := range map[string]bool{"eu": true, "us": false} {
 			_, err := h.Serve(ctxFor(t), &mcpserver.Request{

@@ -52,7 +52,7 @@ const testCapabilities = `{"completions":{},"logging":{},"prompts":{"listChanged
 func newTestServer(tools ...string) *testServer {
 	d := &testServer{caps: testCapabilities, tools: tools, resources: []string{"note:one", "note:two"}}
 	// 100 scripts of 10 calls are more than a gateway admits from one client.
-	d.server = mcpserver.New(mcpserver.Options{DrainFor: time.Millisecond, MaxCalls: 2000}, d)
+	d.server = mcpserver.New(mcpserver.Options{DrainTimeout: time.Millisecond, MaxCalls: 2000}, d)
 	return d
 }
 
@@ -265,8 +265,8 @@ func inProcess(name string) upstream.Config {
 	return c
 }
 
-// newFixture runs the face over the servers. Names that have no server are upstreams
-// that cannot be reached.
+// newFixture runs the face over the servers. Names that have no server are
+// upstreams that cannot be reached.
 func newFixture(t testing.TB, servers map[string]*testServer, edit ...func(*fixture, *[]upstream.Config)) *fixture {
 	t.Helper()
 	dialers := map[string]upstream.Dialer{}
@@ -286,15 +286,15 @@ func newFixture(t testing.TB, servers map[string]*testServer, edit ...func(*fixt
 	log := slog.New(slog.DiscardHandler)
 	r.sup = upstream.NewSupervisor(configs, upstream.Options{
 		Sink: r, Log: log, Name: "junctor", InProcess: dialers,
-		Capabilities: mcpclient.Capabilities{Sampling: true, ElicitationForm: true, ElicitationURL: true, Roots: true, Extensions: upstream.CarriedExtensions},
+		Capabilities: mcpclient.Capabilities{Sampling: true, ElicitationForm: true, ElicitationURL: true, Roots: true, Extensions: upstream.ForwardedExtensions},
 	})
-	kept := results.NewKept()
-	exec := executor.New(executor.Options{Catalog: r.catalog, Upstreams: r.sup, Calls: r, Log: log, Kept: kept, Config: executor.DefaultConfig()})
-	calls := &reserved.Calls{Executor: exec, Kept: kept, PageSize: func() int { return r.CurrentConfig().MaxResultBytes }}
+	cache := results.NewCache()
+	exec := executor.New(executor.Options{Catalog: r.catalog, Upstreams: r.sup, Calls: r, Log: log, Results: cache, Config: executor.DefaultConfig()})
+	calls := &reserved.Calls{Executor: exec, Results: cache, PageSize: func() int { return r.CurrentConfig().MaxResultBytes }}
 	tools := listing.New(listing.Options{Catalog: r.catalog, Search: r.index, Upstreams: r.sup})
 	r.Face = New(Options{
-		Tools: tools, Calls: calls, Upstreams: r.sup, Kept: kept, Beside: r.index.Beside, Config: DefaultConfig(), Version: "0.0.0", Log: log,
-		Scripts: codemode.New(codemode.Options{Engine: engine, Calls: calls, Tools: tools, Kept: kept, Config: codemode.DefaultConfig(), Log: log}),
+		Tools: tools, Calls: calls, Upstreams: r.sup, Results: cache, NewItemIndex: r.index.Supplement, Config: DefaultConfig(), Version: "0.0.0", Log: log,
+		Scripts: codemode.New(codemode.Options{Engine: engine, Calls: calls, Tools: tools, Results: cache, Config: codemode.DefaultConfig(), Log: log}),
 	})
 	calls.Items = r.Face
 	hs := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
@@ -322,8 +322,8 @@ func ctxFor(t testing.TB) context.Context {
 	return ctx
 }
 
-// until waits for a condition that other goroutines bring about.
-func until(t testing.TB, what string, ok func() bool) {
+// eventually waits for a condition that other goroutines bring about.
+func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	ctx := ctxFor(t)
 	for !ok() {

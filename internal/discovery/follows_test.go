@@ -86,7 +86,7 @@ func TestSubscribeWhileSessionEnds(t *testing.T) {
 		wg.Wait()
 	}
 	f := &r.Face.follows
-	until(t, "nothing is left of the sessions", func() bool {
+	eventually(t, "nothing is left of the sessions", func() bool {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		return len(f.followers) == 0 && len(f.counts) == 0
@@ -217,8 +217,8 @@ func TestSubscriptionOutlivesRestartOfServer(t *testing.T) {
 	if err := r.sup.Restart("a"); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the server is subscribed to again", func() bool { return a.has("resources/subscribe note:one") })
-	until(t, "the client gets an update", func() bool {
+	eventually(t, "the server is subscribed to again", func() bool { return a.has("resources/subscribe note:one") })
+	eventually(t, "the client gets an update", func() bool {
 		a.server.Notify(mcp.MethodResourceUpdated, json.RawMessage(`{"uri":"note:one"}`))
 		select {
 		case <-updated:
@@ -245,9 +245,9 @@ func TestUnsubscribeReachesTheSubscribedServer(t *testing.T) {
 			r := newFixture(t, map[string]*testServer{"a": a, "b": b})
 			c := r.client(version, View{Mode: DirectMode})
 			do(t, c, "resources/subscribe", `{"uri":"note:linked"}`)
-			until(t, "b is subscribed to", func() bool { return b.has("resources/subscribe note:linked") })
+			eventually(t, "b is subscribed to", func() bool { return b.has("resources/subscribe note:linked") })
 			do(t, c, "resources/unsubscribe", `{"uri":"note:linked"}`)
-			until(t, "b is unsubscribed from", func() bool { return b.has("resources/unsubscribe note:linked") })
+			eventually(t, "b is unsubscribed from", func() bool { return b.has("resources/unsubscribe note:linked") })
 			if a.has("resources/unsubscribe") {
 				t.Error("the other server was unsubscribed from")
 			}
@@ -286,7 +286,7 @@ func TestSubscriptionKeepsNoMessage(t *testing.T) {
 	r.subscriber("note:one")
 	var f subscriptions
 	message := subscribeWithLargeMessage(r, &f, r.subscribed())
-	until(t, "the message is not referred to any more", func() bool {
+	eventually(t, "the message is not referred to any more", func() bool {
 		time.Sleep(50 * time.Millisecond) // between collections, not for them
 		runtime.GC()
 		return message.Value() == nil

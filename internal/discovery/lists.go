@@ -98,7 +98,7 @@ func (v *directView) list(ctx context.Context, r *mcpserver.Request, k kind) (js
 // fetch returns a merged list, from the cache unless fresh is set.
 func (v *directView) fetch(ctx context.Context, r *mcpserver.Request, k kind, fresh bool) (*list, error) {
 	v.mu.Lock()
-	kept := v.lists[r.Caller.ViewOfRights()]
+	kept := v.lists[r.Caller.RightsView()]
 	v.mu.Unlock()
 	if kept != nil && !fresh && kept.of[k] != nil && time.Since(kept.of[k].at) < listTTL {
 		return kept.of[k], nil
@@ -131,7 +131,7 @@ func (v *directView) fetchFrom(ctx context.Context, r *mcpserver.Request, k kind
 	if len(v.lists) >= maxCachedCallers {
 		clear(v.lists)
 	}
-	view, next := r.Caller.ViewOfRights(), callerLists{}
+	view, next := r.Caller.RightsView(), callerLists{}
 	if old := v.lists[view]; old != nil {
 		next = *old // a copy, because its readers hold no lock
 	}
@@ -252,9 +252,9 @@ func renamed(result json.RawMessage, own, alias string) json.RawMessage {
 	return rawjson.SetField(result, appendList(nil, contents), "contents")
 }
 
-// interfaceOf replaces the user interface in a tool's definition by its alias
-// if another server has the same URI.
-func (v *directView) interfaceOf(ctx context.Context, r *mcpserver.Request, server string, definition json.RawMessage) json.RawMessage {
+// withInterfaceAlias replaces the user interface in a tool's definition by its
+// alias if another server has the same URI.
+func (v *directView) withInterfaceAlias(ctx context.Context, r *mcpserver.Request, server string, definition json.RawMessage) json.RawMessage {
 	for _, path := range [][]string{{"_meta", "ui", "resourceUri"}, {"_meta", "ui/resourceUri"}} {
 		uri := rawjson.FieldString(definition, path...)
 		if uri == "" {
@@ -332,7 +332,7 @@ func unique(names []string) []string {
 func (v *directView) mayOwn(c *tool.Caller, server, uri string) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	l := v.lists[c.ViewOfRights()]
+	l := v.lists[c.RightsView()]
 	if l == nil || l.of[resources] == nil {
 		return true
 	}

@@ -98,7 +98,7 @@ func withItems(tools, items []toolLine, limit int) []toolLine {
 // caller first searches, when servers have come or gone, and when they are old;
 // then the old ones are searched meanwhile.
 func (v *directView) itemsOf(ctx context.Context, r *mcpserver.Request) *itemIndex {
-	if v.face.opts.Beside == nil {
+	if v.face.opts.NewItemIndex == nil {
 		return nil
 	}
 	var servers []string
@@ -108,7 +108,7 @@ func (v *directView) itemsOf(ctx context.Context, r *mcpserver.Request) *itemInd
 	if len(servers) == 0 {
 		return nil
 	}
-	view := r.Caller.ViewOfRights()
+	view := r.Caller.RightsView()
 	v.mu.Lock()
 	x := v.found[view]
 	same := x != nil && slices.Equal(x.servers, servers)
@@ -165,7 +165,7 @@ func (v *directView) readItems(ctx context.Context, r *mcpserver.Request, x *ite
 		})
 	}
 	wg.Wait()
-	x.items, x.index = map[tool.Name]item{}, v.face.opts.Beside()
+	x.items, x.index = map[tool.Name]item{}, v.face.opts.NewItemIndex()
 	docs := map[string][]search.Doc{}
 	for k, l := range lists {
 		for i, raw := range l.items {

@@ -151,7 +151,7 @@ func TestSearchSeesNewItems(t *testing.T) {
 	office.mu.Lock()
 	office.lists = map[string]string{"resources/list": `{"resources":[{"uri":"note:travel","name":"travel","description":"Rules for travel expenses"}]}`}
 	office.mu.Unlock()
-	until(t, "the new resource is found", func() bool {
+	eventually(t, "the new resource is found", func() bool {
 		office.server.Notify(mcp.MethodResourcesChanged, nil) // again, because the gateway may not listen yet
 		hits := found(t, c, query)
 		return len(hits) > 0 && hits[0].Kind == "resource"
@@ -220,13 +220,13 @@ func TestReplacedItemIndexIsNotKept(t *testing.T) {
 		}
 		return nil
 	}
-	until(t, "the items are indexed", func() bool { return len(found(t, c, query)) > 0 && current() != nil && current().isReady() })
+	eventually(t, "the items are indexed", func() bool { return len(found(t, c, query)) > 0 && current() != nil && current().isReady() })
 	old := current()
 	old.at = old.at.Add(-itemsTTL - time.Second)
 	if hits := found(t, c, query); len(hits) == 0 || hits[0].Kind != "resource" {
 		t.Errorf("while the lists are read again: %s", marshal(hits))
 	}
-	until(t, "the new index does not keep the old one", func() bool {
+	eventually(t, "the new index does not keep the old one", func() bool {
 		r.view.mu.Lock()
 		defer r.view.mu.Unlock()
 		for _, x := range r.view.found {
@@ -247,7 +247,7 @@ func TestHugeItemsAreBounded(t *testing.T) {
 		`{"uri":"note:long","name":"create an invoice","title":"` + huge + `","description":"` + huge + `","annotations":{"note":"` + huge + `"}}]}`
 	r := newFixture(t, map[string]*testServer{"office": office})
 	c := r.client(mcp.Version20251125, View{Mode: MetaMode})
-	until(t, "the items are indexed", func() bool {
+	eventually(t, "the items are indexed", func() bool {
 		text := metaCall(t, c, "search_tools", map[string]any{"query": "create an invoice"})
 		if !strings.Contains(text, `"create_invoice"`) || len(text) > limit+1000 {
 			t.Fatalf("search: %d bytes: %.300s", len(text), text)

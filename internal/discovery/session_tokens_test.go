@@ -69,7 +69,7 @@ func BenchmarkSessionTokens(b *testing.B) {
 				return n
 			}
 			r := newFixture(b, servers)
-			until(b, "all tools are known", func() bool { return r.catalog.Snapshot().Len() == len(tools) })
+			eventually(b, "all tools are known", func() bool { return r.catalog.Snapshot().Len() == len(tools) })
 			c := r.client(mcp.Version20251125, View{})
 			var loaded, session int
 			for b.Loop() {

@@ -20,7 +20,7 @@ func canOpenURLs(r *mcpserver.Request) bool {
 // signIn answers a call that failed: with the URL to open where the caller has
 // to sign in and its client can open one, otherwise with a result for the model.
 func signIn(r *mcpserver.Request, err error, name tool.Name) (json.RawMessage, error) {
-	if first := mcp.SignInFirst(err); first != nil && canOpenURLs(r) {
+	if first := mcp.SignInRequired(err); first != nil && canOpenURLs(r) {
 		return nil, first
 	}
 	return errorResult(err, name), nil
@@ -29,10 +29,10 @@ func signIn(r *mcpserver.Request, err error, name tool.Name) (json.RawMessage, e
 // signInError returns the error that says where the caller can sign in to a
 // server, or err if there is no such place.
 func (f *Face) signInError(ctx context.Context, r *mcpserver.Request, server string, err error) error {
-	if st, ok := f.opts.Upstreams.StatusOf(server); !ok || st.Login != upstream.LoginPerCaller || mcp.SignInFirst(err) != nil {
+	if st, ok := f.opts.Upstreams.StatusOf(server); !ok || st.Login != upstream.LoginPerCaller || mcp.SignInRequired(err) != nil {
 		return err
 	}
-	if _, why := f.forward(ctx, r, server, mcp.MethodPing, nil); mcp.SignInFirst(why) != nil {
+	if _, why := f.forward(ctx, r, server, mcp.MethodPing, nil); mcp.SignInRequired(why) != nil {
 		return why
 	}
 	return err

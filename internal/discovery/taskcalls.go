@@ -71,7 +71,7 @@ func (t *taskRun) begin(ctx context.Context, name string, kept tool.ServerTask) 
 	if t.record != nil {
 		return nil
 	}
-	record, err := t.face.opts.Waiting.Start(ctx, waiting.New{
+	record, err := t.face.opts.Waiting.Start(ctx, waiting.StartOptions{
 		Caller: t.r.Caller, Face: "discovery", Session: sessionID(t.r), Tool: name, TTL: t.ttl, Task: kept,
 	})
 	if err != nil {

@@ -18,9 +18,9 @@ import (
 // package waiting. The gateway executes the call of each, and waits for the
 // task that the server may have made of it.
 //
-// In the handshake era a client asks for a task with each call. In the stateless era a
-// call becomes a task when the server makes one of it and the client declares
-// the extension.
+// In the handshake era a client asks for a task with each call. In the
+// stateless era a call becomes a task when the server makes one of it and the
+// client declares the extension.
 
 // taskPoll is how often clients are asked to look at a task.
 const taskPoll = time.Second
@@ -75,7 +75,7 @@ func (f *Face) serveTasks(ctx context.Context, r *mcpserver.Request) (json.RawMe
 			return nil, noMethod(r.Method)
 		}
 		if rawjson.Field(r.Exchange.Capabilities, "extensions", mcp.ExtensionTasks) == nil {
-			return nil, mcp.MissingTasks()
+			return nil, mcp.MissingTasksExtension()
 		}
 	}
 	id := rawjson.FieldString(r.Params, "taskId")

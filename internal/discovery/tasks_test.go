@@ -89,11 +89,11 @@ func TestTasksOfTheGateway(t *testing.T) {
 					t.Errorf("%s of another caller's task succeeded", method)
 				}
 			}
-			until(t, "the server has the call", func() bool { return desk.has("tools/call wait") })
+			eventually(t, "the server has the call", func() bool { return desk.has("tools/call wait") })
 			if got := rawjson.FieldString(do(t, c, "tasks/cancel", task), "status"); got != "cancelled" {
 				t.Errorf("status after tasks/cancel = %q", got)
 			}
-			until(t, "the server hears of the cancellation", func() bool { return desk.has("cancelled") })
+			eventually(t, "the server hears of the cancellation", func() bool { return desk.has("cancelled") })
 
 			task = start("picture")
 			result := do(t, c, "tasks/result", task)

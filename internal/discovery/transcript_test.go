@@ -59,7 +59,7 @@ func play(t *testing.T, script string) string {
 				}
 			}
 		})
-	until(t, "the tools are known", func() bool { return r.catalog.Snapshot().Len() == 5 })
+	eventually(t, "the tools are known", func() bool { return r.catalog.Snapshot().Len() == 5 })
 	var view View
 	for line := range strings.Lines(script) {
 		if v, ok := strings.CutPrefix(line, "# view: "); ok {

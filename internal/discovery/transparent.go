@@ -25,16 +25,16 @@ type transparentView struct {
 	notifying atomic.Int64 // notifications of clients that are being sent
 }
 
-// maxNotifying bounds the notifications of clients that are being sent to one
+// maxNotifications bounds the notifications of clients that are being sent to one
 // server.
-const maxNotifying = 64
+const maxNotifications = 64
 
 // transparentFor returns the view of a server that exists and that the caller
 // may see.
 func (f *Face) transparentFor(ctx context.Context, name string) (*mcpserver.Server, error) {
 	caller := tool.CallerFrom(ctx)
 	if !caller.MaySee(name) || !f.opts.Upstreams.Has(name) {
-		return nil, f.opts.Tools.NoServer(&caller, name)
+		return nil, f.opts.Tools.ServerNotFoundError(&caller, name)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -139,7 +139,7 @@ func (s *transparentView) call(ctx context.Context, r *mcpserver.Request) (json.
 	if err != nil {
 		err = s.face.explain(err, &r.Caller, name.Server)
 	}
-	if first := mcp.SignInFirst(err); first != nil && canOpenURLs(r) {
+	if first := mcp.SignInRequired(err); first != nil && canOpenURLs(r) {
 		return nil, first
 	}
 	if e, ok := errors.AsType[*tool.Error](err); ok && (e.Kind == tool.ToolNotFound || e.Kind == tool.InvalidArguments) {
@@ -152,8 +152,8 @@ func (s *transparentView) call(ctx context.Context, r *mcpserver.Request) (json.
 	return called.Raw, err
 }
 
-// Notified implements mcpserver.Handler: it forwards the client's notifications that
-// it may send to the upstream. Notifications about this connection, with
+// Notified implements mcpserver.Handler: it forwards the client's notifications
+// that it may send to the upstream. Notifications about this connection, with
 // request ids or progress tokens, are not forwarded, because upstream they
 // could refer to another caller's request.
 func (s *transparentView) Notified(ctx context.Context, _ *mcpserver.Session, method string, params json.RawMessage) {
@@ -166,7 +166,7 @@ func (s *transparentView) Notified(ctx context.Context, _ *mcpserver.Session, me
 		s.face.log.WarnContext(ctx, "notification refused", "server", s.name, "method", tool.Shorten(method, 80), "caller", caller.ID, "err", err)
 		return
 	}
-	if s.notifying.Add(1) > maxNotifying { // the server does not take them
+	if s.notifying.Add(1) > maxNotifications { // the server does not take them
 		s.notifying.Add(-1)
 		s.face.log.WarnContext(ctx, "notification dropped: too many wait for the server", "server", s.name, "method", tool.Shorten(method, 80), "caller", caller.ID)
 		return

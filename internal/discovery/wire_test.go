@@ -140,7 +140,7 @@ func TestWire(t *testing.T) {
 func wireFace(t *testing.T, s *wireServer) (send func(string), receive func() string) {
 	f := newFixture(t, map[string]*testServer{"wire": nil}, func(f *fixture, c *[]upstream.Config) { f.dialers["wire"] = s.dial })
 	withTasks(t, f)
-	until(t, "the tools are known", func() bool { return f.catalog.Snapshot().Len() == 1 })
+	eventually(t, "the tools are known", func() bool { return f.catalog.Snapshot().Len() == 1 })
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
 	ctx, cancel := context.WithCancel(tool.WithCaller(context.Background(), tool.Caller{ID: "key:t", Name: "t"}))

@@ -142,8 +142,8 @@ func firstText(result json.RawMessage) string {
 	return "(no text)"
 }
 
-// cancel takes the slowest call back half-way and looks whether the server
-// minds.
+// cancel cancels the slowest call half-way and checks that the server still
+// answers.
 func (r *TestReport) cancel(ctx context.Context, o TestOptions, c *connection, t ToolCall, took time.Duration) {
 	const area = "calls"
 	params, err := json.Marshal(map[string]any{"name": t.Tool, "arguments": t.Arguments})

@@ -73,14 +73,14 @@ func (r *TestReport) connect(ctx context.Context, o TestOptions, version string)
 	}
 	if err != nil {
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			err = errors.Join(errSilent, err)
+			err = errors.Join(errNoResponse, err)
 		}
 		return nil, oneError(err)
 	}
 	return c, nil
 }
 
-var errSilent = errors.New("no answer in time")
+var errNoResponse = errors.New("no answer in time")
 
 func (d Dial) open(ctx context.Context, o TestOptions, version string) (*connection, error) {
 	c := &connection{exitTimeout: cmp.Or(d.exitTimeout, exitTimeout)}
@@ -133,7 +133,7 @@ func (d Dial) open(ctx context.Context, o TestOptions, version string) (*connect
 const discoverTimeout = 10 * time.Second
 
 // dropped counts what a program wrote to stdout that was no message.
-func (c *connection) dropped(d mcp.Drop) {
+func (c *connection) dropped(d mcp.DroppedInput) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.drops++

@@ -253,7 +253,7 @@ func (r *Report) files(f Facts, p Probes) {
 	}
 	var list []file
 	if f.Place.Path != "" {
-		list = append(list, file{f.Place.Path, holdsSecrets(f.Config)}, file{filepath.Join(filepath.Dir(f.Place.Path), ".env"), true})
+		list = append(list, file{f.Place.Path, containsSecrets(f.Config)}, file{filepath.Join(filepath.Dir(f.Place.Path), ".env"), true})
 	}
 	if f.Store != "" {
 		list = append(list, file{f.Store, true})
@@ -282,10 +282,10 @@ func (r *Report) files(f Facts, p Probes) {
 	}
 }
 
-// holdsSecrets reports whether the configuration has values that should not be
-// read by others. What came in through a variable counts too: the file cannot
-// be told from here.
-func holdsSecrets(c *config.Config) bool {
+// containsSecrets reports whether the configuration has values that others should
+// not read. Values from variables count too, because it is not known here whether
+// they are in the file.
+func containsSecrets(c *config.Config) bool {
 	if len(c.Auth.Keys) > 0 || c.Store.URL != "" {
 		return true
 	}
@@ -299,8 +299,8 @@ func holdsSecrets(c *config.Config) bool {
 	})
 }
 
-// skew is how far the clock may be off before tokens are refused.
-const skew = 60 * time.Second
+// maxClockSkew is how far the clock may be off before tokens are refused.
+const maxClockSkew = 60 * time.Second
 
 func (r *Report) clock(ctx context.Context, f Facts, p Probes) {
 	if p.Now == nil || p.Date == nil {
@@ -316,7 +316,7 @@ func (r *Report) clock(ctx context.Context, f Facts, p Probes) {
 		if err != nil {
 			continue
 		}
-		if off := before.Sub(theirs).Abs(); off > skew {
+		if off := before.Sub(theirs).Abs(); off > maxClockSkew {
 			r.Add(Finding{
 				Severity: Warning, Area: "clock", What: fmt.Sprintf("this machine's clock differs by %s from that of %s", off.Round(time.Second), u.Host),
 				Do: "set it (timedatectl set-ntp true): tokens and certificates fail with a wrong clock",
@@ -331,8 +331,8 @@ func (r *Report) clock(ctx context.Context, f Facts, p Probes) {
 	}
 }
 
-// littleRoom is how much of a disk should be free.
-const littleRoom = 200 << 20
+// minFreeSpace is how much of a disk should be free.
+const minFreeSpace = 200 << 20
 
 func (r *Report) store(f Facts, p Probes) {
 	if f.StoreErr != nil {
@@ -353,7 +353,7 @@ func (r *Report) store(f Facts, p Probes) {
 	if p.Free == nil {
 		return
 	}
-	if free, err := p.Free(f.Store); err == nil && free < littleRoom {
+	if free, err := p.Free(f.Store); err == nil && free < minFreeSpace {
 		r.Add(Finding{
 			Severity: Warning, Area: "store", Subject: f.Store, What: fmt.Sprintf("only %d MB free on its disk", free>>20),
 			Do: "free disk space, or lower store.retention",

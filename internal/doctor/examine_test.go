@@ -292,7 +292,7 @@ func TestExamine(t *testing.T) {
 				t.Errorf("OK = %v, want %v", r.OK(false), tt.ok)
 			}
 			for words, severity := range tt.want {
-				if !r.says(severity, words) {
+				if !r.has(severity, words) {
 					t.Errorf("no finding %s %q", severity, words)
 				}
 			}

@@ -1,9 +1,9 @@
-// Package doctor finds out what is wrong and says what to do about it: with a
-// whole set-up ([Examine]), and with one MCP server, for its author ([Test]).
+// Package doctor finds problems and how to fix them: of a whole set-up
+// ([Examine]), and of one MCP server, for its author ([Test]).
 //
-// Findings are data; whoever shows them decides how. The package looks at what
-// it is given and through the [Probes] that it is given. It changes nothing,
-// and it calls no tool that is not marked as read-only unless it was told to.
+// Findings are data; the caller formats them. The package examines its arguments,
+// and the machine through [Probes]. It changes nothing, and calls tools that are
+// not marked as read-only only if the caller names them.
 package doctor
 
 import (

@@ -18,10 +18,10 @@ import (
 
 // runtimeInfo is a program that starts servers.
 type runtimeInfo struct {
-	install string
-	version []string // the arguments that make it tell its version
-	least   int      // the oldest major version that today's servers work with
-	hint    string   // when asking for the version fails
+	install  string
+	version  []string // the arguments that make it print its version
+	minMajor int      // the oldest major version that current servers work with
+	hint     string   // when asking for the version fails
 }
 
 // runtimes are those that MCP servers are started with.
@@ -29,8 +29,8 @@ func runtimes() map[string]runtimeInfo {
 	node := "install Node.js 20 or later: https://nodejs.org"
 	uv := "install uv: https://docs.astral.sh/uv/getting-started/installation"
 	return map[string]runtimeInfo{
-		"node":    {install: node, version: []string{"--version"}, least: 20},
-		"npx":     {install: node, version: []string{"--version"}, least: 10},
+		"node":    {install: node, version: []string{"--version"}, minMajor: 20},
+		"npx":     {install: node, version: []string{"--version"}, minMajor: 10},
 		"npm":     {install: node, version: []string{"--version"}},
 		"uvx":     {install: uv, version: []string{"--version"}},
 		"uv":      {install: uv, version: []string{"--version"}},
@@ -119,7 +119,7 @@ func (r *Report) version(ctx context.Context, name, path string, rt runtimeInfo,
 		return
 	}
 	text = strings.TrimSpace(text)
-	if n, err := strconv.Atoi(major.FindString(text)); err == nil && n < rt.least {
+	if n, err := strconv.Atoi(major.FindString(text)); err == nil && n < rt.minMajor {
 		r.Add(Finding{Severity: Warning, Area: "runtimes", Subject: name, What: "is " + text + ", which is old", Do: rt.install})
 		return
 	}

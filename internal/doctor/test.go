@@ -103,7 +103,7 @@ func (r *TestReport) handshakes(ctx context.Context, o TestOptions) bool {
 		if ctx.Err() != nil {
 			break
 		}
-		if errors.Is(err, errSilent) {
+		if errors.Is(err, errNoResponse) {
 			silent++
 		}
 		if noOtherVersion(err) || silent == 2 {

@@ -36,8 +36,8 @@ func dial(t *testing.T) Dial {
 	return Dial{Launcher: l, Environ: os.Environ()}
 }
 
-// says reports whether a finding of the severity says the words.
-func (r *Report) says(s Severity, words string) bool {
+// has reports whether there is a finding of the severity with the words.
+func (r *Report) has(s Severity, words string) bool {
 	return slices.ContainsFunc(r.Findings, func(f Finding) bool {
 		return f.Severity == s && strings.Contains(f.Area+" "+f.Subject+" "+f.What+" "+strings.Join(f.Details, " "), words)
 	})
@@ -141,12 +141,12 @@ func TestStdioServers(t *testing.T) {
 				t.Errorf("OK = %v, want %v", r.OK(false), tt.ok)
 			}
 			for words, severity := range tt.want {
-				if !r.says(severity, words) {
+				if !r.has(severity, words) {
 					t.Errorf("no finding %s %q", severity, words)
 				}
 			}
 			for _, words := range tt.wantNot {
-				if r.says(OK, words) || r.says(Info, words) || r.says(Problem, words) {
+				if r.has(OK, words) || r.has(Info, words) || r.has(Problem, words) {
 					t.Errorf("a finding says %q", words)
 				}
 			}
@@ -161,7 +161,7 @@ func TestMissingProgram(t *testing.T) {
 	cfg := upstream.DefaultConfig()
 	cfg.Name, cfg.Command = "x", "no-such-program-anywhere"
 	r := Test(t.Context(), TestOptions{Server: cfg, Dial: dial(t)})
-	if r.OK(false) || len(r.Versions) != 1 || !r.says(Problem, "no-such-program-anywhere") {
+	if r.OK(false) || len(r.Versions) != 1 || !r.has(Problem, "no-such-program-anywhere") {
 		t.Errorf("%+v", r)
 	}
 }
@@ -236,12 +236,12 @@ func TestHTTPServers(t *testing.T) {
 		"prompts declared, but listing":             Problem,
 		"resources the result has no array":         Problem,
 	} {
-		if !r.says(severity, words) {
+		if !r.has(severity, words) {
 			t.Errorf("no finding %s %q", severity, words)
 		}
 	}
 	for _, words := range []string{"writes", "needs", "stdout"} {
-		if r.says(OK, "calls "+words) || r.says(Problem, "calls "+words) {
+		if r.has(OK, "calls "+words) || r.has(Problem, "calls "+words) {
 			t.Errorf("%s was called", words)
 		}
 	}
@@ -253,7 +253,7 @@ func TestHTTPServers(t *testing.T) {
 	}
 
 	quiet := Test(t.Context(), TestOptions{Server: cfg, NoCalls: true})
-	if !quiet.says(Info, "no tool was called") {
+	if !quiet.has(Info, "no tool was called") {
 		t.Error("a test without calls does not say so")
 	}
 }
@@ -272,7 +272,7 @@ func TestInvalidToolLists(t *testing.T) {
 			t.Cleanup(func() { server.Close(); ts.CloseClientConnections(); ts.Close() })
 			cfg := upstream.DefaultConfig()
 			cfg.Name, cfg.URL, cfg.Transport = "web", ts.URL, upstream.HTTP
-			if r := Test(t.Context(), TestOptions{Server: cfg}); !r.says(Problem, tt.want) {
+			if r := Test(t.Context(), TestOptions{Server: cfg}); !r.has(Problem, tt.want) {
 				t.Error(r.text())
 			}
 		})

@@ -90,8 +90,8 @@ func (r *Report) schemas(defs []tool.Definition) {
 	}
 }
 
-// providers tells what each model provider would refuse, and what Junctor does
-// about it. Providers of which the same is to be said share a finding.
+// providers reports what each model provider would refuse, and how Junctor
+// handles it. Providers with equal results share a finding.
 func (r *Report) providers(defs []tool.Definition) {
 	if len(defs) == 0 {
 		return
@@ -153,7 +153,7 @@ func refused(tools *provider.Tools, name string, which []tool.Name) Finding {
 	return f
 }
 
-// safety reads the definitions for what speaks to the model.
+// safety inspects the definitions for text that instructs the model.
 func (r *Report) safety(defs []tool.Definition) {
 	flagged := 0
 	for _, d := range defs {

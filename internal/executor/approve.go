@@ -16,11 +16,11 @@ import (
 // needsApproval reports whether a call needs approval: by a rule of the tool, or by
 // the caller's profile.
 func needsApproval(e *catalog.Entry, caller *tool.Caller) bool {
-	return e.Approval == catalog.AskApproval || caller.MustAsk(e.Original.Name)
+	return e.Approval == catalog.AskApproval || caller.NeedsApproval(e.Original.Name)
 }
 
-// approve asks a person where a rule wants that: the user of the calling client
-// if it can ask, else whoever has the inbox open.
+// approve asks a person if a rule requires it: the user of the calling client
+// if the client can ask, else those who have the inbox open.
 func (x *Executor) approve(ctx context.Context, e *catalog.Entry, call *tool.Call) error {
 	if !needsApproval(e, &call.Caller) {
 		return nil
@@ -56,9 +56,9 @@ func (x *Executor) approve(ctx context.Context, e *catalog.Entry, call *tool.Cal
 		}
 	}
 	if ask == nil {
-		return nobodyToAsk(e)
+		return noApproverError(e)
 	}
-	waitCtx, cancel := x.untilStopping(ctx)
+	waitCtx, cancel := x.stoppable(ctx)
 	defer cancel()
 	if await := call.Exchange.AwaitPerson; await != nil {
 		defer await()()
@@ -73,10 +73,10 @@ func (x *Executor) approve(ctx context.Context, e *catalog.Entry, call *tool.Cal
 	if !yes {
 		return &tool.Error{Kind: tool.Denied, Msg: fmt.Sprintf("the call of %s was not approved", e.Name)}
 	}
-	return x.stillAsShown(ctx, e, call)
+	return x.checkStillApproved(ctx, e, call)
 }
 
-func nobodyToAsk(e *catalog.Entry) error {
+func noApproverError(e *catalog.Entry) error {
 	return &tool.Error{
 		Kind: tool.Denied,
 		Msg: fmt.Sprintf("tool %s asks a person for approval, and this client cannot be asked; call it from the chat or from a client with elicitation, keep the page open as an administrator to approve it there, or set \"approval\": \"auto\" for it in toolRules",
@@ -92,8 +92,8 @@ func (x *Executor) approvalError(ctx context.Context, e *catalog.Entry, err erro
 			Kind: tool.Unavailable, RetryAfter: storeRetryDelay, Err: tool.ErrStopping,
 			Msg: fmt.Sprintf("the gateway is stopping before the call of %s was approved; the call was not made. Call the tool again when the gateway has restarted", e.Name),
 		}
-	case errors.Is(err, waiting.ErrNobody):
-		return nobodyToAsk(e)
+	case errors.Is(err, waiting.ErrNoApprover):
+		return noApproverError(e)
 	case errors.Is(err, waiting.ErrCancelled):
 		return &tool.Error{Kind: tool.Canceled, Msg: fmt.Sprintf("the call of %s was cancelled before it was approved", e.Name), Err: err}
 	case errors.Is(err, waiting.ErrExpired):
@@ -102,9 +102,9 @@ func (x *Executor) approvalError(ctx context.Context, e *catalog.Entry, err erro
 	return &tool.Error{Kind: tool.Denied, Msg: fmt.Sprintf("tool %s asks a person for approval, and no answer came", e.Name), Err: err}
 }
 
-// stillAsShown returns an error if the call must not be made although it was
+// checkStillApproved returns an error if the call must not be made although it was
 // approved: its client has left, or the tool is not what the person was shown.
-func (x *Executor) stillAsShown(ctx context.Context, e *catalog.Entry, call *tool.Call) error {
+func (x *Executor) checkStillApproved(ctx context.Context, e *catalog.Entry, call *tool.Call) error {
 	if err := ctx.Err(); err != nil {
 		return &tool.Error{Kind: tool.Canceled, Msg: fmt.Sprintf("the call of %s was cancelled before it was approved", e.Name), Err: err}
 	}

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// truncateResult truncates a result that is larger than limit. Texts are cut at their
-// end and blocks that cannot be cut are omitted, each with a note that says so
-// and how to get the rest. Structured content is omitted, because a part of it
-// would be wrong. A result within the limit is returned unchanged. id is that of
-// the whole result, if it is kept.
+// truncateResult truncates a result that is larger than limit. Texts are cut at
+// their end and blocks that cannot be cut are omitted, each with a note that
+// says so and how to get the rest. Structured content is omitted, because a
+// part of it would be wrong. A result within the limit is returned unchanged.
+// id is that of the whole result, if it is kept.
 func truncateResult(raw json.RawMessage, limit int, id string) json.RawMessage {
 	if limit <= 0 || len(raw) <= limit {
 		return raw
@@ -58,8 +58,8 @@ func truncateResult(raw json.RawMessage, limit int, id string) json.RawMessage {
 	return b
 }
 
-// cutText shortens a text block to about room bytes, or returns nil when it is
-// no text or there is no room to speak of.
+// cutText shortens a text block to about room bytes. It returns nil if the block
+// is not text or room is too small.
 func cutText(block json.RawMessage, room int) json.RawMessage {
 	var text struct {
 		Type string `json:"type"`

@@ -34,12 +34,12 @@ const smoothing = 0.2
 
 // breaker is the circuit and the reliability figures of one tool.
 //
-// A failure counts for as long as it is inside the window, and a success
-// takes the oldest one off. When the count reaches the threshold the circuit
-// opens; after the cool-down it lets one trial through, whose outcome closes
-// it or opens it again. Each of these changes begins a generation, and a call
-// decides only about the generation in which it was admitted: the late result
-// of an older call counts in the figures, and not for the circuit.
+// A failure counts for as long as it is inside the window, and a success takes
+// the oldest one off. When the count reaches the threshold the circuit opens;
+// after the cool-down it lets one trial through, whose outcome closes it or
+// opens it again. Each of these changes begins a generation, and a call affects
+// only the generation in which it was admitted: the late result of an older
+// call is in the statistics but does not change the circuit.
 type breaker struct {
 	mu       sync.Mutex
 	stats    Stats
@@ -50,15 +50,15 @@ type breaker struct {
 	generation int
 }
 
-// permit is the admission of one call; done takes it back.
+// permit is the admission of one call; it ends with done.
 type permit struct {
 	generation int
 	trial      bool
 }
 
 // refuses reports for how long a call would be refused now; 0 when it would be
-// admitted. While the trial is in progress that is unknown and one second is as
-// good a guess as any.
+// admitted. While a trial is in progress the time is unknown, and one second is
+// returned.
 func (b *breaker) refuses(cfg CircuitConfig, now time.Time) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -239,8 +239,8 @@ func (x *Executor) excerpt(raw json.RawMessage, limit int) json.RawMessage {
 		return nil
 	}
 	if limit > 0 && len(raw) > limit {
-		// Cut first and then redact, or a secret of 10 MB costs 10 MB; the
-		// margin keeps a secret that straddles the cut from losing its shape.
+		// Truncate before redacting, so that large values are not redacted as a
+		// whole. The margin keeps a secret at the cut recognizable.
 		cut := x.Redact(raw[:min(len(raw), limit+1024)])
 		cut = cut[:min(len(cut), limit)]
 		if !utf8.Valid(cut) { // the last character is half, as a rule

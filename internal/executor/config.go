@@ -45,7 +45,7 @@ func DefaultConfig() Config {
 
 // Validate reports everything that is wrong with the circuit's numbers.
 func (c CircuitConfig) Validate() error {
-	errs := []error{setting.Span("windowMs", c.WindowMs), setting.Span("coolDownMs", c.CoolDownMs)}
+	errs := []error{setting.CheckMillis("windowMs", c.WindowMs), setting.CheckMillis("coolDownMs", c.CoolDownMs)}
 	if c.Threshold < 1 {
 		errs = append(errs, setting.Wrong("threshold", "must be at least 1"))
 	}
@@ -62,7 +62,7 @@ func (c LimitConfig) Validate() error {
 		errs = append(errs, setting.Wrong("maxResultBytes", "must be 0 (no limit) or at least 1024"))
 	}
 	errs = append(errs,
-		setting.Under("callerRate", c.CallerRate.Validate()),
-		setting.Under("toolRate", c.ToolRate.Validate()))
+		setting.Prefix("callerRate", c.CallerRate.Validate()),
+		setting.Prefix("toolRate", c.ToolRate.Validate()))
 	return errors.Join(errs...)
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // retryDelay is the pause before the one retry: long enough for a connection
-// that was cut to be created again, short enough not to be noticed much.
+// that was cut to be created again, and short enough for a user.
 const retryDelay = 500 * time.Millisecond
 
 var (
@@ -24,15 +24,15 @@ var (
 // idle timeout and the total timeout of the upstream.
 func (x *Executor) dispatch(ctx context.Context, f *callRun, req tool.Request) (json.RawMessage, error) {
 	server := f.name.Server
-	silent, total := x.Upstreams.Timeouts(server)
+	idle, total := x.Upstreams.Timeouts(server)
 	whose := "the server's timeoutMs"
 	if f.call.Timeout > 0 {
-		silent, whose = f.call.Timeout, "as the call asks"
+		idle, whose = f.call.Timeout, "as the call asks"
 	}
 	waiting, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	t := newTimeouts(
-		silent, func() { cancel(fmt.Errorf("%w within %s (%s)", errIdleTimeout, silent, whose)) },
+		idle, func() { cancel(fmt.Errorf("%w within %s (%s)", errIdleTimeout, idle, whose)) },
 		total, func() { cancel(fmt.Errorf("%w within %s (the server's maxTimeoutMs)", errTotalTimeout, total)) })
 	defer t.stop()
 	t.watch(&req.Exchange, x)
@@ -44,7 +44,7 @@ func (x *Executor) dispatch(ctx context.Context, f *callRun, req tool.Request) (
 	return nil, explain(ctx, waiting, f.name, err)
 }
 
-// explain turns what came back from an upstream into the one error type.
+// explain converts an error of an upstream into a *tool.Error.
 func explain(caller, waiting context.Context, n tool.Name, err error) error {
 	what := n.Server
 	if n.Tool != "" {

@@ -36,9 +36,9 @@ type Upstreams interface {
 	// connection.
 	Connecting() []string
 
-	// Timeouts returns how long a call to the upstream may be silent, and
-	// how long it may take in all.
-	Timeouts(server string) (silent, total time.Duration)
+	// Timeouts returns the idle timeout and the total timeout of calls to the
+	// upstream.
+	Timeouts(server string) (idle, total time.Duration)
 }
 
 // CallLog stores the records of calls.
@@ -57,12 +57,12 @@ type Meter interface {
 	Circuit(server, tool string, state int)
 }
 
-// Approvals asks people, those other than the user of the calling client too.
+// Approvals asks people for approval, not only the user of the calling client.
 type Approvals interface {
 	// Allowed reports whether an earlier approval applies to the call.
 	Allowed(ctx context.Context, call *tool.Call, e *catalog.Entry) bool
 
-	// Ask waits for a person. It returns waiting.ErrNobody when nobody can
+	// Ask waits for a person. It returns waiting.ErrNoApprover when nobody can
 	// answer, and waiting.ErrExpired when nobody did in time. client, where it
 	// is not nil, asks the user of the calling client at the same time.
 	Ask(ctx context.Context, call *tool.Call, e *catalog.Entry, client func(context.Context) (bool, error)) (allow bool, reason string, err error)
@@ -74,7 +74,7 @@ type Approvals interface {
 	Timeout() time.Duration
 }
 
-// Options are what an Executor is made of.
+// Options are the settings and dependencies of an Executor.
 type Options struct {
 	Catalog   Catalog
 	Upstreams Upstreams
@@ -84,11 +84,11 @@ type Options struct {
 	Redact    func(json.RawMessage) json.RawMessage // applied before the call log; nil changes nothing
 	Tracer    *telemetry.Tracer                     // nil traces nothing
 	Log       *slog.Logger
-	Node      string        // names this process in records
-	Closed    bool          // a call whose record cannot be kept is refused; otherwise it is served all the same
-	Budgets   Budgets       // shares rate limits with other processes; nil when there are none
-	Tokens    TokenStore    // counts the tokens of models; nil counts none
-	Kept      *results.Kept // keeps results over the limit; nil keeps none
+	Node      string         // names this process in records
+	Closed    bool           // a call whose record cannot be kept is refused; otherwise it is served all the same
+	Budgets   Budgets        // shares rate limits with other processes; nil when there are none
+	Tokens    TokenStore     // counts the tokens of models; nil counts none
+	Results   *results.Cache // keeps results over the limit; nil keeps none
 	// StoreTimeout bounds how long a call waits for its share of a budget.
 	StoreTimeout time.Duration
 	Config       Config
@@ -127,8 +127,8 @@ func New(o Options) *Executor {
 // gateway stops. Calls that wait for a server continue.
 func (x *Executor) StopWaiting() { x.stop(tool.ErrStopping) }
 
-// untilStopping returns ctx for a wait for a person, which StopWaiting ends.
-func (x *Executor) untilStopping(ctx context.Context) (context.Context, context.CancelFunc) {
+// stoppable returns ctx for a wait for a person, which StopWaiting ends.
+func (x *Executor) stoppable(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(x.stopping, func() { cancel(tool.ErrStopping) })
 	return ctx, func() {
@@ -311,7 +311,7 @@ func (x *Executor) forward(ctx context.Context, f *callRun) (json.RawMessage, er
 // checks requests with it; APIs check notifications.
 func (x *Executor) Permit(caller *tool.Caller, server, method string) error {
 	if !caller.MaySee(server) {
-		return x.Catalog.Snapshot().NoServer(caller, server)
+		return x.Catalog.Snapshot().ServerNotFoundError(caller, server)
 	}
 	if !mayForward(caller, server, method) {
 		return &tool.Error{Kind: tool.Denied, Msg: fmt.Sprintf(

@@ -117,8 +117,8 @@ func call(name, arguments string) tool.Call {
 	return tool.Call{Face: "test", Caller: tool.Local, Tool: name, Arguments: json.RawMessage(arguments)}
 }
 
-// TestCostlySchemaFailsOnlyItsCalls: a schema of two references on each of 30 levels fails its
-// own calls, and no others.
+// TestCostlySchemaFailsOnlyItsCalls: a schema of two references on each of 30
+// levels fails its own calls, and no others.
 func TestCostlySchemaFailsOnlyItsCalls(t *testing.T) {
 	for _, keyword := range []string{"anyOf", "allOf"} {
 		t.Run(keyword, func(t *testing.T) {
@@ -629,7 +629,7 @@ func TestTimeouts(t *testing.T) {
 	t.Run("progress extends, up to the maximum", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r := newFixture(t)
-			heard := 0
+			received := 0
 			r.do = func(ctx context.Context, _ string, req tool.Request) (json.RawMessage, error) {
 				for {
 					select {
@@ -641,11 +641,11 @@ func TestTimeouts(t *testing.T) {
 				}
 			}
 			c := call("write", `{}`)
-			c.Exchange.Notify = func(string, json.RawMessage) { heard++ }
+			c.Exchange.Notify = func(string, json.RawMessage) { received++ }
 			begun := time.Now()
 			_, err := r.Call(t.Context(), c)
-			if tool.KindOf(err) != tool.Timeout || time.Since(begun) != 10*time.Minute || heard < 29 || !strings.Contains(err.Error(), "within 10m0s (the server's maxTimeoutMs)") {
-				t.Errorf("after %s and %d notifications: %v", time.Since(begun), heard, err)
+			if tool.KindOf(err) != tool.Timeout || time.Since(begun) != 10*time.Minute || received < 29 || !strings.Contains(err.Error(), "within 10m0s (the server's maxTimeoutMs)") {
+				t.Errorf("after %s and %d notifications: %v", time.Since(begun), received, err)
 			}
 		})
 	})

@@ -21,8 +21,8 @@ func checkSelect(call *tool.Call) error {
 	return nil
 }
 
-// fit returns what of a result goes to the caller: what the rules of the tool
-// and the caller select, within the limit of a result.
+// fit returns the part of a result that the caller gets: what the rules of the
+// tool and the caller select, up to the size limit of a result.
 func (x *Executor) fit(ctx context.Context, f *callRun, result tool.Result) (tool.Result, error) {
 	if !result.IsError && f.rule != "" {
 		selected, err := results.Selected(ctx, f.rule, result.Raw)
@@ -47,7 +47,7 @@ func (x *Executor) fit(ctx context.Context, f *callRun, result tool.Result) (too
 // and should not have to run again.
 func (x *Executor) selectFailed(f *callRun, raw json.RawMessage, err error) error {
 	e := *tool.AsError(err)
-	if id := x.Kept.Keep(f.call.Caller.View(), results.Text(results.Value(raw))); id != "" {
+	if id := x.Results.Keep(f.call.Caller.View(), results.Text(results.Value(raw))); id != "" {
 		e.Msg += fmt.Sprintf(". The tool has run; its result is kept: read_result of the server junctor with {\"id\":%q}", id)
 	}
 	return &e
@@ -59,6 +59,6 @@ func (x *Executor) keepAndTruncate(f *callRun, raw json.RawMessage) json.RawMess
 	if limit <= 0 || len(raw) <= limit {
 		return raw
 	}
-	id := x.Kept.Keep(f.call.Caller.View(), results.Text(results.Value(raw)))
+	id := x.Results.Keep(f.call.Caller.View(), results.Text(results.Value(raw)))
 	return truncateResult(raw, limit, id)
 }

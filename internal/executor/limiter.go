@@ -30,8 +30,8 @@ const (
 	// small, so that a few processes cannot hold back much of the limit.
 	sharePart = 20
 	maxShare  = 100
-	// budgetRetryDelay is how long a store that did not answer is not queried. Meanwhile the
-	// limit applies to each process by itself.
+	// budgetRetryDelay is how long a store that did not answer is not queried.
+	// Meanwhile the limit applies to each process by itself.
 	budgetRetryDelay = time.Second
 )
 
@@ -86,7 +86,7 @@ func (l *limiter) allow(caller *tool.Caller, n tool.Name, cfg LimitConfig) error
 		}
 	}
 	for _, p := range caller.Profiles {
-		if r := p.Terms().Rate; r.Calls > 0 {
+		if r := p.Settings().Rate; r.Calls > 0 {
 			if err := take("profile "+p.Name()+" "+caller.ID, "with the profile "+p.Name(), r.Calls, r.Per); err != nil {
 				return err
 			}
@@ -103,7 +103,8 @@ func (l *limiter) allow(caller *tool.Caller, n tool.Name, cfg LimitConfig) error
 	return nil
 }
 
-// take takes one call and returns what gives it back, or how long to wait.
+// take takes one call from the budget. It returns a function that returns the
+// call to the budget, or how long to wait.
 func (l *limiter) take(key string, r tool.Rate, now time.Time) (wait time.Duration, giveBack func()) {
 	b := l.bucket(key, r.Calls, r.Per)
 	if l.budgets != nil {

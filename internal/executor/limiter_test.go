@@ -89,8 +89,8 @@ func TestRefusedCallReturnsOtherLimit(t *testing.T) {
 	}
 }
 
-// TestSharedLimitWithoutStore: while the store is unavailable each process keeps the
-// limit by itself.
+// TestSharedLimitWithoutStore: while the store is unavailable each process
+// keeps the limit by itself.
 func TestSharedLimitWithoutStore(t *testing.T) {
 	l := &limiter{budgets: &budget{err: errors.New("away")}}
 	caller := &tool.Caller{ID: "x", Rate: tool.Rate{Calls: 3, Per: time.Hour}}
@@ -114,9 +114,9 @@ func (b *hangingBudget) TakeBudget(ctx context.Context, _ string, _ tool.Rate, _
 	return 0, 0, ctx.Err()
 }
 
-// TestCallsDoNotQueueBehindHangingStore: calls of one key do not queue behind a store that hangs.
-// They wait for it once, together, and for a while not at all; the limit
-// applies in this process meanwhile.
+// TestCallsDoNotQueueBehindHangingStore: calls of one key do not queue behind a
+// store that hangs. They wait for it once, together, and for a while not at
+// all; the limit applies in this process meanwhile.
 func TestCallsDoNotQueueBehindHangingStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &hangingBudget{}
@@ -157,7 +157,9 @@ type limitedProfile struct {
 	rate tool.Rate
 }
 
-func (p limitedProfile) Terms() tool.ProfileTerms { return tool.ProfileTerms{Rate: p.rate, Ask: true} }
+func (p limitedProfile) Settings() tool.ProfileSettings {
+	return tool.ProfileSettings{Rate: p.rate, Ask: true}
+}
 
 // TestProfileLimitsEachCaller: the rate of a profile counts beside the
 // caller's own, for each caller by itself and only with the profile.

@@ -176,9 +176,9 @@ func join(names []string, n int) string {
 	return strings.Join(names, ", ")
 }
 
-// permitted leaves the tools out of a server's own list that a rule disables,
-// the caller may not use, or are nested too deeply to be sent on. When there is none the result stays the bytes
-// that came.
+// permitted removes the tools from a server's own list that are disabled by a
+// rule, not allowed for the caller, or nested too deeply to be forwarded. If
+// there are none, the result is returned unchanged.
 func permitted(snap *catalog.Snapshot, caller *tool.Caller, server string, result json.RawMessage) json.RawMessage {
 	list, changed := []byte{'['}, false
 	for item := range rawjson.Elements(rawjson.Field(result, "tools")) {

@@ -18,23 +18,23 @@ import (
 type timeouts struct {
 	idle, total time.Duration // 0 means none
 
-	mu        sync.Mutex
-	idleTimer *time.Timer
-	allTimer  *time.Timer
-	asked     int // questions that are open
-	queued    bool
-	ended     bool
+	mu         sync.Mutex
+	idleTimer  *time.Timer
+	totalTimer *time.Timer
+	questions  int // that are open
+	queued     bool
+	ended      bool
 }
 
-func newTimeouts(idle time.Duration, silent func(), total time.Duration, tooLong func()) *timeouts {
+func newTimeouts(idle time.Duration, onIdle func(), total time.Duration, onTotal func()) *timeouts {
 	t := &timeouts{idle: idle, total: total}
 	t.mu.Lock() // the timers may fire before they are set
 	defer t.mu.Unlock()
 	if idle > 0 {
-		t.idleTimer = time.AfterFunc(idle, silent)
+		t.idleTimer = time.AfterFunc(idle, onIdle)
 	}
 	if total > 0 {
-		t.allTimer = time.AfterFunc(total, tooLong)
+		t.totalTimer = time.AfterFunc(total, onTotal)
 	}
 	return t
 }
@@ -46,7 +46,7 @@ func (t *timeouts) watch(e *tool.Exchange, x *Executor) {
 	notify, ask := e.Notify, e.Ask
 	e.Notify = func(method string, params json.RawMessage) {
 		if method == mcp.MethodProgress {
-			t.note(0)
+			t.update(0)
 			if rawjson.Field(params, "progressToken") == nil {
 				return
 			}
@@ -57,9 +57,9 @@ func (t *timeouts) watch(e *tool.Exchange, x *Executor) {
 	}
 	if ask != nil {
 		e.Ask = func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-			t.note(+1)
-			defer t.note(-1)
-			ctx, cancel := x.untilStopping(ctx)
+			t.update(+1)
+			defer t.update(-1)
+			ctx, cancel := x.stoppable(ctx)
 			defer cancel()
 			answer, err := ask(ctx, method, params)
 			if err != nil && errors.Is(context.Cause(ctx), tool.ErrStopping) {
@@ -68,41 +68,42 @@ func (t *timeouts) watch(e *tool.Exchange, x *Executor) {
 			return answer, err
 		}
 	}
-	e.Queued = t.wait
+	e.Queued = t.setQueued
 }
 
-// note restarts the idle timeout after a sign of progress. questions is the change
+// update restarts the idle timeout after a sign of progress. questions is the change
 // in the number of open questions, during which the timeout is paused.
-func (t *timeouts) note(questions int) {
+func (t *timeouts) update(questions int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.asked += questions
+	t.questions += questions
 	t.restartIdle()
 }
 
-// restartIdle sets the idle timer as the state asks. The lock is held.
+// restartIdle restarts the idle timer, or stops it while the call is queued or a
+// question is open. The lock is held.
 func (t *timeouts) restartIdle() {
 	switch {
 	case t.idleTimer == nil || t.ended:
-	case t.asked > 0 || t.queued:
+	case t.questions > 0 || t.queued:
 		t.idleTimer.Stop()
 	default:
 		t.idleTimer.Reset(t.idle)
 	}
 }
 
-// wait stops both timeouts while the call waits for its turn.
-func (t *timeouts) wait(queued bool) {
+// setQueued stops both timeouts while the call is queued.
+func (t *timeouts) setQueued(queued bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.queued = queued
 	t.restartIdle()
 	switch {
-	case t.allTimer == nil || t.ended:
+	case t.totalTimer == nil || t.ended:
 	case queued:
-		t.allTimer.Stop()
+		t.totalTimer.Stop()
 	default:
-		t.allTimer.Reset(t.total)
+		t.totalTimer.Reset(t.total)
 	}
 }
 
@@ -110,7 +111,7 @@ func (t *timeouts) stop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.ended = true
-	for _, timer := range []*time.Timer{t.idleTimer, t.allTimer} {
+	for _, timer := range []*time.Timer{t.idleTimer, t.totalTimer} {
 		if timer != nil {
 			timer.Stop()
 		}

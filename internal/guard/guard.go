@@ -40,7 +40,7 @@ type Guard struct {
 	block bool
 	tools map[tool.Name]*trackedTool
 
-	// inspectedAtStart counts definitions inspected by Recall.
+	// inspectedAtStart counts definitions inspected by ObserveStored.
 	inspectedAtStart int
 }
 
@@ -93,14 +93,14 @@ func (g *Guard) Observe(ctx context.Context, server string, definitions []tool.D
 	return err
 }
 
-// maxInspectedAtStart bounds how many definitions Recall inspects: a few
+// maxInspectedAtStart bounds how many definitions ObserveStored inspects: a few
 // milliseconds of work.
 const maxInspectedAtStart = 64
 
-// Recall records the definitions that the store has for a server. Where there
-// are many, Run inspects the rest, so that thousands of definitions do not
+// ObserveStored is Observe for the definitions that the store has for a server. If
+// there are many, Run inspects the rest, so that thousands of definitions do not
 // delay the start.
-func (g *Guard) Recall(ctx context.Context, server string, definitions []tool.Definition) error {
+func (g *Guard) ObserveStored(ctx context.Context, server string, definitions []tool.Definition) error {
 	fresh, err := g.record(ctx, server, definitions)
 	g.mu.Lock()
 	n := min(len(fresh), maxInspectedAtStart-g.inspectedAtStart)

@@ -65,7 +65,7 @@ func (b *Body) Read(p []byte) (int, error) {
 	return n, b.check(err, false)
 }
 
-// readTrailer reads what stands behind the last chunk and returns io.EOF.
+// readTrailer reads what follows the last chunk and returns io.EOF.
 func (b *Body) readTrailer() error {
 	b.c.limit = b.t.maxHeader()
 	trailer, err := b.c.text.ReadMIMEHeader()

@@ -53,21 +53,21 @@ func (l *limited) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// quiet reports whether the idle connection is open and nothing came on it: a
+// isQuiet reports whether the idle connection is open and nothing came on it: a
 // response to no request may be meant for the next one.
-func (c *conn) quiet() bool {
+func (c *conn) isQuiet() bool {
 	c.silent = false
 	return c.r.Buffered() == 0 && c.raw != nil && c.raw.Read(c.look) == nil && c.silent
 }
 
 // peek is called with the socket of the connection.
 func (c *conn) peek(fd uintptr) bool {
-	c.silent = silentSocket(fd)
+	c.silent = hasNoInput(fd)
 	return true
 }
 
-// keepOut is the largest buffer of requests that a connection keeps.
-const keepOut = 8 << 10
+// maxKeptOutput is the largest buffer of requests that a connection keeps.
+const maxKeptOutput = 8 << 10
 
 // roundTrip writes a request and reads the head of its response.
 func (c *conn) roundTrip(r *http.Request, body io.Reader, maxHeader int64) (*http.Response, error) {
@@ -75,7 +75,7 @@ func (c *conn) roundTrip(r *http.Request, body io.Reader, maxHeader int64) (*htt
 	if err != nil {
 		return nil, err
 	}
-	if cap(out) <= keepOut {
+	if cap(out) <= maxKeptOutput {
 		c.out = out
 	}
 	if n, err := c.nc.Write(out); err != nil {

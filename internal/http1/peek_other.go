@@ -6,4 +6,4 @@ package http1
 // the standard transport, which reads all the time, carries everything.
 const canPeek = false
 
-func silentSocket(uintptr) bool { return false }
+func hasNoInput(uintptr) bool { return false }

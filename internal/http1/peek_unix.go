@@ -9,8 +9,8 @@ import (
 
 const canPeek = true
 
-// silentSocket reports whether the socket is open and has nothing to be read.
-func silentSocket(fd uintptr) bool {
+// hasNoInput reports whether the socket is open and has nothing to be read.
+func hasNoInput(fd uintptr) bool {
 	var b [1]byte
 	_, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
 	return errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EINTR)

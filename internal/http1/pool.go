@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// sweepEvery is how often idle connections are looked at.
-const sweepEvery = 5 * time.Second
+// sweepInterval is how often idle connections are looked at.
+const sweepInterval = 5 * time.Second
 
 // get returns a connection to the address: the one that was used last and is
 // still open, or a new one.
@@ -31,7 +31,7 @@ func (t *Transport) get(ctx context.Context, key string) (*conn, error) {
 		t.idle[key] = list[:len(list)-1]
 		t.count--
 		t.mu.Unlock()
-		if now := time.Now(); now.Sub(c.began) < t.keepFor(c) && c.quiet() {
+		if now := time.Now(); now.Sub(c.began) < t.keepFor(c) && c.isQuiet() {
 			c.began, c.reused = now, true
 			return c, nil
 		}
@@ -70,7 +70,7 @@ func (t *Transport) put(c *conn) {
 	t.idle[c.key] = append(list, c)
 	t.count++
 	if t.sweep == nil {
-		t.sweep = time.AfterFunc(sweepEvery, t.sweepIdle)
+		t.sweep = time.AfterFunc(sweepInterval, t.sweepIdle)
 	}
 	t.mu.Unlock()
 }
@@ -95,9 +95,9 @@ func (t *Transport) idleTimeout() time.Duration {
 const defaultKeepAlive = 5 * time.Second
 
 // keepFor returns for how long after the start of its last request c may be
-// used again: half the time after which the server closes it, because a request
-// could cross the close on its way, and on a busy machine that way is long. A
-// request that may not be sent twice would fail then.
+// reused: half the time after which the server closes it. Otherwise the server
+// could close the connection while a request is being sent, and a request that
+// may not be sent twice would fail.
 func (t *Transport) keepFor(c *conn) time.Duration {
 	return min(t.idleTimeout(), cmp.Or(c.hint, t.keepAlive)/2)
 }
@@ -121,7 +121,7 @@ func keepAliveHint(header string) time.Duration {
 // their server has closed.
 func (t *Transport) sweepIdle() {
 	now := time.Now()
-	t.closeIdle(func(c *conn) bool { return now.Sub(c.began) >= t.keepFor(c) || !c.quiet() })
+	t.closeIdle(func(c *conn) bool { return now.Sub(c.began) >= t.keepFor(c) || !c.isQuiet() })
 }
 
 // CloseIdleConnections closes the connections that no request uses, those of
@@ -154,6 +154,6 @@ func (t *Transport) closeIdle(ended func(*conn) bool) {
 		t.sweep = nil
 	}
 	if t.count > 0 {
-		t.sweep = time.AfterFunc(sweepEvery, t.sweepIdle)
+		t.sweep = time.AfterFunc(sweepInterval, t.sweepIdle)
 	}
 }

@@ -54,15 +54,15 @@ func (t *Transport) Base() *http.Transport { return t.base }
 
 // RoundTrip implements http.RoundTripper.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	if !t.Takes(r) {
+	if !t.Supports(r) {
 		return t.base.RoundTrip(r)
 	}
 	resp, _, err := t.Do(r)
 	return resp, err
 }
 
-// Takes reports whether the request is one for Do.
-func (t *Transport) Takes(r *http.Request) bool {
+// Supports reports whether the request is one for Do.
+func (t *Transport) Supports(r *http.Request) bool {
 	b := t.base
 	if !canPeek || r.URL.Scheme != "http" || r.URL.Opaque != "" || !plainHost(r.URL.Host) || r.Host != "" && r.Host != r.URL.Host ||
 		r.ContentLength > maxBody || r.Body != nil && r.Body != http.NoBody && (r.ContentLength <= 0 || r.GetBody == nil) ||
@@ -82,7 +82,7 @@ func (t *Transport) Takes(r *http.Request) bool {
 	return through == nil && err == nil
 }
 
-// Do sends a request that Takes accepts, and returns the address that it went
+// Do sends a request that Supports accepts, and returns the address that it went
 // to beside the response.
 func (t *Transport) Do(r *http.Request) (*http.Response, net.Addr, error) {
 	if r.Body != nil {

@@ -105,10 +105,10 @@ func (s *rawServer) request(method, body string) *http.Request {
 	return req
 }
 
-// do sends a request that Takes must accept, and reads the whole response.
+// do sends a request that Supports must accept, and reads the whole response.
 func do(t *testing.T, tr *Transport, r *http.Request) (*http.Response, string, error) {
 	t.Helper()
-	if !tr.Takes(r) {
+	if !tr.Supports(r) {
 		t.Fatalf("%s %s is left to the standard transport", r.Method, r.URL)
 	}
 	resp, err := tr.RoundTrip(r)
@@ -247,7 +247,7 @@ func TestBodies(t *testing.T) {
 
 // A response to no request, and the end of the connection, are noticed before
 // the connection is used again.
-func TestIdleConnectionIsLookedAt(t *testing.T) {
+func TestIdleConnectionIsChecked(t *testing.T) {
 	for name, end := range map[string]func(net.Conn){
 		"closed":     func(c net.Conn) { c.Close() },
 		"half":       func(c net.Conn) { _ = c.(*net.TCPConn).CloseWrite() },
@@ -280,7 +280,7 @@ func TestIdleConnectionIsLookedAt(t *testing.T) {
 			quiet := func() bool { // the lock is what the sweep of idle connections looks under
 				tr.mu.Lock()
 				defer tr.mu.Unlock()
-				return idle.quiet()
+				return idle.isQuiet()
 			}
 			for quiet() { // what was sent takes a moment
 			}
@@ -546,7 +546,7 @@ func TestHeaderInjection(t *testing.T) {
 	}
 }
 
-func TestTakes(t *testing.T) {
+func TestSupports(t *testing.T) {
 	tr := transport(t)
 	plain := func() *http.Request {
 		r, err := http.NewRequest("POST", "http://example.com/", strings.NewReader("{}"))
@@ -555,7 +555,7 @@ func TestTakes(t *testing.T) {
 		}
 		return r
 	}
-	if !tr.Takes(plain()) {
+	if !tr.Supports(plain()) {
 		t.Error("a plain request is not taken")
 	}
 	for name, change := range map[string]func(*http.Request){
@@ -587,7 +587,7 @@ func TestTakes(t *testing.T) {
 			}
 			return nil, nil
 		}
-		if tr.Takes(r) {
+		if tr.Supports(r) {
 			t.Errorf("%s: taken", name)
 		}
 	}

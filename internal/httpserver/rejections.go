@@ -14,8 +14,8 @@ import (
 // How many rejected requests get a line of the log: a burst, then one a
 // second. Lines that were left out are counted in the next one.
 const (
-	rejectionBurst = 20
-	rejectionEvery = time.Second
+	rejectionBurst    = 20
+	rejectionInterval = time.Second
 )
 
 // Rejections counts requests that were rejected before they became a call, and
@@ -56,9 +56,9 @@ func (j *Rejections) Observe(r *http.Request, status int, reason string, err err
 func (j *Rejections) take(now time.Time) (omitted int, ok bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if n := int(now.Sub(j.refill) / rejectionEvery); n > 0 {
+	if n := int(now.Sub(j.refill) / rejectionInterval); n > 0 {
 		j.left = min(rejectionBurst, j.left+n)
-		j.refill = j.refill.Add(time.Duration(n) * rejectionEvery)
+		j.refill = j.refill.Add(time.Duration(n) * rejectionInterval)
 	}
 	if j.left == 0 {
 		j.omitted++

@@ -35,7 +35,7 @@ func TestRejectionsAreLoggedAtABoundedRate(t *testing.T) {
 			t.Errorf("the lines have %d bytes", log.Len())
 		}
 		log.Reset()
-		time.Sleep(rejectionEvery)
+		time.Sleep(rejectionInterval)
 		reject(10)
 		if lines() != 1 || !strings.Contains(log.String(), "omitted=980") {
 			t.Errorf("a second later: %s", log.String())

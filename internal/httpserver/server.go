@@ -56,13 +56,13 @@ func Wrap(log *slog.Logger, next http.Handler) http.Handler {
 	})
 }
 
-// LimitBody bounds the body of every request to what most returns. Reading
+// LimitBody bounds the body of every request to what limit returns. Reading
 // past it fails with an [http.MaxBytesError].
-func LimitBody(most func() int64, next http.Handler) http.Handler {
+func LimitBody(limit func() int64, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// The server reads no more of a body than was announced.
-		if limit := most(); r.Body != nil && r.Body != http.NoBody && (r.ContentLength <= 0 || r.ContentLength > limit) {
-			r.Body = http.MaxBytesReader(w, r.Body, limit)
+		if max := limit(); r.Body != nil && r.Body != http.NoBody && (r.ContentLength <= 0 || r.ContentLength > max) {
+			r.Body = http.MaxBytesReader(w, r.Body, max)
 		}
 		next.ServeHTTP(w, r)
 	})

@@ -31,19 +31,19 @@ func isStream(r *http.Request) bool {
 	return httpstream.Accepted(r) != httpstream.None
 }
 
-// Wrap refuses streams of a caller that has as many open as most returns; 0
+// Wrap refuses streams of a caller that has as many open as limit returns; 0
 // means any number.
-func (s *StreamLimit) Wrap(most func() int, next http.Handler) http.Handler {
+func (s *StreamLimit) Wrap(limit func() int, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !isStream(r) {
 			next.ServeHTTP(w, r)
 			return
 		}
 		caller := tool.CallerFrom(r.Context()).ID
-		if limit := most(); !s.take(caller, limit) {
+		if max := limit(); !s.take(caller, max) {
 			httperr.Write(w, r, &tool.Error{
 				Kind: tool.RateLimited, RetryAfter: time.Second,
-				Msg: fmt.Sprintf("%d streams are open for this caller, as many as limits.maxStreamsPerCaller allows", limit),
+				Msg: fmt.Sprintf("%d streams are open for this caller, as many as limits.maxStreamsPerCaller allows", max),
 			})
 			return
 		}
@@ -52,10 +52,10 @@ func (s *StreamLimit) Wrap(most func() int, next http.Handler) http.Handler {
 	})
 }
 
-func (s *StreamLimit) take(caller string, most int) bool {
+func (s *StreamLimit) take(caller string, max int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if most > 0 && s.open[caller] >= most {
+	if max > 0 && s.open[caller] >= max {
 		return false
 	}
 	if s.open == nil {

@@ -59,8 +59,8 @@ type certificates struct {
 	checked time.Time
 }
 
-// recheckFiles is how often the files are looked at.
-const recheckFiles = time.Second
+// fileCheckInterval is how often the files are looked at.
+const fileCheckInterval = time.Second
 
 // UseTLS has the server speak TLS, with HTTP/2. It returns an error if the
 // certificate cannot be read.
@@ -104,7 +104,7 @@ func (c *certificates) fileState() string {
 func (c *certificates) current(now time.Time) *tls.Certificate {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if now.Sub(c.checked) < recheckFiles {
+	if now.Sub(c.checked) < fileCheckInterval {
 		return c.loaded
 	}
 	c.checked = now

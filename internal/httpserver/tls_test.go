@@ -99,7 +99,7 @@ func TestChangedCertificateIsUsed(t *testing.T) {
 	now := time.Now()
 	serial := func() int64 {
 		t.Helper()
-		now = now.Add(2 * recheckFiles)
+		now = now.Add(2 * fileCheckInterval)
 		leaf, err := x509.ParseCertificate(c.current(now).Certificate[0])
 		if err != nil {
 			t.Fatal(err)

@@ -40,15 +40,15 @@ func Accepted(r *http.Request) Format {
 
 // Bounds of what waits for a slow reader.
 const (
-	maxPieces   = 4096
-	maxBytes    = 8 << 20
-	writeWithin = 30 * time.Second
-	keepAlive   = 15 * time.Second
+	maxPieces         = 4096
+	maxBytes          = 8 << 20
+	writeTimeout      = 30 * time.Second
+	keepAliveInterval = 15 * time.Second
 )
 
-// errSlow is the cause with which a stream is cut off whose client does not
+// errSlowClient is the cause with which a stream is cut off whose client does not
 // read.
-var errSlow = errors.New("the client does not read fast enough")
+var errSlowClient = errors.New("the client does not read fast enough")
 
 // Stream is one answer in pieces. It is safe for concurrent use.
 type Stream struct {
@@ -92,7 +92,7 @@ func (s *Stream) Send(event string, data []byte) {
 	}
 	if len(s.pieces) >= maxPieces || s.bytes+len(piece) > maxBytes && s.bytes > 0 {
 		s.ended = true
-		s.cancel(errSlow)
+		s.cancel(errSlowClient)
 		return
 	}
 	s.pieces = append(s.pieces, piece)
@@ -155,20 +155,20 @@ func (s *Stream) run() {
 	h.Set("X-Accel-Buffering", "no") // or a proxy in between holds the pieces back
 	s.w.WriteHeader(http.StatusOK)
 	control := http.NewResponseController(s.w)
-	alive := time.NewTicker(keepAlive)
+	alive := time.NewTicker(keepAliveInterval)
 	defer alive.Stop()
 	for {
 		batch, ended := s.take()
 		if len(batch) > 0 {
-			_ = control.SetWriteDeadline(time.Now().Add(writeWithin))
+			_ = control.SetWriteDeadline(time.Now().Add(writeTimeout))
 			for _, piece := range batch {
 				if _, err := s.w.Write(piece); err != nil {
-					s.give(err)
+					s.fail(err)
 					return
 				}
 			}
 			if err := control.Flush(); err != nil {
-				s.give(err)
+				s.fail(err)
 				return
 			}
 			continue
@@ -179,7 +179,7 @@ func (s *Stream) run() {
 		select {
 		case <-s.wake:
 		case <-alive.C:
-			s.beat()
+			s.sendKeepAlive()
 		}
 	}
 }
@@ -192,8 +192,8 @@ func (s *Stream) take() (batch [][]byte, ended bool) {
 	return batch, s.ended
 }
 
-// beat keeps proxies from closing a silent stream of events.
-func (s *Stream) beat() {
+// sendKeepAlive keeps proxies from closing a silent stream of events.
+func (s *Stream) sendKeepAlive() {
 	if s.format != Events {
 		return
 	}
@@ -208,8 +208,8 @@ func (s *Stream) beat() {
 	}
 }
 
-// give ends the stream of a client that cannot be written to.
-func (s *Stream) give(err error) {
+// fail ends the stream of a client that cannot be written to.
+func (s *Stream) fail(err error) {
 	s.mu.Lock()
 	s.ended, s.pieces, s.bytes = true, nil, 0
 	s.mu.Unlock()

@@ -94,7 +94,7 @@ func TestSlowClientIsDisconnected(t *testing.T) {
 	for range 20 {
 		s.Send("message", piece)
 	}
-	if !errors.Is(context.Cause(ctx), errSlow) {
+	if !errors.Is(context.Cause(ctx), errSlowClient) {
 		t.Errorf("cause = %v", context.Cause(ctx))
 	}
 	s.mu.Lock()
@@ -111,7 +111,7 @@ func TestSlowClientIsDisconnected(t *testing.T) {
 	for range maxPieces * 2 {
 		s.Send("message", nil)
 	}
-	if !errors.Is(context.Cause(ctx), errSlow) {
+	if !errors.Is(context.Cause(ctx), errSlowClient) {
 		t.Error("too many small pieces are kept")
 	}
 	close(w.release)
@@ -145,7 +145,7 @@ func TestIdleStreamSendsHeartbeats(t *testing.T) {
 			w := httptest.NewRecorder()
 			s, _ := New(t.Context(), w, format)
 			s.Send("message", []byte(`1`))
-			time.Sleep(2*keepAlive + time.Second)
+			time.Sleep(2*keepAliveInterval + time.Second)
 			s.End()
 			if got := strings.Count(w.Body.String(), ": alive"); got != want {
 				t.Errorf("%s: %d keep-alives, want %d", format, got, want)

@@ -88,13 +88,13 @@ func (d *document) insert(l list, key []byte, value hujson.Value) {
 // replace puts a new value where an old one stands.
 func (d *document) replace(v *hujson.Value, value hujson.Value) {
 	inline := !bytes.Contains(d.text[v.StartOffset:v.EndOffset], []byte("\n")) &&
-		d.indentEnd(v.StartOffset) != v.StartOffset && d.crowded(v)
+		d.indentEnd(v.StartOffset) != v.StartOffset && d.sharesLine(v)
 	d.splice(v.StartOffset, v.EndOffset, render(value, d.indent(v.StartOffset), d.unit(), inline))
 }
 
-// crowded reports whether other items stand on the line of the value, so that
-// breaking the line would look odd.
-func (d *document) crowded(v *hujson.Value) bool {
+// sharesLine reports whether other items are on the line of the value, so that the
+// line should not be broken.
+func (d *document) sharesLine(v *hujson.Value) bool {
 	line := d.text[bytes.LastIndexByte(d.text[:v.StartOffset], '\n')+1 : v.StartOffset]
 	return bytes.ContainsAny(line, "{[,")
 }

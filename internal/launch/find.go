@@ -43,14 +43,13 @@ func (l *Launcher) Find(ctx context.Context, cfg *config.Config) string {
 	if !cfg.Incomplete() {
 		return ""
 	}
-	return only(listening(ctx, attach.Others(path)))
+	return only(listening(ctx, attach.OtherSockets(path)))
 }
 
-// FindDespite returns the socket of the only gateway of a file that has become
-// invalid since it was read, and tells the user what is wrong: the gateway goes
-// on with the configuration that it has. It is empty when err is not about the
-// file.
-func (l *Launcher) FindDespite(ctx context.Context, o config.Options, err error) string {
+// FindWithInvalidConfig returns the socket of the only gateway of a file that has
+// become invalid since the gateway read it, and prints what is wrong: the gateway
+// keeps its configuration. It is empty when err is not about the file.
+func (l *Launcher) FindWithInvalidConfig(ctx context.Context, o config.Options, err error) string {
 	invalid, ok := errors.AsType[*config.Error](err)
 	if !ok || invalid.OfFlags() {
 		return ""
@@ -59,7 +58,7 @@ func (l *Launcher) FindDespite(ctx context.Context, o config.Options, err error)
 	if own == "" {
 		return ""
 	}
-	found := only(listening(ctx, append(attach.Others(own), own)))
+	found := only(listening(ctx, append(attach.OtherSockets(own), own)))
 	if found != "" {
 		l.Note("%v\nThe running gateway answers, with the configuration from before.", err)
 	}
@@ -79,7 +78,7 @@ func (l *Launcher) Running(ctx context.Context, cfg *config.Config) *http.Client
 // values of its variables.
 func (l *Launcher) InUse(ctx context.Context, cfg *config.Config) bool {
 	own := l.Socket(cfg)
-	return own != "" && len(listening(ctx, append(attach.Others(own), own))) > 0
+	return own != "" && len(listening(ctx, append(attach.OtherSockets(own), own))) > 0
 }
 
 // listening returns the sockets at which a gateway listens.
@@ -100,7 +99,7 @@ func only(paths []string) string {
 func listens(ctx context.Context, path string) bool {
 	conn, err := attach.Dial(ctx, path)
 	if err != nil {
-		return !errors.Is(err, attach.ErrNone)
+		return !errors.Is(err, attach.ErrNotRunning)
 	}
 	_ = conn.Close()
 	return true

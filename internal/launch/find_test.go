@@ -200,7 +200,7 @@ func TestFindGatewayOfInvalidFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = write(`{"mcpServers":`)
-	if got := l.FindDespite(t.Context(), p.options(), err); err == nil || got != path {
+	if got := l.FindWithInvalidConfig(t.Context(), p.options(), err); err == nil || got != path {
 		t.Errorf("%v: found %q, want %q", err, got, path)
 	}
 	if note := stderr.String(); !strings.Contains(note, "junctor.json") || !strings.Contains(note, "running gateway") {
@@ -208,13 +208,13 @@ func TestFindGatewayOfInvalidFile(t *testing.T) {
 	}
 	p.logLevel = "nonsense" // is no fault of the file
 	_, err = write(`{}`)
-	if got := l.FindDespite(t.Context(), p.options(), err); err == nil || got != "" {
+	if got := l.FindWithInvalidConfig(t.Context(), p.options(), err); err == nil || got != "" {
 		t.Errorf("%v: found %q", err, got)
 	}
 	p.logLevel = ""
 	ln.Close()
 	_, err = write(`{`)
-	if got := l.FindDespite(t.Context(), p.options(), err); err == nil || got != "" {
+	if got := l.FindWithInvalidConfig(t.Context(), p.options(), err); err == nil || got != "" {
 		t.Errorf("nobody listens: found %q", got)
 	}
 }

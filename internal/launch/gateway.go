@@ -117,8 +117,8 @@ func (l *Launcher) printError(err error) {
 const (
 	// socketTimeout is how long a gateway of our own gets to open its socket.
 	socketTimeout = 30 * time.Second
-	// pickUpTimeout is how long a running gateway gets to see a changed file.
-	pickUpTimeout = 30 * time.Second
+	// reloadTimeout is how long a running gateway gets to see a changed file.
+	reloadTimeout = 30 * time.Second
 	// statePoll is how often the state of a server that connects is read.
 	statePoll = 50 * time.Millisecond
 )
@@ -127,7 +127,7 @@ const (
 // added to the file, or nil when it has ended or does not have it in time. Its
 // socket is that of cfg or, until it has moved there, that of before.
 func (l *Launcher) AwaitServer(ctx context.Context, before, cfg *config.Config, name string) *Gateway {
-	ctx, cancel := context.WithTimeout(ctx, pickUpTimeout)
+	ctx, cancel := context.WithTimeout(ctx, reloadTimeout)
 	defer cancel()
 	for {
 		left := l.Running(ctx, before) == nil // perhaps for its new socket, which is open by now

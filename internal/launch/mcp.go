@@ -31,8 +31,8 @@ const (
 )
 
 // mcpSession is one client of `junctor mcp`. It uses the gateway of its
-// configuration, and becomes that gateway, for itself and for others, when there
-// is none.
+// configuration. If none runs, the process becomes that gateway, for this client
+// and for others.
 type mcpSession struct {
 	*Launcher
 	cfg     *config.Config // nil when the file is invalid
@@ -47,10 +47,10 @@ type mcpSession struct {
 	failed error // of a gateway of our own
 }
 
-// ServeMCP serves one client on stdin and stdout: through the gateway of the
-// same configuration, which this process becomes when there is none. invalid
-// says what is wrong with the configuration, which is nil then; only a gateway
-// that is running can serve the client in that case.
+// ServeMCP serves one client on stdin and stdout through the gateway of the same
+// configuration, which this process becomes if none runs. If the configuration
+// is invalid, cfg is nil and invalid is the error; then only a gateway that
+// already runs can serve the client.
 func (l *Launcher) ServeMCP(ctx context.Context, cfg *config.Config, o config.Options, view discovery.View, invalid error) error {
 	s := &mcpSession{Launcher: l, cfg: cfg, o: o, view: view, request: attach.StreamRequest{Mode: string(view.Mode), Server: view.Server, Profile: view.Profile}}
 	return s.run(ctx, invalid)
@@ -112,7 +112,7 @@ func (s *mcpSession) connect(ctx context.Context, wait time.Duration, invalid er
 			if err == nil {
 				return found, found.Temporary, nil
 			}
-			if !errors.Is(err, attach.ErrNone) {
+			if !errors.Is(err, attach.ErrNotRunning) {
 				return nil, false, err
 			}
 		}
@@ -141,7 +141,7 @@ func (s *mcpSession) connect(ctx context.Context, wait time.Duration, invalid er
 // findGateway returns the socket of the gateway to use; "" for none.
 func (s *mcpSession) findGateway(ctx context.Context, invalid error) string {
 	if s.cfg == nil {
-		return s.FindDespite(ctx, s.o, invalid)
+		return s.FindWithInvalidConfig(ctx, s.o, invalid)
 	}
 	return s.Find(ctx, s.cfg)
 }

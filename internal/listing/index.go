@@ -27,7 +27,7 @@ func NewIndex(c *catalog.Catalog) *search.Index {
 	return index
 }
 
-// documents are a server's tools as search reads them.
+// documents returns a server's tools as documents of the search index.
 func documents(s *catalog.Server) []search.Doc {
 	docs := make([]search.Doc, 0, len(s.Tools))
 	for _, e := range s.Tools {
@@ -39,7 +39,7 @@ func documents(s *catalog.Server) []search.Doc {
 	return docs
 }
 
-// sameDocuments reports whether search would read the same of both.
+// sameDocuments reports whether both servers have the same documents.
 func sameDocuments(a, b *catalog.Server) bool {
 	if a == b {
 		return true

@@ -1,10 +1,10 @@
-// Package listing finds the tools that a caller may see, for every API: lists,
-// searches, the state of servers and their tools in the formats of model
+// Package listing lists and searches the tools that a caller may see, for all
+// APIs. It also has the state of servers, and the tools in the formats of model
 // providers.
 //
-// One [Service] is shared by all APIs and listeners, so that each answers alike
-// and translations are cached once. It reads the catalogue, the search index
-// and the state of the upstreams; it calls no tool and changes nothing.
+// One [Service] is shared by all APIs and listeners, so that their responses agree
+// and translations are cached once. It reads the catalogue, the search index and
+// the state of the upstreams; it calls no tool and changes nothing.
 package listing
 
 import (
@@ -34,13 +34,13 @@ type Upstreams interface {
 	Await(ctx context.Context, servers ...string) (pending []string)
 }
 
-// Logins knows the servers where each caller has a login, and so a list of
-// tools, of its own.
+// Logins has the servers where each caller has a login of its own, and with it a
+// list of tools of its own.
 type Logins interface {
-	// ListFor reads the lists of tools that are a caller's own.
-	ListFor(ctx context.Context, caller string, servers ...string)
-	// ForCaller returns a status as a caller sees it.
-	ForCaller(st upstream.Status, caller string) upstream.Status
+	// LoadCallerTools loads the lists of tools of a caller's own logins.
+	LoadCallerTools(ctx context.Context, caller string, servers ...string)
+	// StatusForCaller returns a status as a caller sees it.
+	StatusForCaller(st upstream.Status, caller string) upstream.Status
 }
 
 // Options are the dependencies of a Service.
@@ -83,26 +83,26 @@ func (s *Service) Starting(caller *tool.Caller, names ...string) []string {
 // Await waits for the servers that are [Service.Starting], each up to its start
 // timeout, and returns those that are still pending.
 func (s *Service) Await(ctx context.Context, caller *tool.Caller, names ...string) (pending []string) {
-	s.ListFor(ctx, caller, names...)
+	s.LoadCallerTools(ctx, caller, names...)
 	if wait := s.Starting(caller, names...); len(wait) > 0 {
 		return s.opts.Upstreams.Await(ctx, wait...)
 	}
 	return nil
 }
 
-// ListFor reads the lists of tools that are the caller's own, of servers where
-// each caller has a login, as Await does too.
-func (s *Service) ListFor(ctx context.Context, caller *tool.Caller, names ...string) {
+// LoadCallerTools loads the caller's lists of tools from servers where each caller
+// has a login of its own. Await does this, too.
+func (s *Service) LoadCallerTools(ctx context.Context, caller *tool.Caller, names ...string) {
 	if s.opts.Logins != nil {
-		s.opts.Logins.ListFor(ctx, caller.ID, names...)
+		s.opts.Logins.LoadCallerTools(ctx, caller.ID, names...)
 	}
 }
 
-func (s *Service) forCaller(st upstream.Status, caller *tool.Caller) upstream.Status {
+func (s *Service) statusForCaller(st upstream.Status, caller *tool.Caller) upstream.Status {
 	if s.opts.Logins == nil {
 		return st
 	}
-	return s.opts.Logins.ForCaller(st, caller.ID)
+	return s.opts.Logins.StatusForCaller(st, caller.ID)
 }
 
 // Filter restricts a list. Fields without a value restrict nothing.
@@ -200,11 +200,11 @@ func isDeprecated(description string) bool {
 	return len(start) >= len(word) && strings.EqualFold(start[:len(word)], word)
 }
 
-// Translation returns the current tools and their translation into the formats
+// ProviderTools returns the current tools and their translation into the formats
 // of providers. It is created once for each version of the catalogue and reuses
 // unchanged tools. Disabled tools are included: a model may still call one in
 // an old conversation, and should get the actual error.
-func (s *Service) Translation() (*catalog.Snapshot, *provider.Tools) {
+func (s *Service) ProviderTools() (*catalog.Snapshot, *provider.Tools) {
 	snap := s.Snapshot()
 	s.mu.Lock()
 	defer s.mu.Unlock()

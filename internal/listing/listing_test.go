@@ -146,12 +146,12 @@ func TestServerStates(t *testing.T) {
 
 func TestTranslationIsCachedPerCatalogueVersion(t *testing.T) {
 	s, c, _ := newService(t)
-	old, first := s.Translation()
-	if _, again := s.Translation(); again != first {
+	old, first := s.ProviderTools()
+	if _, again := s.ProviderTools(); again != first {
 		t.Error("the same version was translated twice")
 	}
 	c.Put(catalog.Server{Name: "new"}, definitions(t, "new", "t"))
-	snap, tools := s.Translation()
+	snap, tools := s.ProviderTools()
 	if tools == first || snap == old {
 		t.Error("a new version was not translated")
 	}

@@ -34,7 +34,7 @@ func (s *Service) Servers(caller *tool.Caller) []Server {
 
 // Describe adds to the status of a server what the catalogue has of it.
 func (s *Service) Describe(snap *catalog.Snapshot, caller *tool.Caller, st upstream.Status) Server {
-	server := Server{Status: s.forCaller(st, caller), Known: snap.Server(st.Name)}
+	server := Server{Status: s.statusForCaller(st, caller), Known: snap.Server(st.Name)}
 	if server.Known != nil {
 		server.Tools, server.Enabled = server.Known.ToolsFor(caller)
 	}
@@ -44,7 +44,7 @@ func (s *Service) Describe(snap *catalog.Snapshot, caller *tool.Caller, st upstr
 // CheckServer returns an error if the tools of the server cannot be shown.
 func (s *Service) CheckServer(snap *catalog.Snapshot, caller *tool.Caller, server string) error {
 	if !caller.MaySee(server) {
-		return s.NoServer(caller, server)
+		return s.ServerNotFoundError(caller, server)
 	}
 	known := snap.Server(server)
 	if known != nil && known.Callers == nil {
@@ -52,9 +52,9 @@ func (s *Service) CheckServer(snap *catalog.Snapshot, caller *tool.Caller, serve
 	}
 	st, ok := s.opts.Upstreams.StatusOf(server)
 	if !ok {
-		return s.NoServer(caller, server)
+		return s.ServerNotFoundError(caller, server)
 	}
-	if st = s.forCaller(st, caller); known != nil && st.State == upstream.Connected {
+	if st = s.statusForCaller(st, caller); known != nil && st.State == upstream.Connected {
 		return nil
 	}
 	e := &tool.Error{Kind: tool.Unavailable, Msg: fmt.Sprintf("server %q is %s and its tools are not known", server, st.State)}
@@ -72,12 +72,12 @@ func (s *Service) CheckServer(snap *catalog.Snapshot, caller *tool.Caller, serve
 	return e
 }
 
-// NoServer returns the error for a server that is not configured or that the
-// caller may not see, with the most similar names that it may see.
-func (s *Service) NoServer(caller *tool.Caller, server string) error {
+// ServerNotFoundError returns the error for a server that is not configured or
+// that the caller may not see, with the most similar names that it may see.
+func (s *Service) ServerNotFoundError(caller *tool.Caller, server string) error {
 	var names []string
 	for _, st := range s.opts.Upstreams.Status() {
 		names = append(names, st.Name)
 	}
-	return catalog.NoServer(caller, server, names)
+	return catalog.ServerNotFoundError(caller, server, names)
 }

@@ -57,8 +57,8 @@ const (
 	OpenAICompatible Provider = "openai-compatible"
 )
 
-// Words lists the providers.
-func (Provider) Words() []string {
+// Values lists the providers.
+func (Provider) Values() []string {
 	return []string{string(Gemini), string(OpenAI), string(Anthropic), string(XAI), string(Ollama), string(OpenAICompatible)}
 }
 
@@ -71,8 +71,8 @@ const (
 	ResponsesAPI API = "responses"
 )
 
-// Words lists the interfaces.
-func (API) Words() []string { return []string{string(ChatAPI), string(ResponsesAPI)} }
+// Values lists the interfaces.
+func (API) Values() []string { return []string{string(ChatAPI), string(ResponsesAPI)} }
 
 // ToolMode is how a model gets its tools.
 type ToolMode string
@@ -83,8 +83,8 @@ const (
 	PromptTools ToolMode = "prompt"
 )
 
-// Words lists the ways a model gets its tools.
-func (ToolMode) Words() []string { return []string{string(NativeTools), string(PromptTools)} }
+// Values lists the ways a model gets its tools.
+func (ToolMode) Values() []string { return []string{string(NativeTools), string(PromptTools)} }
 
 // DefaultConfig returns the default values of a model's configuration.
 func DefaultConfig() Config {
@@ -127,13 +127,13 @@ func (c Config) Validate() error {
 		setting.NotNegative("maxTokens", c.MaxTokens),
 		setting.NotNegative("contextWindow", c.ContextWindow),
 		setting.NotNegative("maxRetries", c.MaxRetries),
-		setting.Span("timeoutMs", c.TimeoutMs),
+		setting.CheckMillis("timeoutMs", c.TimeoutMs),
 	}
 	wrong := func(key, format string, args ...any) {
 		errs = append(errs, setting.Wrong(key, format, args...))
 	}
 	if c.Provider == "" {
-		wrong("provider", "is missing; use one of %s", strings.Join(c.Provider.Words(), ", "))
+		wrong("provider", "is missing; use one of %s", strings.Join(c.Provider.Values(), ", "))
 	}
 	if c.Provider == OpenAICompatible && c.BaseURL == "" {
 		wrong("baseUrl", "is missing; openai-compatible needs the address of the model's server")

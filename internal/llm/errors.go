@@ -100,7 +100,7 @@ func reason(ctx context.Context, f Failure) Reason {
 		}
 		return false
 	}
-	if errors.Is(f.Err, errSilent) || errors.Is(context.Cause(ctx), errSilent) {
+	if errors.Is(f.Err, errIdleProvider) || errors.Is(context.Cause(ctx), errIdleProvider) {
 		return Silent
 	}
 	if ctx.Err() != nil {
@@ -142,7 +142,7 @@ func unreachable(err error) bool {
 }
 
 func (e *Error) describe(c Config, f Failure) (tool.Kind, string) {
-	who := c.who()
+	who := c.label()
 	switch e.Reason {
 	case BadKey:
 		return tool.UpstreamFailed, fmt.Sprintf("%s does not accept the API key; %s", who, c.keyAdvice())
@@ -170,7 +170,7 @@ func (e *Error) describe(c Config, f Failure) (tool.Kind, string) {
 	return tool.UpstreamFailed, fmt.Sprintf("%s refused the request%s%s", who, status(e.Status), c.quote(f.Text))
 }
 
-func (c Config) who() string {
+func (c Config) label() string {
 	switch c.Provider {
 	case Gemini:
 		return "Gemini"

@@ -171,8 +171,8 @@ func (f *fenceScanner) closeBlock(closed bool) piece {
 	return piece{block: content, tool: true, closed: closed}
 }
 
-// written is a call as a model writes it into a block.
-type written struct {
+// writtenCall is a call as a model writes it into a block.
+type writtenCall struct {
 	Tool      string          `json:"tool"`
 	Name      string          `json:"name"` // what many models write instead
 	Arguments json.RawMessage `json:"arguments"`
@@ -180,9 +180,9 @@ type written struct {
 
 // parseBlock reads the calls of a block: one object, several in a row, or an
 // array of them.
-func parseBlock(content string) ([]written, error) {
+func parseBlock(content string) ([]writtenCall, error) {
 	dec := json.NewDecoder(strings.NewReader(content))
-	var calls []written
+	var calls []writtenCall
 	for {
 		var raw json.RawMessage
 		if err := dec.Decode(&raw); err == io.EOF {
@@ -191,14 +191,14 @@ func parseBlock(content string) ([]written, error) {
 			return nil, err
 		}
 		if bytes.HasPrefix(bytes.TrimSpace(raw), []byte("[")) {
-			var list []written
+			var list []writtenCall
 			if err := json.Unmarshal(raw, &list); err != nil {
 				return nil, err
 			}
 			calls = append(calls, list...)
 			continue
 		}
-		var w written
+		var w writtenCall
 		if err := json.Unmarshal(raw, &w); err != nil {
 			return nil, err
 		}

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-var errSilent = errors.New("the provider stopped responding")
+var errIdleProvider = errors.New("the provider stopped responding")
 
 // idleTimeout is a transport that cancels a request if the provider sends
 // nothing for too long, before the first byte or between two. It counts bytes
@@ -37,12 +37,12 @@ func (c Config) HTTPClient(base http.RoundTripper) *http.Client {
 
 func (t idleTimeout) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(r.Context())
-	timer := time.AfterFunc(t.limit, func() { cancel(errSilent) })
+	timer := time.AfterFunc(t.limit, func() { cancel(errIdleProvider) })
 	res, err := t.next.RoundTrip(r.WithContext(ctx))
 	if err != nil {
 		timer.Stop()
-		if errors.Is(context.Cause(ctx), errSilent) {
-			err = errSilent
+		if errors.Is(context.Cause(ctx), errIdleProvider) {
+			err = errIdleProvider
 		}
 		cancel(nil)
 		return nil, err
@@ -66,8 +66,8 @@ func (l *idleReader) Read(p []byte) (int, error) {
 	}
 	if err != nil {
 		l.timer.Stop()
-		if err != io.EOF && errors.Is(context.Cause(l.ctx), errSilent) {
-			err = errSilent
+		if err != io.EOF && errors.Is(context.Cause(l.ctx), errIdleProvider) {
+			err = errIdleProvider
 		}
 	}
 	return n, err

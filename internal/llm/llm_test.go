@@ -53,7 +53,7 @@ func failure(status int, after time.Duration) error {
 }
 
 func TestRetryDelays(t *testing.T) {
-	said := Turn{Message: Text(Assistant, "hi")}
+	reply := Turn{Message: Text(Assistant, "hi")}
 	for name, tt := range map[string]struct {
 		answers   []any
 		left      int
@@ -61,13 +61,13 @@ func TestRetryDelays(t *testing.T) {
 		reason    Reason
 		cancelled bool
 	}{
-		"at once":                     {answers: []any{said}},
-		"backs off":                   {answers: []any{failure(500, 0), failure(529, 0), failure(503, 0), said}, min: 3500 * time.Millisecond, max: 7 * time.Second},
-		"obeys Retry-After":           {answers: []any{failure(429, 20*time.Second), said}, min: 20 * time.Second, max: 20 * time.Second},
-		"gives up on a long wait":     {answers: []any{failure(429, time.Hour), said}, left: 1, reason: Busy},
-		"gives up after three":        {answers: []any{failure(500, 0), failure(500, 0), failure(500, 0), failure(500, 0), said}, left: 1, min: 3 * time.Second, max: 7 * time.Second, reason: Broken},
-		"not after a bad key":         {answers: []any{failure(401, 0), said}, left: 1, reason: BadKey},
-		"not when cancelled meantime": {answers: []any{failure(500, 0), said}, left: 1, reason: Broken, cancelled: true},
+		"at once":                     {answers: []any{reply}},
+		"backs off":                   {answers: []any{failure(500, 0), failure(529, 0), failure(503, 0), reply}, min: 3500 * time.Millisecond, max: 7 * time.Second},
+		"obeys Retry-After":           {answers: []any{failure(429, 20*time.Second), reply}, min: 20 * time.Second, max: 20 * time.Second},
+		"gives up on a long wait":     {answers: []any{failure(429, time.Hour), reply}, left: 1, reason: Busy},
+		"gives up after three":        {answers: []any{failure(500, 0), failure(500, 0), failure(500, 0), failure(500, 0), reply}, left: 1, min: 3 * time.Second, max: 7 * time.Second, reason: Broken},
+		"not after a bad key":         {answers: []any{failure(401, 0), reply}, left: 1, reason: BadKey},
+		"not when cancelled meantime": {answers: []any{failure(500, 0), reply}, left: 1, reason: Broken, cancelled: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

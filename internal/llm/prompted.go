@@ -95,7 +95,7 @@ func (r *promptReader) read(pieces []piece) []Event {
 // block parses the calls of a block. A block that cannot be parsed becomes a
 // malformed call, so that the model gets an error for it.
 func (r *promptReader) block(p piece) []*ToolCall {
-	written, err := parseBlock(p.block)
+	blockCalls, err := parseBlock(p.block)
 	if err != nil {
 		problem := "the block is not a tool call: " + err.Error()
 		if !p.closed {
@@ -105,7 +105,7 @@ func (r *promptReader) block(p piece) []*ToolCall {
 			Malformed: bound(strings.TrimSpace(p.block)), Problem: problem}}
 	}
 	var calls []*ToolCall
-	for _, w := range written {
+	for _, w := range blockCalls {
 		c, _ := r.tools.Call(NewCallID(), w.Tool, w.Arguments)
 		c.bare = false // a block that can be parsed was not cut off
 		calls = append(calls, c)

@@ -10,11 +10,11 @@ import (
 )
 
 // The delays between attempts: the first one, doubled each time, and the
-// maximum. If a provider asks for more than maxWait, the error is returned
+// maximum. If a provider asks for more than maxRetryDelay, the error is returned
 // instead, because a user is waiting.
 const (
-	firstWait = time.Second
-	maxWait   = 30 * time.Second
+	minRetryDelay = time.Second
+	maxRetryDelay = 30 * time.Second
 )
 
 // retrying retries requests that fail before their first event.
@@ -74,8 +74,8 @@ func (r *retrying) wait(err error, attempt int) (time.Duration, bool) {
 		return 0, false
 	}
 	if after := e.RetryAfter(); after > 0 {
-		return after, after <= maxWait
+		return after, after <= maxRetryDelay
 	}
-	wait := min(firstWait<<attempt, maxWait)
+	wait := min(minRetryDelay<<attempt, maxRetryDelay)
 	return wait/2 + rand.N(wait/2+1), true
 }

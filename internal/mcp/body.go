@@ -13,8 +13,8 @@ const (
 	// the bytes have come.
 	trustedLength = 1 << 20
 
-	scratchSize = 32 << 10 // of a new scratch buffer
-	keepScratch = 1 << 20  // the largest that is kept for the next use
+	scratchSize    = 32 << 10 // of a new scratch buffer
+	maxKeptScratch = 1 << 20  // the largest that is kept for the next use
 )
 
 // scratches are buffers in which something of unknown length is gathered
@@ -27,7 +27,7 @@ func newScratch() *scratch { return scratches.Get().(*scratch) }
 
 // release gives the buffer back; nothing may refer to its bytes afterwards.
 func (s *scratch) release() {
-	if cap(s.b) <= keepScratch {
+	if cap(s.b) <= maxKeptScratch {
 		s.b = s.b[:0]
 		scratches.Put(s)
 	}
@@ -47,7 +47,7 @@ func ReadAll(r io.Reader, length int64, memory *tool.ResultMemory) ([]byte, erro
 	if s.b, err = appendAll(s.b, r); err != nil {
 		return nil, err
 	}
-	if cap(s.b) > keepScratch { // it is not used again
+	if cap(s.b) > maxKeptScratch { // it is not used again
 		return s.b, nil
 	}
 	return append(memory.Get(len(s.b)), s.b...), nil

@@ -49,13 +49,13 @@ type DecodeError struct {
 	Msg      string // what is wrong, safe to send back
 	TooLarge bool   // the size limit was the reason
 
-	answers ID   // the call that it should have answered, where it looks like an answer
-	drop    Drop // what a Stream read in its place
+	answers ID           // the call that it should have answered, where it looks like an answer
+	drop    DroppedInput // what a Stream read in its place
 }
 
-// LostID returns the id of the call that the broken message would have answered;
-// "" when it is not a response.
-func (e *DecodeError) LostID() ID {
+// ResponseID returns the id of the call that the broken message would have
+// answered; "" when it is not a response.
+func (e *DecodeError) ResponseID() ID {
 	if e.TooLarge {
 		return e.ID
 	}
@@ -191,7 +191,7 @@ func decodeObject(b []byte, i int, limits Limits) (Message, int, error) {
 	}
 	if err != nil {
 		broken := parseError(end, err)
-		broken.answers = peekAnswer(b[i:])
+		broken.answers = peekResponseID(b[i:])
 		if err == rawjson.ErrDepth { // JSON as far as it was read, so its id counts
 			broken.ID = peekID(b[i:min(len(b), i+peekBytes)])
 		}

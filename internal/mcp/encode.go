@@ -71,7 +71,7 @@ func (m *Message) MergePrefix() {
 	}
 }
 
-// largeResult is the size from which a result is written from where it lies.
+// largeResult is the size from which a result is written without being copied.
 // Below it a copy costs less than another write.
 const largeResult = 16 << 10
 

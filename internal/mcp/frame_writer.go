@@ -30,8 +30,8 @@ func (w *frameWriter) setFraming(f Framing) {
 	w.framing = f
 }
 
-// keepBuffer is the largest buffer that a frameWriter or a pool holds on to.
-const keepBuffer = 64 << 10
+// maxKeptBuffer is the largest buffer that a frameWriter or a pool holds on to.
+const maxKeptBuffer = 64 << 10
 
 // writeMessages writes messages, all of them with one write of the stream below.
 func (w *frameWriter) writeMessages(messages ...*Message) error {
@@ -100,7 +100,7 @@ func appendWithHeader(b []byte, m *Message) []byte {
 }
 
 func (w *frameWriter) keep(b []byte) {
-	if cap(b) <= keepBuffer {
+	if cap(b) <= maxKeptBuffer {
 		w.buf = b
 	}
 }

@@ -24,8 +24,8 @@ const (
 	FramingAuto                   // by the first bytes
 )
 
-// Drop is a piece of a stream that was no message and was thrown away.
-type Drop struct {
+// DroppedInput is input of a stream that was not a message and was discarded.
+type DroppedInput struct {
 	Bytes    int
 	Preview  string // the beginning, at most 200 bytes
 	TooLarge bool   // a message over the size limit, not a stray line
@@ -41,7 +41,7 @@ type Reader struct {
 	src     *source // what r reads from
 	framing Framing
 	max     int
-	onDrop  func(Drop)
+	onDrop  func(DroppedInput)
 	flood   *garbageCounter // nil takes whatever comes
 }
 
@@ -51,9 +51,9 @@ const readBuffer = 8 << 10
 
 // NewReader reads messages from r. onDrop may be nil; it is called in the
 // goroutine that calls Next.
-func NewReader(r io.Reader, framing Framing, limits Limits, onDrop func(Drop)) *Reader {
+func NewReader(r io.Reader, framing Framing, limits Limits, onDrop func(DroppedInput)) *Reader {
 	if onDrop == nil {
-		onDrop = func(Drop) {}
+		onDrop = func(DroppedInput) {}
 	}
 	src := &source{Reader: r}
 	return &Reader{r: bufio.NewReaderSize(src, readBuffer), src: src, framing: framing, max: limits.WithDefaults().MaxBytes, onDrop: onDrop}
@@ -134,10 +134,10 @@ func (r *Reader) nextLine() ([]byte, error) {
 		// Programs print prompts and progress without a newline: the message
 		// may stand behind one on the same line.
 		if i := bytes.Index(line, []byte(`{"jsonrpc"`)); i > 0 {
-			r.onDrop(Drop{Bytes: i, Preview: Preview(line[:i])})
+			r.onDrop(DroppedInput{Bytes: i, Preview: Preview(line[:i])})
 			return line[i:], nil
 		}
-		r.onDrop(Drop{Bytes: len(line), Preview: Preview(line)})
+		r.onDrop(DroppedInput{Bytes: len(line), Preview: Preview(line)})
 		if err := r.flood.add(len(line) + strayCost); err != nil {
 			return nil, err
 		}
@@ -155,7 +155,7 @@ func (r *Reader) line() ([]byte, error) {
 	defer long.release()
 	long.b = append(long.b, part...)
 	for errors.Is(err, bufio.ErrBufferFull) && len(long.b) <= r.max+1 {
-		err = r.readOn(long)
+		err = r.appendLine(long)
 	}
 	switch {
 	case len(long.b) > r.max+1:
@@ -166,11 +166,11 @@ func (r *Reader) line() ([]byte, error) {
 	return bytes.Clone(long.b), err
 }
 
-// readOn reads more of a line that has filled the buffer, as much at a time as
+// appendLine reads more of a line that has filled the buffer, as much at a time as
 // there is. The error is bufio.ErrBufferFull until the line ends.
-func (r *Reader) readOn(long *scratch) error {
+func (r *Reader) appendLine(long *scratch) error {
 	if n := len(long.b); cap(long.b)-n < readBuffer {
-		long.b = slices.Grow(long.b, min(max(n, scratchSize), keepScratch))
+		long.b = slices.Grow(long.b, min(max(n, scratchSize), maxKeptScratch))
 	}
 	free := long.b[len(long.b):cap(long.b)]
 	n, err := r.r.Read(free) // not through its buffer, which is empty and smaller
@@ -203,15 +203,15 @@ func (r *Reader) skipLine(long []byte, err error) error {
 	if id == "" && err == nil {
 		id = peekTailID(tail)
 	}
-	return r.tooLarge(Drop{Bytes: n, Preview: Preview(head), TooLarge: true, ID: id})
+	return r.tooLarge(DroppedInput{Bytes: n, Preview: Preview(head), TooLarge: true, ID: id})
 }
 
-func (r *Reader) tooLarge(d Drop) error {
+func (r *Reader) tooLarge(d DroppedInput) error {
 	r.onDrop(d)
 	return tooLarge(d, Limits{MaxBytes: r.max})
 }
 
-func tooLarge(d Drop, limits Limits) *DecodeError {
+func tooLarge(d DroppedInput, limits Limits) *DecodeError {
 	return &DecodeError{Code: CodeInvalidRequest, ID: d.ID, TooLarge: true,
 		Msg: fmt.Sprintf("message of %d bytes is over the limit of %d", d.Bytes, limits.WithDefaults().MaxBytes)}
 }
@@ -243,11 +243,11 @@ func (r *Reader) nextBody() ([]byte, error) {
 	}
 	head, err := r.r.Peek(int(min(length, peekBytes)))
 	if err != nil {
-		return nil, midMessage(err)
+		return nil, unexpectedEOF(err)
 	}
-	drop := Drop{Bytes: int(length), Preview: Preview(head), TooLarge: true, ID: peekID(head)}
+	drop := DroppedInput{Bytes: int(length), Preview: Preview(head), TooLarge: true, ID: peekID(head)}
 	if _, err := io.CopyN(io.Discard, r.r, length); err != nil {
-		return nil, midMessage(err)
+		return nil, unexpectedEOF(err)
 	}
 	return nil, r.tooLarge(drop)
 }
@@ -257,12 +257,12 @@ func readBody(r io.Reader, length int) ([]byte, error) {
 	var buf bytes.Buffer
 	buf.Grow(min(length, 64<<10))
 	if n, err := io.CopyN(&buf, r, int64(length)); err != nil {
-		return nil, midMessage(fmt.Errorf("%w after %d of %d bytes", err, n, length))
+		return nil, unexpectedEOF(fmt.Errorf("%w after %d of %d bytes", err, n, length))
 	}
 	return buf.Bytes(), nil
 }
 
-func midMessage(err error) error {
+func unexpectedEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
 	}
@@ -281,7 +281,7 @@ func (r *Reader) headers() (int64, error) {
 			if errors.Is(err, bufio.ErrBufferFull) || n > maxHeaders {
 				return 0, errors.New("message headers are too long")
 			}
-			return 0, midMessage(err)
+			return 0, unexpectedEOF(err)
 		}
 		if n > maxHeaders {
 			return 0, errors.New("message headers are too long")

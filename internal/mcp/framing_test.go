@@ -21,7 +21,7 @@ func frames(in string, framing Framing, max int, wrap func(io.Reader) io.Reader)
 	if wrap != nil {
 		src = wrap(src)
 	}
-	r := NewReader(src, framing, Limits{MaxBytes: max}, func(d Drop) {
+	r := NewReader(src, framing, Limits{MaxBytes: max}, func(d DroppedInput) {
 		s := "[" + d.Preview + "]"
 		if d.TooLarge {
 			s = fmt.Sprintf("[%d bytes, id %s]", d.Bytes, d.ID)
@@ -96,7 +96,7 @@ func TestReader(t *testing.T) {
 func TestWriter(t *testing.T) {
 	var buf bytes.Buffer
 	w := newFrameWriter(&buf, FramingLines)
-	big := Message{Method: "m", Params: []byte(`{"x":"` + strings.Repeat("y", keepBuffer) + `"}`)}
+	big := Message{Method: "m", Params: []byte(`{"x":"` + strings.Repeat("y", maxKeptBuffer) + `"}`)}
 	for _, m := range []Message{{Method: "a"}, big, {ID: "1", Method: "b"}} {
 		if err := w.writeMessages(&m); err != nil {
 			t.Fatal(err)

@@ -29,7 +29,7 @@ type StreamOptions struct {
 
 	// OnDrop is called for output that is not a message and for messages that
 	// are too large. It must not block.
-	OnDrop func(Drop)
+	OnDrop func(DroppedInput)
 
 	// EndFloods ends the connection when the other side writes without end
 	// what is no message.
@@ -47,7 +47,7 @@ type Stream struct {
 	w      *frameWriter
 	limits Limits
 	queue  []received // the rest of a batch
-	onDrop func(Drop)
+	onDrop func(DroppedInput)
 	close  func() error
 	direct tryWriter // nil when writes may block
 }
@@ -60,7 +60,7 @@ type received struct {
 // NewStream makes a Link that reads from r and writes to w.
 func NewStream(r io.Reader, w io.Writer, o StreamOptions) *Stream {
 	if o.OnDrop == nil {
-		o.OnDrop = func(Drop) {}
+		o.OnDrop = func(DroppedInput) {}
 	}
 	s := &Stream{limits: o.Limits.WithDefaults(), w: newFrameWriter(w, o.Framing), onDrop: o.OnDrop}
 	s.r = NewReader(r, o.Framing, o.Limits, o.OnDrop)
@@ -118,7 +118,7 @@ func (s *Stream) countGarbage(err error, data []byte) error {
 	if end := s.r.flood.add(len(data) + strayCost); end != nil {
 		return end
 	}
-	e.drop = Drop{Bytes: len(data), Preview: Preview(data), ID: e.ID}
+	e.drop = DroppedInput{Bytes: len(data), Preview: Preview(data), ID: e.ID}
 	return err
 }
 

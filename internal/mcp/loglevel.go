@@ -6,9 +6,9 @@ var severities = map[string]int{"debug": 1, "info": 2, "notice": 3, "warning": 4
 // ValidLogLevel reports whether level is one of MCP's.
 func ValidLogLevel(level string) bool { return severities[level] > 0 }
 
-// LessSevere reports whether a message of a log level is below the least level
-// that is wanted. One of an unknown level is not.
-func LessSevere(level, least string) bool {
+// LessSevere reports whether a log level is less severe than threshold. An
+// unknown level is not.
+func LessSevere(level, threshold string) bool {
 	rank := severities[level]
-	return rank > 0 && rank < severities[least]
+	return rank > 0 && rank < severities[threshold]
 }

@@ -69,10 +69,10 @@ const (
 	CodeUnsupportedProtocol = -32022
 )
 
-// SignInFirst returns the error of MCP 2025-11-25 that has a client open a URL
+// SignInRequired returns the error of MCP 2025-11-25 that has a client open a URL
 // before it calls again, for a failure that says where the caller can sign in to
 // a server with a login of its own; nil for any other.
-func SignInFirst(err error) *Error {
+func SignInRequired(err error) *Error {
 	if err == nil {
 		return nil
 	}

@@ -49,11 +49,11 @@ func peekTailID(tail []byte) ID {
 	return id
 }
 
-// peekAnswer returns the call that an unreadable message was to answer: one
+// peekResponseID returns the call that an unreadable message was to answer: one
 // with a value in it that is no JSON, say, such as the NaN that Python writes.
 // A program may print JSON of its own that has an id, so only what names the
 // protocol and no method counts.
-func peekAnswer(data []byte) ID {
+func peekResponseID(data []byte) ID {
 	head, tail := data[:min(len(data), peekBytes)], data[max(0, len(data)-peekBytes):]
 	named := bytes.Contains(tail, []byte(`"jsonrpc"`))
 	for m := range rawjson.Positions(head) {

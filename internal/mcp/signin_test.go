@@ -8,9 +8,9 @@ import (
 	"junctor/internal/tool"
 )
 
-func TestSignInFirst(t *testing.T) {
+func TestSignInRequired(t *testing.T) {
 	own := &tool.Error{Kind: tool.UpstreamAuthRequired, Msg: "sign in", Details: map[string]any{"server": "jira", "caller": "key:1", "url": "https://login.example/?state=x"}}
-	e := SignInFirst(own)
+	e := SignInRequired(own)
 	if e == nil || e.Code != CodeURLElicitation {
 		t.Fatalf("error = %+v", e)
 	}
@@ -34,8 +34,8 @@ func TestSignInFirst(t *testing.T) {
 		nil, errors.New("x"), &tool.Error{Kind: tool.Denied, Details: own.Details}, &tool.Error{Kind: tool.UpstreamAuthRequired},
 		&tool.Error{Kind: tool.UpstreamAuthRequired, Details: map[string]any{"server": "jira", "url": "https://login.example"}},
 	} {
-		if e := SignInFirst(err); e != nil {
-			t.Errorf("SignInFirst(%v) = %+v", err, e)
+		if e := SignInRequired(err); e != nil {
+			t.Errorf("SignInRequired(%v) = %+v", err, e)
 		}
 	}
 }

@@ -2,9 +2,9 @@ package mcp
 
 import "encoding/json"
 
-// MissingTasks is the error of a request about tasks from a client of the new
-// era that does not declare the extension.
-func MissingTasks() *Error {
+// MissingTasksExtension is the error of a request about tasks from a client of
+// the new era that does not declare the extension.
+func MissingTasksExtension() *Error {
 	return &Error{
 		Code: CodeMissingCapability, Message: "declare the extension " + ExtensionTasks + " in the client's capabilities",
 		Data: json.RawMessage(`{"requiredCapabilities":{"extensions":{"` + ExtensionTasks + `":{}}}}`),

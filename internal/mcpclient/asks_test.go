@@ -69,7 +69,7 @@ func TestAnswersThatAreNotTakenAreBounded(t *testing.T) {
 
 // A server may use the id of a request that it took back for another one. Only
 // the other one is answered.
-func TestAskWithTheIDOfOneThatWasTakenBack(t *testing.T) {
+func TestAskWithIDOfWithdrawnQuestion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		started := make(chan struct{})
 		release := []chan struct{}{make(chan struct{}), make(chan struct{})}

@@ -22,8 +22,8 @@ const cancelledGrace = 10 * time.Minute
 
 // attribute returns the call that a request of the server belongs to: by the
 // stream that it came on, by the task or the progress token that it names, or
-// because no other call is in flight. When it returns no call, unattributed says
-// why, or is "" if there is nobody to ask.
+// because no other call is in flight. When it returns no call, unattributed is
+// the reason, or "" if no call has a user to ask.
 //
 // A question that could belong to several calls is declined, and from then on
 // calls run one at a time.
@@ -124,8 +124,7 @@ func causesMessages(method string) bool {
 	return true
 }
 
-// anyCanBeAsked reports whether a call in flight has somebody to ask. c.mu is
-// held.
+// anyCanBeAsked reports whether a call in flight has a user to ask. c.mu is held.
 func (c *Client) anyCanBeAsked() bool {
 	for _, cl := range c.calls {
 		if cl.ex.Ask != nil {

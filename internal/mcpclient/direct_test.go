@@ -227,7 +227,7 @@ func TestOutputOfExitedProgramIsRead(t *testing.T) {
 			printed.Close()
 		}()
 		var dropped []string
-		link := mcp.NewStream(out, refusedWrites{failed}, mcp.StreamOptions{OnDrop: func(d mcp.Drop) { dropped = append(dropped, d.Preview) }})
+		link := mcp.NewStream(out, refusedWrites{failed}, mcp.StreamOptions{OnDrop: func(d mcp.DroppedInput) { dropped = append(dropped, d.Preview) }})
 		if _, err := Connect(t.Context(), OverLink(link), Options{Protocol: mcp.Version20251125}); !errors.Is(err, io.EOF) {
 			t.Errorf("got %v, want the end of the program's output", err)
 		}

@@ -121,7 +121,7 @@ func (w *httpWire) readAnswer(events *mcp.EventReader, cl *pendingRequest) (answ
 		mcp.DecodeEach(data, w.limits, func(m mcp.Message, decodeErr error) {
 			d, broken := errors.AsType[*mcp.DecodeError](decodeErr)
 			switch {
-			case broken && d.LostID() == cl.idText:
+			case broken && d.ResponseID() == cl.idText:
 				lost = d
 			case broken:
 				w.c.handleDecodeError(d)
@@ -168,9 +168,9 @@ func (w *httpWire) get(ctx context.Context, session *string, lastID string) (*ht
 	return resp, nil
 }
 
-// standalone holds the GET stream open, on which a server of the handshake era sends
-// what belongs to no request. A server may do without. answered is
-// called when the stream is open or refused.
+// standalone holds the GET stream open, on which a server of the handshake era
+// sends what belongs to no request. A server may do without. answered is called
+// when the stream is open or refused.
 func (w *httpWire) standalone(ctx context.Context, session *string, answered func()) {
 	defer answered()
 	lastID := ""
@@ -208,7 +208,7 @@ func (w *httpWire) standalone(ctx context.Context, session *string, answered fun
 	}
 }
 
-// deliver hands on the events of the GET stream until it ends, and reports
+// deliver delivers the events of the GET stream until it ends, and reports
 // whether there were any.
 func (w *httpWire) deliver(events *mcp.EventReader) (any bool) {
 	for {
@@ -234,8 +234,8 @@ func (w *httpWire) deliver(events *mcp.EventReader) (any bool) {
 	}
 }
 
-// recoverSessionLater creates a new session in the background after one was lost, so
-// that notifications are received again.
+// recoverSessionLater creates a new session in the background after one was
+// lost, so that notifications are received again.
 func (w *httpWire) recoverSessionLater(session *string) {
 	go func() {
 		ctx, cancel := context.WithTimeout(w.c.ctx, backgroundPostTimeout)

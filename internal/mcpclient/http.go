@@ -220,26 +220,26 @@ func readErrorBody(resp *http.Response) []byte {
 // readAll reads a body of limited size and closes it.
 func (e *httpEndpoint) readAll(resp *http.Response, memory *tool.ResultMemory) ([]byte, error) {
 	defer resp.Body.Close()
-	most := int64(e.limits.MaxBytes)
-	if resp.ContentLength > most {
-		return nil, bodyTooLarge(most)
+	limit := int64(e.limits.MaxBytes)
+	if resp.ContentLength > limit {
+		return nil, bodyTooLarge(limit)
 	}
 	var from io.Reader = resp.Body
 	if resp.ContentLength < 0 { // otherwise the body ends there
-		from = io.LimitReader(from, most+1)
+		from = io.LimitReader(from, limit+1)
 	}
 	body, err := mcp.ReadAll(from, resp.ContentLength, memory)
 	if err != nil {
 		return nil, fmt.Errorf("read the answer: %w", err)
 	}
-	if int64(len(body)) > most {
-		return nil, bodyTooLarge(most)
+	if int64(len(body)) > limit {
+		return nil, bodyTooLarge(limit)
 	}
 	return body, nil
 }
 
-func bodyTooLarge(most int64) error {
-	return &mcp.DecodeError{Code: mcp.CodeInvalidRequest, TooLarge: true, Msg: fmt.Sprintf("more than %d bytes", most)}
+func bodyTooLarge(limit int64) error {
+	return &mcp.DecodeError{Code: mcp.CodeInvalidRequest, TooLarge: true, Msg: fmt.Sprintf("more than %d bytes", limit)}
 }
 
 // drain reads the rest of a stream that has given its answer, so that the

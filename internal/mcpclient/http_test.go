@@ -313,7 +313,7 @@ func TestHTTPSessionIsRenewed(t *testing.T) {
 }
 
 func TestHTTPStandaloneStream(t *testing.T) {
-	heard := make(chan string, 8)
+	received := make(chan string, 8)
 	var gets atomic.Int32
 	answered := make(chan mcp.Message, 1)
 	s := &webServer{}
@@ -322,7 +322,7 @@ func TestHTTPStandaloneStream(t *testing.T) {
 		case r.Method == http.MethodGet && gets.Add(1) == 1:
 			sse(w, "retry: 1\nid: 7\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n\n")
 		case r.Method == http.MethodGet && gets.Load() == 2:
-			heard <- "resumed at " + r.Header.Get("Last-Event-ID")
+			received <- "resumed at " + r.Header.Get("Last-Event-ID")
 			sse(w, "data: {\"jsonrpc\":\"2.0\",\"id\":\"q\",\"method\":\"ping\"}\n\n", "data: nonsense\n\n")
 			<-r.Context().Done()
 		case r.Method == http.MethodGet:
@@ -332,10 +332,10 @@ func TestHTTPStandaloneStream(t *testing.T) {
 			w.WriteHeader(http.StatusAccepted)
 		}
 	}
-	c := web(t, Options{OnNotification: func(method string, _ json.RawMessage) { heard <- method }}, HTTPOptions{}, s)
+	c := web(t, Options{OnNotification: func(method string, _ json.RawMessage) { received <- method }}, HTTPOptions{}, s)
 	for _, want := range []string{"notifications/tools/list_changed", "resumed at 7"} {
-		if got := <-heard; got != want {
-			t.Errorf("heard %q, want %q", got, want)
+		if got := <-received; got != want {
+			t.Errorf("received %q, want %q", got, want)
 		}
 	}
 	if m := <-answered; m.ID != `"q"` || string(m.Result) != "{}" {
@@ -610,8 +610,8 @@ func TestLegacySSEPostRefused(t *testing.T) {
 	}
 }
 
-// In the stateless era a server may want arguments as headers; a client that did not
-// know looks them up and tries again.
+// In the stateless era a server may want arguments as headers; a client that
+// did not know looks them up and tries again.
 func TestHTTPLooksUpParameterHeaders(t *testing.T) {
 	var lists atomic.Int32
 	c := web(t, Options{}, HTTPOptions{}, &webServer{stateless: true, handle: func(w http.ResponseWriter, r *http.Request, m mcp.Message) {

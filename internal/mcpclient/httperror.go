@@ -93,12 +93,12 @@ func newHTTPError(resp *http.Response, body []byte) *HTTPError {
 
 // retryAfter reads the header of that name, in both of its forms.
 func retryAfter(value string, now time.Time) time.Duration {
-	const most = time.Hour
+	const maxDelay = time.Hour
 	if n, err := strconv.ParseUint(value, 10, 31); err == nil {
-		return min(time.Duration(n)*time.Second, most)
+		return min(time.Duration(n)*time.Second, maxDelay)
 	}
 	if at, err := http.ParseTime(value); err == nil {
-		return min(max(at.Sub(now), 0), most)
+		return min(max(at.Sub(now), 0), maxDelay)
 	}
 	return 0
 }

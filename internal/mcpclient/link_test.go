@@ -423,30 +423,30 @@ func TestServerRequestWithoutHandlerIsRefused(t *testing.T) {
 		"was not declared": {Capabilities{}, nil, "no user to ask"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			heard := make(chan mcp.Message, 1)
+			received := make(chan mcp.Message, 1)
 			c := mustPlay(t, Options{Capabilities: tt.caps}, func(s *script) {
 				s.handshakeEra()
 				call := s.want("tools/call")
 				s.send(mcp.Message{ID: "1", Method: "elicitation/create"})
-				heard <- s.next()
+				received <- s.next()
 				s.result(call, `{}`)
 			})
 			if _, err := c.Do(t.Context(), tool.Request{Method: "tools/call", Exchange: tool.Exchange{Ask: tt.answer}}); err != nil {
 				t.Fatal(err)
 			}
-			if m := <-heard; m.Error == nil || !strings.Contains(m.Error.Message, tt.want) {
+			if m := <-received; m.Error == nil || !strings.Contains(m.Error.Message, tt.want) {
 				t.Errorf("answer %+v, want %q", m.Error, tt.want)
 			}
 		})
 	}
 	t.Run("outside of calls", func(t *testing.T) {
-		heard := make(chan mcp.Message, 1)
+		received := make(chan mcp.Message, 1)
 		mustPlay(t, o, func(s *script) {
 			s.handshakeEra()
 			s.send(mcp.Message{ID: "1", Method: "elicitation/create"})
-			heard <- s.next()
+			received <- s.next()
 		})
-		if m := <-heard; m.Error == nil || !strings.Contains(m.Error.Message, "no user to ask") {
+		if m := <-received; m.Error == nil || !strings.Contains(m.Error.Message, "no user to ask") {
 			t.Errorf("answer %+v", m.Error)
 		}
 	})
@@ -564,29 +564,29 @@ func TestTimeouts(t *testing.T) {
 func TestInvalidMessagesAreDropped(t *testing.T) {
 	toClient, fromServer := io.Pipe()
 	toServer, fromClient := io.Pipe()
-	var drops []mcp.Drop
+	var drops []mcp.DroppedInput
 	limits := mcp.Limits{MaxBytes: 4096}
 	go func() {
 		s := mcp.NewStream(toServer, io.Discard, mcp.StreamOptions{})
 		defer fromServer.Close()
-		say := func(format string, args ...any) { fmt.Fprintf(fromServer, format+"\n", args...) }
-		say("Starting up...")
-		say("[info] listening")
+		print := func(format string, args ...any) { fmt.Fprintf(fromServer, format+"\n", args...) }
+		print("Starting up...")
+		print("[info] listening")
 		m, _ := s.Receive()
-		say(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}`, m.ID)
+		print(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}`, m.ID)
 		m, _ = s.Receive()
-		say(`> {"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, initResult)
+		print(`> {"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, initResult)
 		s.Receive()
 		m, _ = s.Receive()
-		say(`{"broken`)
-		say(`{"jsonrpc":"2.0","id":%s,"result":{"text":"%s"}}`, m.ID, strings.Repeat("x", 100_000))
+		print(`{"broken`)
+		print(`{"jsonrpc":"2.0","id":%s,"result":{"text":"%s"}}`, m.ID, strings.Repeat("x", 100_000))
 		m, _ = s.Receive()
-		say(`{"result":{"text":"%s"},"jsonrpc":"2.0","id":%s}`, strings.Repeat("x", 100_000), m.ID)
+		print(`{"result":{"text":"%s"},"jsonrpc":"2.0","id":%s}`, strings.Repeat("x", 100_000), m.ID)
 		m, _ = s.Receive()
-		say(`{"jsonrpc":"2.0","id":%s,"result":{"fine":true}}`, m.ID)
+		print(`{"jsonrpc":"2.0","id":%s,"result":{"fine":true}}`, m.ID)
 		s.Receive() // until the client leaves
 	}()
-	c, err := Connect(t.Context(), OverLink(mcp.NewStream(toClient, fromClient, mcp.StreamOptions{Limits: limits, OnDrop: func(d mcp.Drop) { drops = append(drops, d) }})), Options{Limits: limits, DiscoverTimeout: time.Hour})
+	c, err := Connect(t.Context(), OverLink(mcp.NewStream(toClient, fromClient, mcp.StreamOptions{Limits: limits, OnDrop: func(d mcp.DroppedInput) { drops = append(drops, d) }})), Options{Limits: limits, DiscoverTimeout: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -109,8 +109,8 @@ func (c *Client) FollowTasks(ids []string) (stop func()) {
 
 // keepListening holds the stream open, and opens it again when it breaks.
 func (c *Client) keepListening() {
-	const least, most = time.Second, 30 * time.Second
-	wait := least
+	const minDelay, maxDelay = time.Second, 30 * time.Second
+	wait := minDelay
 	for {
 		c.mu.Lock()
 		filter := c.listening.filter()
@@ -128,7 +128,7 @@ func (c *Client) keepListening() {
 		restarted := ctx.Err() != nil
 		cancel()
 		if restarted {
-			wait = least
+			wait = minDelay
 			continue
 		}
 		if e, ok := errors.AsType[*mcp.Error](err); ok && (e.Code == mcp.CodeMethodNotFound || e.Code == mcp.CodeInvalidParams || e.Code == mcp.CodeMissingCapability) {
@@ -142,12 +142,12 @@ func (c *Client) keepListening() {
 			c.log.Debug("the server has no such subscriptions", "err", err)
 			continue
 		}
-		if time.Since(opened) > most {
-			wait = least
+		if time.Since(opened) > maxDelay {
+			wait = minDelay
 		}
 		select {
 		case <-time.After(wait):
-			wait = min(2*wait, most)
+			wait = min(2*wait, maxDelay)
 		case <-c.ctx.Done():
 		}
 	}

@@ -101,7 +101,8 @@ func (cl *pendingRequest) fail(err error) {
 	cl.signal()
 }
 
-// drain hands on what is queued and reports whether the answer is there.
+// drain delivers the queued messages and reports whether the response is among
+// them.
 func (cl *pendingRequest) drain() (mcp.Message, error, bool) {
 	for {
 		cl.mu.Lock()

@@ -67,7 +67,7 @@ func (e *httpEndpoint) follow(ctx context.Context, method string, to *url.URL, h
 // roundTrip sends one request, and returns the address that it went to beside
 // the response.
 func roundTrip(rt http.RoundTripper, req *http.Request) (*http.Response, netip.Addr, error) {
-	if own, ok := rt.(*http1.Transport); ok && own.Takes(req) {
+	if own, ok := rt.(*http1.Transport); ok && own.Supports(req) {
 		resp, remote, err := own.Do(req)
 		if err != nil {
 			return nil, netip.Addr{}, err

@@ -44,7 +44,7 @@ func (c *Client) handle(m *mcp.Message, origin *pendingRequest) {
 // handleDecodeError handles a message that could not be decoded.
 func (c *Client) handleDecodeError(err *mcp.DecodeError) {
 	c.warn("message of the server dropped", "err", err.Msg, "id", string(err.ID))
-	if id := err.LostID(); id != "" {
+	if id := err.ResponseID(); id != "" {
 		if cl := c.waiting(&mcp.Message{ID: id}); cl != nil {
 			cl.fail(err)
 		}
@@ -153,12 +153,12 @@ type serverRequest struct {
 	cancel context.CancelFunc
 }
 
-// NobodyToAsk is the error of a server's request during a call whose caller cannot
+// NoUserToAsk is the error of a server's request during a call whose caller cannot
 // be asked.
-const NobodyToAsk = "declined: no user to ask"
+const NoUserToAsk = "declined: no user to ask"
 
-// maxServerRequests bounds the requests of one server that are being answered, until it has
-// taken the answer.
+// maxServerRequests bounds the requests of one server that are being answered,
+// until it has taken the answer.
 const maxServerRequests = 64
 
 // responseTimeout bounds how long a server may take to accept an answer.
@@ -181,7 +181,7 @@ func (c *Client) handleRequest(m *mcp.Message, origin *pendingRequest) {
 		c.respond(m.ID, nil, &mcp.Error{Code: mcp.CodeInvalidRequest, Message: "declined: " + unattributed})
 		return
 	default:
-		c.respond(m.ID, nil, &mcp.Error{Code: mcp.CodeInvalidRequest, Message: NobodyToAsk})
+		c.respond(m.ID, nil, &mcp.Error{Code: mcp.CodeInvalidRequest, Message: NoUserToAsk})
 		return
 	}
 	ctx, cancel := context.WithCancel(cl.ctx)

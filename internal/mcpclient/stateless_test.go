@@ -134,7 +134,7 @@ func TestInputRequired(t *testing.T) {
 // What the stateless era does without is bridged for callers of the old one.
 func TestModernServerWithHandshakeCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		heard := make(chan string, 8)
+		received := make(chan string, 8)
 		listening := func(s *script, want string) mcp.Message {
 			m := s.want("subscriptions/listen")
 			if got := string(rawjson.Field(m.Params, "notifications")); got != want {
@@ -143,7 +143,7 @@ func TestModernServerWithHandshakeCaller(t *testing.T) {
 			s.notify("notifications/subscriptions/acknowledged", `{"notifications":{}}`)
 			return m
 		}
-		c := mustPlay(t, Options{OnNotification: func(method string, params json.RawMessage) { heard <- method + rawjson.FieldString(params, "uri") }}, func(s *script) {
+		c := mustPlay(t, Options{OnNotification: func(method string, params json.RawMessage) { received <- method + rawjson.FieldString(params, "uri") }}, func(s *script) {
 			s.result(s.want("server/discover"), discoverResult)
 			const lists = `{"toolsListChanged":true}`
 			first := listening(s, lists)
@@ -164,8 +164,8 @@ func TestModernServerWithHandshakeCaller(t *testing.T) {
 			_ = second
 		})
 		wants := func(want string) {
-			if got := <-heard; got != want {
-				t.Errorf("heard %q, want %q", got, want)
+			if got := <-received; got != want {
+				t.Errorf("received %q, want %q", got, want)
 			}
 		}
 		wants("notifications/tools/list_changed")

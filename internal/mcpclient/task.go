@@ -158,7 +158,7 @@ func taskError(task json.RawMessage) error {
 	return &tool.Error{Kind: tool.UpstreamFailed, Msg: msg, Err: errors.New("no error in the task")}
 }
 
-// pollOf returns how long the server wants to be left alone.
+// pollOf returns the poll interval that the server asks for.
 func pollOf(task json.RawMessage, before time.Duration) time.Duration {
 	for _, key := range []string{"pollIntervalMs", "pollInterval"} {
 		if ms, err := strconv.ParseInt(string(rawjson.Field(task, key)), 10, 32); err == nil {

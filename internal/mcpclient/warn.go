@@ -7,11 +7,11 @@ import (
 	"junctor/internal/tool"
 )
 
-// warnEvery is how often a warning of one kind is logged, and maxLogged how many
+// warnInterval is how often a warning of one kind is logged, and maxLogged how many
 // characters of a name that a server chose.
 const (
-	warnEvery = 10 * time.Second
-	maxLogged = 200
+	warnInterval = 10 * time.Second
+	maxLogged    = 200
 )
 
 // warnings limits what is logged about a server that misbehaves: it could fill
@@ -27,7 +27,7 @@ type warnings struct {
 func (c *Client) warn(msg string, args ...any) {
 	w := &c.warnings
 	w.mu.Lock()
-	if last, ok := w.last[msg]; ok && time.Since(last) < warnEvery {
+	if last, ok := w.last[msg]; ok && time.Since(last) < warnInterval {
 		w.skipped[msg]++
 		w.mu.Unlock()
 		return

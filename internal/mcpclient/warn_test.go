@@ -29,7 +29,7 @@ func TestWarningsAreBounded(t *testing.T) {
 		if n := strings.Count(out.String(), "\n"); n != 2 || out.Len() > 1000 {
 			t.Errorf("%d lines of %d bytes", n, out.Len())
 		}
-		time.Sleep(warnEvery)
+		time.Sleep(warnInterval)
 		c.warn("message dropped", "method", "x")
 		c.warn("message dropped", "method", "x")
 		if n := strings.Count(out.String(), "\n"); n != 3 || !strings.Contains(out.String(), "method=x notLogged=999") {

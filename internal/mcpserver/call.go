@@ -165,7 +165,7 @@ func (c *call) notify(method string, params json.RawMessage) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.out == nil {
-		if len(c.park.held) < maxHeld {
+		if len(c.park.held) < maxParkedNotifications {
 			c.park.held = append(c.park.held, m)
 		}
 		return
@@ -186,14 +186,14 @@ func (c *call) setProgressToken(m *mcp.Message) *mcp.Message {
 }
 
 func (c *call) wantsLog(params json.RawMessage) bool {
-	least := c.level
+	minLevel := c.level
 	if session := c.req.Session; session != nil {
-		least = session.leastLogLevel()
+		minLevel = session.minLogLevel()
 	}
-	if least == "" || least == anyLevel {
-		return least == anyLevel
+	if minLevel == "" || minLevel == anyLevel {
+		return minLevel == anyLevel
 	}
-	return !mcp.LessSevere(rawjson.FieldString(params, "level"), least)
+	return !mcp.LessSevere(rawjson.FieldString(params, "level"), minLevel)
 }
 
 const anyLevel = "*"
@@ -265,7 +265,8 @@ func mayAsk(capabilities json.RawMessage, method string, params json.RawMessage)
 	return nil
 }
 
-// serve answers what concerns the protocol itself and hands on the rest.
+// serve answers requests about the protocol itself and passes others to the
+// handler.
 func (s *Server) serve(ctx context.Context, c *call) (json.RawMessage, error) {
 	r := c.req
 	if r.Stateless() {

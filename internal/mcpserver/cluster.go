@@ -28,7 +28,7 @@ type Cluster interface {
 	// PutSession creates the record if fresh is set. Otherwise it replaces and
 	// prolongs the record, and fails with ErrNoSession if there is none.
 	Session(ctx context.Context, id string) ([]byte, error)
-	PutSession(ctx context.Context, id string, record []byte, life time.Duration, fresh bool) error
+	PutSession(ctx context.Context, id string, record []byte, ttl time.Duration, fresh bool) error
 	DropSession(ctx context.Context, id string) error
 
 	// Publish sends a message to a process, or to all others when to is
@@ -157,7 +157,7 @@ func (s *Server) onClusterMessage(from string, data []byte) {
 	case clusterLearn:
 		session.applyRequest(msg.Method, msg.Params)
 	case clusterReader:
-		session.readAt(from)
+		session.setStreamNode(from)
 	case clusterOwn:
 		session.standalone.put(&mcp.Message{Method: msg.Method, Params: msg.Params})
 	case clusterAnswer:
@@ -328,21 +328,21 @@ func (s *Server) saveRecord(session *Session) {
 	go s.refreshRecord(session, time.Now())
 }
 
-// readHere records that the session's standalone stream is now read in this
+// claimStream records that the session's standalone stream is now read in this
 // process.
-func (s *Server) readHere(session *Session) {
+func (s *Server) claimStream(session *Session) {
 	if s.opts.Cluster == nil || session.id == "" {
 		return
 	}
-	if session.readAt(s.opts.Cluster.ID()) {
+	if session.setStreamNode(s.opts.Cluster.ID()) {
 		s.publish("", clusterMessage{Session: session.id, What: clusterReader})
 		s.saveRecord(session)
 	}
 }
 
-// readAt sets the process where the session's standalone stream is read, and
+// setStreamNode sets the process where the session's standalone stream is read, and
 // reports whether that was another one.
-func (s *Session) readAt(node string) (changed bool) {
+func (s *Session) setStreamNode(node string) (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	changed = s.cluster.reader != node

@@ -139,15 +139,15 @@ func (s *Server) parkedAt(ctx context.Context, state string) string {
 	return node
 }
 
-// lostCall is the error for a retry whose call no longer exists.
-var lostCall = &mcp.Error{Code: mcp.CodeInvalidParams, Message: "the call that requestState continues ended with the process that held it; make the request again without it"}
+// errCallLost is the error for a retry whose call no longer exists.
+var errCallLost = &mcp.Error{Code: mcp.CodeInvalidParams, Message: "the call that requestState continues ended with the process that held it; make the request again without it"}
 
 // resumeAt sends a retry to the process where its call is parked, and passes
 // on what that one answers.
 func (s *Server) resumeAt(life context.Context, node string, req *Request, state string, out outlet) {
 	m, err := s.forwardRetry(life, node, parkedRetry{string(req.ID), req.Method, req.Params, req.Protocol, req.Client, req.Caller, state}, out)
 	if err != nil {
-		m = mcp.Message{ID: req.ID, Error: lostCall}
+		m = mcp.Message{ID: req.ID, Error: errCallLost}
 	}
 	out.answer(&m)
 }

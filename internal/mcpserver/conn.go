@@ -79,7 +79,7 @@ func (s *Server) serveConn(c *conn) error {
 		c.cancel(errCallerLeft)
 	case <-c.ctx.Done():
 	}
-	c.drain(s.opts.DrainFor)
+	c.drain(s.opts.DrainTimeout)
 	c.out.close()
 	inOrder := context.Cause(c.ctx) == errDrained
 	var rest time.Duration // for the caller to take what is left
@@ -91,7 +91,7 @@ func (s *Server) serveConn(c *conn) error {
 	var sendErr error
 	select {
 	case sendErr = <-sent:
-	case <-time.After(rest + s.opts.DrainFor): // closing did not end a write
+	case <-time.After(rest + s.opts.DrainTimeout): // closing did not end a write
 		sendErr = errNotRead
 	}
 	if err == nil && inOrder {
@@ -132,9 +132,9 @@ func (c *conn) read() error {
 	}
 }
 
-// handleInvalidLine responds to a line that is not a message. One that is too large comes
-// out of Receive.
-func (c *conn) handleInvalidLine(d mcp.Drop) {
+// handleInvalidLine responds to a line that is not a message. One that is too
+// large comes out of Receive.
+func (c *conn) handleInvalidLine(d mcp.DroppedInput) {
 	if !d.TooLarge {
 		c.out.answer(&mcp.Message{Error: &mcp.Error{Code: mcp.CodeParseError, Message: "parse error: a line must hold one JSON-RPC message"}})
 	}

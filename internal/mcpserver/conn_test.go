@@ -88,9 +88,9 @@ func (l *line) wantEnd() {
 const initialize = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"elicitation":{}},"clientInfo":{"name":"t"}}}`
 
 func TestBothVersionsOnOneStream(t *testing.T) {
-	heard := make(chan string, 10)
+	received := make(chan string, 10)
 	h := &scripted{notified: func(_ context.Context, s *Session, method string, _ json.RawMessage) {
-		heard <- method + " " + string(s.client) + " " + s.ID() + s.protocol + s.caller.ID
+		received <- method + " " + string(s.client) + " " + s.ID() + s.protocol + s.caller.ID
 	}}
 	s := New(Options{}, h)
 	l := newLine(t, s)
@@ -112,8 +112,8 @@ func TestBothVersionsOnOneStream(t *testing.T) {
 		t.Errorf("initialize twice: %+v", m)
 	}
 	l.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
-	if got := <-heard; got != `notifications/initialized {"name":"t"} 2025-06-18local` {
-		t.Errorf("heard %s", got)
+	if got := <-received; got != `notifications/initialized {"name":"t"} 2025-06-18local` {
+		t.Errorf("received %s", got)
 	}
 	if m := l.ask(`{"jsonrpc":"2.0","id":"x","method":"tools/call","params":{"arguments":{"a": 1}}}`); string(m.Result) != `{"a": 1}` || m.ID != `"x"` {
 		t.Errorf("call: %+v", m)
@@ -329,7 +329,7 @@ func TestStreamEnds(t *testing.T) {
 	})
 	t.Run("but not for ever", func(t *testing.T) {
 		b := newBlocked()
-		l := newLine(t, New(Options{DrainFor: time.Millisecond}, b))
+		l := newLine(t, New(Options{DrainTimeout: time.Millisecond}, b))
 		l.ask(initialize)
 		l.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call"}`)
 		<-b.begun

@@ -50,7 +50,7 @@
 //
 // When an HTTP client disconnects, a call whose response is an event stream of
 // the handshake era goes on for ResumeTimeout; every other call is cancelled at
-// once. On a byte stream whose input has ended, calls may finish within DrainFor,
+// once. On a byte stream whose input has ended, calls may finish within DrainTimeout,
 // because a program may write its requests and close the pipe; a stream that
 // cannot be written to ends at once. A parked call waits for its retry for
 // ParkTimeout. Every call, parked ones included, ends with the credential of its

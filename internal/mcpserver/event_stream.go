@@ -305,8 +305,8 @@ func parseEventID(id string) (stream string, number int, ok bool) {
 	return id[:i], number, true
 }
 
-// remember keeps a stream so that it can be resumed; the oldest
-// finished ones give way.
+// remember keeps a stream so that it can be resumed, and drops the oldest
+// finished ones.
 func (s *Session) remember(st *eventStream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -385,7 +385,7 @@ func (s *Server) serveGet(w http.ResponseWriter, r *http.Request) {
 		number = st.unread()
 	}
 	if st.standing {
-		s.readHere(session)
+		s.claimStream(session)
 	}
 	reader, ok := st.attach(number)
 	if !ok {

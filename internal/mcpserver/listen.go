@@ -145,7 +145,7 @@ func (s *Server) followTasks(ctx context.Context, sub *subscription, filter json
 	}
 	r := sub.call.req
 	if rawjson.Field(r.Exchange.Capabilities, "extensions", mcp.ExtensionTasks) == nil {
-		return nil, mcp.MissingTasks()
+		return nil, mcp.MissingTasksExtension()
 	}
 	var ids []string
 	for raw := range rawjson.Elements(wanted) {

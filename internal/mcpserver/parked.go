@@ -26,8 +26,8 @@ import (
 // signed requestState, while the call keeps waiting; and the caller's retry,
 // which has the answers and the state, resumes it.
 
-// maxHeld bounds the notifications that a parked call keeps for its caller.
-const maxHeld = 64
+// maxParkedNotifications bounds the notifications that a parked call keeps for its caller.
+const maxParkedNotifications = 64
 
 // statePrefix begins every requestState of ours.
 const statePrefix = "junctor."
@@ -278,8 +278,8 @@ func (l *parkedCalls) sign(payload []byte, r *Request) []byte {
 	return mac.Sum(nil)
 }
 
-// requestFingerprint is what must not differ between a request and its retry, whatever
-// the order in which a client writes it.
+// requestFingerprint is what must not differ between a request and its retry,
+// whatever the order in which a client writes it.
 func requestFingerprint(params json.RawMessage) string {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(params, &members) != nil {

@@ -228,7 +228,7 @@ func TestParkedCallEndsOnTimeout(t *testing.T) {
 			defer cancel()
 			go func() {
 				time.Sleep(time.Second)
-				for range 2 * maxHeld {
+				for range 2 * maxParkedNotifications {
 					r.Exchange.Notify("notifications/progress", json.RawMessage(`{"progress":1}`))
 				}
 			}()
@@ -247,8 +247,8 @@ func TestParkedCallEndsOnTimeout(t *testing.T) {
 		if m := again.last(); m.ID != "2" || !strings.Contains(string(m.Result), `"gave up":true`) {
 			t.Errorf("retry: %+v", m)
 		}
-		if n := len(again.all); n != maxHeld+1 {
-			t.Errorf("%d messages, want the %d that were held and the answer", n, maxHeld)
+		if n := len(again.all); n != maxParkedNotifications+1 {
+			t.Errorf("%d messages, want the %d that were held and the answer", n, maxParkedNotifications)
 		}
 	})
 }

@@ -100,7 +100,7 @@ type Options struct {
 	StreamAfter   time.Duration // when a slow answer becomes a stream; 10 s
 	KeepAlive     time.Duration // between keep-alives on a silent stream; 20 s
 	WriteTimeout  time.Duration // until a reader that takes nothing is given up; 30 s
-	DrainFor      time.Duration // for calls in flight when a stream's input ends; 3 s
+	DrainTimeout  time.Duration // for calls in flight when a stream's input ends; 3 s
 }
 
 func (o Options) withDefaults() Options {
@@ -114,7 +114,7 @@ func (o Options) withDefaults() Options {
 	}{
 		{&o.SessionIdle, 12 * time.Hour}, {&o.ParkTimeout, 10 * time.Minute}, {&o.ResumeTimeout, time.Minute},
 		{&o.StreamAfter, 10 * time.Second}, {&o.KeepAlive, 20 * time.Second}, {&o.WriteTimeout, 30 * time.Second},
-		{&o.DrainFor, 3 * time.Second},
+		{&o.DrainTimeout, 3 * time.Second},
 	} {
 		if *d.value <= 0 {
 			*d.value = d.def

@@ -147,9 +147,9 @@ func (s *Session) LogLevel() string {
 	return s.level
 }
 
-// leastLogLevel returns the least severe level of log messages that calls of the
+// minLogLevel returns the least severe level of log messages that calls of the
 // session pass on. Without a level set by the caller all messages pass.
-func (s *Session) leastLogLevel() string {
+func (s *Session) minLogLevel() string {
 	if level := s.LogLevel(); level != "" {
 		return level
 	}

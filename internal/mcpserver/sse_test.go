@@ -16,9 +16,9 @@ import (
 // The transport of 2024-11-05, with our own client of it.
 func TestSSETransport(t *testing.T) {
 	s := newSite(t, Options{KeepAlive: time.Millisecond}, asking(1, nil))
-	heard := make(chan string, 10)
+	received := make(chan string, 10)
 	c, err := mcpclient.Connect(ctxFor(t), mcpclient.NewSSE(mcpclient.HTTPOptions{URL: s.url + "/mcp?mode=x"}), mcpclient.Options{
-		Capabilities: mcpclient.Capabilities{ElicitationForm: true}, OnNotification: func(method string, _ json.RawMessage) { heard <- method },
+		Capabilities: mcpclient.Capabilities{ElicitationForm: true}, OnNotification: func(method string, _ json.RawMessage) { received <- method },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -36,8 +36,8 @@ func TestSSETransport(t *testing.T) {
 		t.Errorf("protocol %s", got)
 	}
 	s.Notify("notifications/tools/list_changed", nil)
-	if got := <-heard; got != "notifications/tools/list_changed" {
-		t.Errorf("heard %s", got)
+	if got := <-received; got != "notifications/tools/list_changed" {
+		t.Errorf("received %s", got)
 	}
 	c.Close()
 	for {

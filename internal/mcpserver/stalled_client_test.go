@@ -50,7 +50,7 @@ func TestQuestionsThatNobodyReadsAreBounded(t *testing.T) {
 }
 
 // A server that asks and withdraws without end is told that nobody reads.
-func TestAskingAClientThatDoesNotReadFails(t *testing.T) {
+func TestAskingClientThatDoesNotReadFails(t *testing.T) {
 	last := make(chan error, 1)
 	l := newLine(t, New(Options{Limits: mcp.Limits{MaxBytes: 10_000}}, &scripted{serve: func(ctx context.Context, r *Request) (json.RawMessage, error) {
 		withdrawn, cancel := context.WithCancel(ctx)

@@ -21,9 +21,9 @@ func exchange(tr *Trace, server string, r tool.Request, result json.RawMessage, 
 	tr.Response(id, server, r, result, err)
 }
 
-// TestSmallPartsHoldNoLargeBodies decodes requests whose parameters are small
+// TestSmallPartsDoNotRetainLargeBodies decodes requests whose parameters are small
 // beside the rest: the trace must not hold the rest.
-func TestSmallPartsHoldNoLargeBodies(t *testing.T) {
+func TestSmallPartsDoNotRetainLargeBodies(t *testing.T) {
 	tr := New(plain)
 	for range 60 {
 		pad := bytes.Repeat([]byte("x"), 1<<20)

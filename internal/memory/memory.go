@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// startPhase is how long after the last server's first connection the start
-	// counts as over, and again until what it left to do later is done.
+	// startPhase is how long after the first connections of all servers the start
+	// ends, and how long after that its deferred work is done.
 	startPhase = 1500 * time.Millisecond
 
-	// startGC is how much garbage the start may make, in percent of what
-	// lives. It makes much for the little that stays: collected late, that
-	// little would lie scattered over a heap three times its size.
+	// startGC is the GC percentage during the start, which allocates much of
+	// which little stays in use. With late collections the live objects would
+	// be scattered over a heap three times their size.
 	startGC = 30
 
 	defaultGC = 100 // Go's own default
@@ -30,20 +30,19 @@ const (
 	// collections. Above that much live heap the default applies.
 	headroom = 64 << 20
 
-	// busyInterval distinguishes load from idling: under load, collections follow
-	// each other faster than this with the default setting. With a higher one
-	// the same load collects as much later, up to maxBusyInterval, which must be
-	// shorter than calmAfter.
+	// busyInterval is the longest interval between two collections under load,
+	// with the default setting. With a higher setting the intervals are longer,
+	// up to maxBusyInterval, which must be shorter than idleAfter.
 	busyInterval    = time.Second
 	maxBusyInterval = 2500 * time.Millisecond
 
-	// servingInRow collections with a call in progress are service, which the
-	// setting of the start must not slow down.
-	servingInRow = 8
+	// minLoadedGCs is how many consecutive collections during a call end the
+	// setting of the start, which would slow calls down.
+	minLoadedGCs = 8
 
-	// calmAfter is how long after the last collection under load the garbage
-	// that has gathered since goes back to the system.
-	calmAfter = 3 * time.Second
+	// idleAfter is how long after the last collection under load unused memory
+	// is returned to the system.
+	idleAfter = 3 * time.Second
 )
 
 // manager adapts the setting after each collection, so it costs an idle program
@@ -52,52 +51,52 @@ type manager struct {
 	serving func() bool // a call is in progress
 	release func()      // collects and gives memory back to the system
 
-	mu       sync.Mutex
-	calm     *time.Timer // runs while there is, or was just, load; nil before
-	percent  int         // as last set; 0 if it was set elsewhere
-	starting bool
-	inRow    int       // collections during the start that saw a call in progress
-	last     time.Time // of the collection before
-	stopped  atomic.Bool
+	mu        sync.Mutex
+	idleTimer *time.Timer // runs while there is, or was just, load; nil before
+	percent   int         // as last set; 0 if it was set elsewhere
+	starting  bool
+	loadedGCs int       // collections during the start that saw a call in progress
+	last      time.Time // of the collection before
+	stopped   atomic.Bool
 }
 
 // newManager manages GOGC, unless the environment sets it.
 func newManager(serving func() bool) *manager {
 	m := &manager{serving: serving, release: debug.FreeOSMemory, starting: true, percent: startGC, last: time.Now()}
-	if usual := debug.SetGCPercent(startGC); usual != defaultGC { // someone knows better
-		debug.SetGCPercent(usual)
+	if previous := debug.SetGCPercent(startGC); previous != defaultGC { // GOGC is set
+		debug.SetGCPercent(previous)
 		m.percent = 0
 		return m
 	}
-	m.afterNext()
+	m.watchNextGC()
 	return m
 }
 
-// afterNext has the setting looked at after the next collection.
-func (m *manager) afterNext() {
+// watchNextGC calls onGC after the next collection.
+func (m *manager) watchNextGC() {
 	sentinel := new([16]byte)
 	runtime.AddCleanup(sentinel, func(m *manager) {
 		if m.stopped.Load() {
 			return
 		}
-		m.collected(time.Now(), liveHeap())
-		m.afterNext()
+		m.onGC(time.Now(), liveHeap())
+		m.watchNextGC()
 	}, m)
 }
 
-// collected adapts the setting to what a collection has shown.
-func (m *manager) collected(now time.Time, live uint64) {
+// onGC adapts the setting after a collection.
+func (m *manager) onGC(now time.Time, live uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	since := now.Sub(m.last)
 	m.last = now
 	if m.starting {
-		// Whoever calls already must not pay for the start; but single calls
-		// while servers connect are no load.
-		if m.inRow++; !m.serving() {
-			m.inRow = 0
+		// The setting of the start must not slow down calls that are made
+		// already. Single calls while servers connect are not load.
+		if m.loadedGCs++; !m.serving() {
+			m.loadedGCs = 0
 		}
-		if m.inRow >= servingInRow {
+		if m.loadedGCs >= minLoadedGCs {
 			m.set(defaultGC)
 		}
 		return
@@ -105,15 +104,15 @@ func (m *manager) collected(now time.Time, live uint64) {
 	m.set(percentFor(since, live, m.percent))
 	switch {
 	case m.percent <= defaultGC: // not under load, or GOGC decides
-	case m.calm == nil:
-		m.calm = time.AfterFunc(calmAfter, m.calmed)
+	case m.idleTimer == nil:
+		m.idleTimer = time.AfterFunc(idleAfter, m.onIdle)
 	default:
-		m.calm.Reset(calmAfter)
+		m.idleTimer.Reset(idleAfter)
 	}
 }
 
-// calmed ends the setting for load, and gives its garbage back.
-func (m *manager) calmed() {
+// onIdle ends the setting for load and returns unused memory to the system.
+func (m *manager) onIdle() {
 	m.mu.Lock()
 	m.set(defaultGC)
 	m.mu.Unlock()
@@ -156,8 +155,8 @@ func (m *manager) stop() {
 	m.stopped.Store(true)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.calm != nil {
-		m.calm.Stop()
+	if m.idleTimer != nil {
+		m.idleTimer.Stop()
 	}
 	m.set(defaultGC)
 }

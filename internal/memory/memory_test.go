@@ -58,12 +58,12 @@ func TestMemoryFollowsLoad(t *testing.T) {
 	}
 	m.stop()
 	m = &manager{serving: serving.Load, release: func() {}, percent: defaultGC} // which no collection disturbs
-	m.collected(time.Now(), 4<<20)
-	m.collected(time.Now(), 4<<20)
+	m.onGC(time.Now(), 4<<20)
+	m.onGC(time.Now(), 4<<20)
 	if got := current(); got != maxGC {
 		t.Errorf("under load %d %%, want %d", got, maxGC)
 	}
-	m.collected(time.Now().Add(time.Minute), 4<<20)
+	m.onGC(time.Now().Add(time.Minute), 4<<20)
 	if got := current(); got != defaultGC {
 		t.Errorf("idle %d %%, want %d", got, defaultGC)
 	}
@@ -77,7 +77,7 @@ func TestMemoryRespectsGOGC(t *testing.T) {
 	before := debug.SetGCPercent(250)
 	defer debug.SetGCPercent(before)
 	m := newManager(func() bool { return true })
-	m.collected(time.Now(), 1)
+	m.onGC(time.Now(), 1)
 	m.started()
 	m.stop()
 	if got := debug.SetGCPercent(250); got != 250 {
@@ -100,17 +100,17 @@ func TestMemoryIsReleasedAfterLoad(t *testing.T) {
 		}
 		for range 100 {
 			time.Sleep(100 * time.Millisecond)
-			m.collected(time.Now(), 4<<20)
+			m.onGC(time.Now(), 4<<20)
 		}
 		if released, percent := state(); released > 0 || percent != maxGC {
 			t.Fatalf("under load: released %d times, %d %%", released, percent)
 		}
-		time.Sleep(calmAfter)
+		time.Sleep(idleAfter)
 		synctest.Wait()
 		if released, percent := state(); released != 1 || percent != defaultGC {
-			t.Fatalf("%s later: released %d times, %d %%", calmAfter, released, percent)
+			t.Fatalf("%s later: released %d times, %d %%", idleAfter, released, percent)
 		}
-		m.collected(time.Now(), 4<<20) // the one that the release made
+		m.onGC(time.Now(), 4<<20) // the one that the release made
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		if released, _ := state(); released != 1 {

@@ -25,7 +25,7 @@ func (c cluster) Session(ctx context.Context, id string) ([]byte, error) {
 	return v.Data, err
 }
 
-func (c cluster) PutSession(ctx context.Context, id string, record []byte, life time.Duration, fresh bool) error {
+func (c cluster) PutSession(ctx context.Context, id string, record []byte, ttl time.Duration, fresh bool) error {
 	version := store.AnyVersion
 	for {
 		if !fresh {
@@ -38,7 +38,7 @@ func (c cluster) PutSession(ctx context.Context, id string, record []byte, life 
 			}
 			version = v.Version
 		}
-		_, err := c.opts.Store.PutValue(ctx, store.Value{Space: sessionSpace, Name: id, Data: record, Expires: time.Now().Add(life)}, version)
+		_, err := c.opts.Store.PutValue(ctx, store.Value{Space: sessionSpace, Name: id, Data: record, Expires: time.Now().Add(ttl)}, version)
 		if !errors.Is(err, store.ErrConflict) {
 			return err
 		}

@@ -10,7 +10,7 @@ import (
 // maxWaiting bounds what waits to be received on one connection.
 const maxWaiting = 64 << 20
 
-var errSlow = errors.New("the receive queue of a node connection is full")
+var errQueueFull = errors.New("the receive queue of a node connection is full")
 
 // Conn is a message connection between two nodes. Messages arrive once and in
 // order.
@@ -61,7 +61,7 @@ func (l *Conn) post(f frame) {
 }
 
 // Receive returns the next data of the other side: io.EOF when it has closed
-// the connection, ErrGone when it has died.
+// the connection, ErrUnavailable when it has died.
 func (l *Conn) Receive(ctx context.Context) ([]byte, error) {
 	for {
 		l.mu.Lock()
@@ -116,7 +116,7 @@ func (l *Conn) take(f frame) {
 	l.mu.Lock()
 	if f.N == lastFrame { // the other side has forgotten the connection
 		l.mu.Unlock()
-		l.end(ErrGone)
+		l.end(ErrUnavailable)
 		return
 	}
 	if f.N <= l.got || l.over != nil {
@@ -125,7 +125,7 @@ func (l *Conn) take(f frame) {
 	}
 	if f.N != l.got+1 || l.bytes+len(f.data) > maxWaiting {
 		l.mu.Unlock()
-		if l.end(errSlow) {
+		if l.end(errQueueFull) {
 			l.post(frame{Type: frameClose})
 		}
 		return

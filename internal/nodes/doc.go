@@ -54,7 +54,7 @@
 // node, which tries every two, starts them.
 //
 // When the database is unavailable, sends are retried for ten seconds, then the
-// connections end with ErrGone. Decision 0005 explains why nodes communicate
+// connections end with ErrUnavailable. Decision 0005 explains why nodes communicate
 // through the store.
 //
 // Start reading at Node.Run, Node.send, Conn.Receive and Singletons.Do.

@@ -110,9 +110,9 @@ func (n *Node) flush(to string, o *outbox) {
 		n.mu.Unlock()
 		if err := n.deliver(to, batch); err != nil {
 			n.log.Warn("cannot send a message to another node", "node", to, "err", err)
-			n.closeConns(func(l *Conn) bool { return l.to == to }, fmt.Errorf("store the message: %w", ErrGone))
+			n.closeConns(func(l *Conn) bool { return l.to == to }, fmt.Errorf("store the message: %w", ErrUnavailable))
 		}
-		n.readSoon()
+		n.wakeReader()
 	}
 }
 
@@ -138,9 +138,9 @@ func (n *Node) deliver(to string, batch [][]byte) (err error) {
 	}
 }
 
-// readSoon makes the reader poll the queue soon, because a message that was sent
+// wakeReader makes the reader poll the queue soon, because a message that was sent
 // may be answered at once.
-func (n *Node) readSoon() {
+func (n *Node) wakeReader() {
 	select {
 	case n.readNow <- struct{}{}:
 	default:
@@ -175,7 +175,7 @@ func (n *Node) read(ctx context.Context) {
 			continue // they are taken out, and more may be there
 		}
 		var soon <-chan time.Time
-		if time.Since(active) < pollFor {
+		if time.Since(active) < pollDuration {
 			soon = time.After(wait)
 			wait = min(2*wait, pollMax)
 		}

@@ -132,7 +132,7 @@ func (n *Node) alive(ctx context.Context, id string) bool {
 	}
 	n.mu.Unlock()
 	if dead {
-		n.closeConns(func(l *Conn) bool { return l.to == id }, ErrGone)
+		n.closeConns(func(l *Conn) bool { return l.to == id }, ErrUnavailable)
 	}
 	return !dead
 }

@@ -23,7 +23,7 @@ type Store interface {
 	store.Changes
 }
 
-// Options are what a Node is made of.
+// Options are the settings and dependencies of a Node.
 type Options struct {
 	Store Store
 	Name  string // for people
@@ -44,13 +44,13 @@ const (
 	// For a while after a message was sent or received, the queue is polled: at
 	// first after pollMin, then with growing intervals up to pollMax. The store
 	// announces at most ten changes a second, too few for a conversation.
-	pollMin = time.Millisecond
-	pollMax = 16 * time.Millisecond
-	pollFor = time.Second
+	pollMin      = time.Millisecond
+	pollMax      = 16 * time.Millisecond
+	pollDuration = time.Second
 )
 
-// ErrGone means that the other node is unavailable.
-var ErrGone = errors.New("the other node is unavailable")
+// ErrUnavailable means that the other node is unavailable.
+var ErrUnavailable = errors.New("the other node is unavailable")
 
 // Handler serves a connection that another node opened. ctx ends with the
 // connection.
@@ -197,13 +197,13 @@ func (n *Node) broadcast() {
 // Dial opens a connection of a kind to another node.
 func (n *Node) Dial(ctx context.Context, to, kind string, first []byte) (*Conn, error) {
 	if !n.alive(ctx, to) {
-		return nil, ErrGone
+		return nil, ErrUnavailable
 	}
 	l := newConn(n, to, rand.Text())
 	n.mu.Lock()
 	if n.ctx == nil || n.ctx.Err() != nil {
 		n.mu.Unlock()
-		return nil, fmt.Errorf("this node is not running: %w", ErrGone)
+		return nil, fmt.Errorf("this node is not running: %w", ErrUnavailable)
 	}
 	n.conns[l.id] = l
 	n.mu.Unlock()

@@ -112,7 +112,7 @@ func dial(t *testing.T, from, to *Node, kind, first string) *Conn {
 	var l *Conn
 	wait(t, "a line", func() bool {
 		var err error
-		if l, err = from.Dial(ctx, to.ID(), kind, []byte(first)); err != nil && !errors.Is(err, ErrGone) {
+		if l, err = from.Dial(ctx, to.ID(), kind, []byte(first)); err != nil && !errors.Is(err, ErrUnavailable) {
 			t.Fatal(err)
 		}
 		return err == nil
@@ -200,21 +200,21 @@ func TestPublishReachesSubscribers(t *testing.T) {
 	b, _, _ := w.node()
 	c, _, stopC := w.node()
 	var atA, atB, atC atomic.Int32
-	hear := func(n *atomic.Int32) func(string, []byte) {
+	countTo := func(n *atomic.Int32) func(string, []byte) {
 		return func(from string, data []byte) {
 			if from == a.ID() && string(data) == "hi" {
 				n.Add(1)
 			}
 		}
 	}
-	a.Subscribe("greet", hear(&atA))
-	b.Subscribe("greet", hear(&atB))
-	c.Subscribe("greet", hear(&atC))
+	a.Subscribe("greet", countTo(&atA))
+	b.Subscribe("greet", countTo(&atB))
+	c.Subscribe("greet", countTo(&atC))
 	ctx := context.Background()
 	for _, n := range []*Node{b, c} {
 		wait(t, "known", func() bool { return a.Known(ctx, n.ID()) })
 	}
-	wait(t, "all heard", func() bool {
+	wait(t, "all messages", func() bool {
 		a.Publish("", "greet", []byte("hi"))
 		a.Publish(b.ID(), "silence", nil)
 		return atB.Load() > 0 && atC.Load() > 0
@@ -243,8 +243,8 @@ func TestPublishReachesSubscribers(t *testing.T) {
 	b.Subscribe("greet", nil)
 }
 
-// TestDuplicateMessagesAreDropped: a message that comes twice is heard once, and one that is missing
-// ends the connection.
+// TestDuplicateMessagesAreDropped: a message that comes twice is delivered
+// once, and one that is missing ends the connection.
 func TestDuplicateMessagesAreDropped(t *testing.T) {
 	w := newTestCluster(t)
 	a, s, _ := w.node()
@@ -276,10 +276,10 @@ func TestDuplicateMessagesAreDropped(t *testing.T) {
 		select {
 		case g := <-got:
 			if g != want {
-				t.Errorf("heard %q, want %q", g, want)
+				t.Errorf("received %q, want %q", g, want)
 			}
 		case <-time.After(time.Minute):
-			t.Fatalf("never heard %q", want)
+			t.Fatalf("never received %q", want)
 		}
 	}
 	if err := s.SendMessages(ctx, a.ID(), []byte("no header"), []byte("{\n")); err != nil {
@@ -290,7 +290,7 @@ func TestDuplicateMessagesAreDropped(t *testing.T) {
 	post(frame{Type: frameData, N: 4, data: []byte("four")})
 	expect("one")
 	expect("two")
-	expect(errSlow.Error())
+	expect(errQueueFull.Error())
 	wait(t, "the end", func() bool { return !a.hasConns() })
 	post(frame{Type: frameOpen, N: 1, Kind: "count", data: []byte("one")}) // late
 	post(frame{Type: frameData, N: 5})
@@ -327,13 +327,13 @@ func TestUnknownConnIsClosed(t *testing.T) {
 	if err := l.Send([]byte("still there?")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := receive(t, l); !errors.Is(err, ErrGone) {
+	if _, err := receive(t, l); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("a forgotten line: %v", err)
 	}
 }
 
-// TestConnsToDeadNodeEnd: connections to a node that sends no heartbeat end, and it cannot be
-// dialled.
+// TestConnsToDeadNodeEnd: connections to a node that sends no heartbeat end,
+// and it cannot be dialled.
 func TestConnsToDeadNodeEnd(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "junctor.db")
 	synctest.Test(t, func(t *testing.T) {
@@ -341,7 +341,7 @@ func TestConnsToDeadNodeEnd(t *testing.T) {
 		a, s, _ := w.node()
 		synctest.Wait()
 		ctx := context.Background()
-		if _, err := a.Dial(ctx, "nobody", "echo", nil); !errors.Is(err, ErrGone) {
+		if _, err := a.Dial(ctx, "nobody", "echo", nil); !errors.Is(err, ErrUnavailable) {
 			t.Errorf("a node that never was: %v", err)
 		}
 		// One that lived a moment ago, and was killed.
@@ -353,13 +353,13 @@ func TestConnsToDeadNodeEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		began := time.Now()
-		if _, err := l.Receive(ctx); !errors.Is(err, ErrGone) {
+		if _, err := l.Receive(ctx); !errors.Is(err, ErrUnavailable) {
 			t.Errorf("the line to a dead node: %v", err)
 		}
 		if took := time.Since(began); took > leaseDuration+2*heartbeatInterval {
 			t.Errorf("noticed after %v", took)
 		}
-		if _, err := a.Dial(ctx, "dead", "echo", nil); !errors.Is(err, ErrGone) {
+		if _, err := a.Dial(ctx, "dead", "echo", nil); !errors.Is(err, ErrUnavailable) {
 			t.Errorf("a dead node: %v", err)
 		}
 	})
@@ -412,13 +412,13 @@ func TestFailedSendEndsConn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := l.Receive(context.Background()); !errors.Is(err, ErrGone) {
+		if _, err := l.Receive(context.Background()); !errors.Is(err, ErrUnavailable) {
 			t.Errorf("a line without a store: %v", err)
 		}
 	})
 	n := New(Options{Log: slog.New(slog.DiscardHandler)})
 	n.seen["b"] = time.Now()
-	if _, err := n.Dial(context.Background(), "b", "echo", nil); !errors.Is(err, ErrGone) {
+	if _, err := n.Dial(context.Background(), "b", "echo", nil); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("a node that does not run: %v", err)
 	}
 }

@@ -286,7 +286,7 @@ func (q *questions) ask(ctx context.Context, method string, params json.RawMessa
 	case m := <-answer:
 		return outcome(m)
 	case <-q.conn.Done():
-		return nil, ErrGone
+		return nil, ErrUnavailable
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}

@@ -35,8 +35,8 @@ const (
 )
 
 const (
-	assertionLife = 5 * time.Minute
-	maxAssertion  = 64 << 10 // bytes of a file with a token or a key
+	assertionTTL = 5 * time.Minute
+	maxAssertion = 64 << 10 // bytes of a file with a token or a key
 )
 
 // badAssertion is the error of a key or token that cannot be used.
@@ -66,7 +66,7 @@ func signAssertion(c client, now time.Time) (string, error) {
 	}
 	return jwt.Signed(signer).Claims(jwt.Claims{
 		Issuer: c.ID, Subject: c.ID, Audience: jwt.Audience{c.audience}, ID: rand.Text(),
-		IssuedAt: jwt.NewNumericDate(now), Expiry: jwt.NewNumericDate(now.Add(assertionLife)),
+		IssuedAt: jwt.NewNumericDate(now), Expiry: jwt.NewNumericDate(now.Add(assertionTTL)),
 	}).Serialize()
 }
 

@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	// flowLife is the time that a user has to consent.
-	flowLife = 10 * time.Minute
-	// minPendingLife is the minimum remaining lifetime of a login that is offered
+	// flowTTL is the time that a user has to consent.
+	flowTTL = 10 * time.Minute
+	// minPendingTTL is the minimum remaining lifetime of a login that is offered
 	// again.
-	minPendingLife = 3 * time.Minute
+	minPendingTTL = 3 * time.Minute
 	// maxPending bounds the pending logins of one upstream that are kept in
 	// memory. Others can still be completed.
 	maxPending = 8
@@ -215,10 +215,10 @@ func (s *Service) newPendingLogin(ctx context.Context, cfg upstream.Config, f di
 	}
 	u.RawQuery, u.Fragment = q.Encode(), ""
 	fl.Server, fl.URL, fl.Resource, fl.Meta, fl.Reach = cfg.Name, cfg.URL, f.resource, f.meta, f.reach.json()
-	fl.Verifier, fl.Expires = verifier, time.Now().Add(flowLife)
+	fl.Verifier, fl.Expires = verifier, time.Now().Add(flowTTL)
 	s.opts.Redactor.Add(telemetry.Secret(verifier), telemetry.Secret(state))
-	time.AfterFunc(flowLife, func() { s.opts.Redactor.Forget(telemetry.Secret(verifier), telemetry.Secret(state)) })
-	if err := s.keepFlow(ctx, state, fl); err != nil {
+	time.AfterFunc(flowTTL, func() { s.opts.Redactor.Forget(telemetry.Secret(verifier), telemetry.Secret(state)) })
+	if err := s.storeFlow(ctx, state, fl); err != nil {
 		return nil, err
 	}
 	return &pendingLogin{url: u.String(), server: cfg.URL, scopes: fl.Scopes, expires: fl.Expires}, nil
@@ -272,9 +272,9 @@ func (s *Service) complete(ctx context.Context, q url.Values, f flow) error {
 	})
 	if err != nil {
 		if refused, ok := errors.AsType[*errRefused](err); ok && refused.code == "invalid_client" {
-			_ = s.dropRegistration(ctx, f.Meta.name(), f.Redirect) // the next login registers again
+			_ = s.deleteRegistration(ctx, f.Meta.name(), f.Redirect) // the next login registers again
 		}
-		return completing(err)
+		return completionError(err)
 	}
 	now := time.Now()
 	rec := &record{
@@ -284,7 +284,7 @@ func (s *Service) complete(ctx context.Context, q url.Values, f flow) error {
 	if f.Personal {
 		rec.Name = f.Name
 	}
-	t.into(rec, now)
+	t.applyTo(rec, now)
 	if err := s.adoptFlow(ctx, cfg, st, f, rec); err != nil {
 		return err
 	}
@@ -294,8 +294,8 @@ func (s *Service) complete(ctx context.Context, q url.Values, f flow) error {
 	return nil
 }
 
-// completing explains why a code could not be exchanged for a token.
-func completing(err error) error {
+// completionError explains why a code could not be exchanged for a token.
+func completionError(err error) error {
 	if refused, ok := errors.AsType[*errRefused](err); ok {
 		return &tool.Error{Kind: tool.UpstreamFailed, Msg: fmt.Sprintf("the authorization server gave no token (%s); begin again", errorCode(refused.code)), Err: err}
 	}

@@ -43,7 +43,7 @@ func (s *Service) clientFor(ctx context.Context, cfg upstream.Config, f discover
 		return client{}, err
 	}
 	s.redactTokens(&record{Client: c})
-	return c, s.keepRegistration(ctx, issuer, c)
+	return c, s.storeRegistration(ctx, issuer, c)
 }
 
 func configured(own upstream.OAuth, meta serverMeta) client {

@@ -59,7 +59,7 @@ func (s *Service) discover(ctx context.Context, cfg upstream.Config, r addressPo
 	switch {
 	case err == nil:
 		f.resource, f.scopes = prm.Resource, cleanScopes(prm.Scopes)
-	case !errors.Is(err, errAbsent):
+	case !errors.Is(err, errNoDocument):
 		return discovered{}, err
 	}
 	if own.AuthorizationURL != "" && own.TokenURL != "" {
@@ -76,7 +76,7 @@ func (s *Service) discover(ctx context.Context, cfg upstream.Config, r addressPo
 		issuer = originOf(cfg.URL)
 	}
 	f.meta, err = s.serverMeta(ctx, r, issuer)
-	if legacy && errors.Is(err, errAbsent) {
+	if legacy && errors.Is(err, errNoDocument) {
 		// Without metadata, the endpoints have the default paths of that MCP
 		// version. Registration shows whether they exist.
 		f.meta, err = serverMeta{
@@ -84,7 +84,7 @@ func (s *Service) discover(ctx context.Context, cfg upstream.Config, r addressPo
 		}, nil
 		f.unstated = true
 	}
-	if errors.Is(err, errAbsent) {
+	if errors.Is(err, errNoDocument) {
 		return discovered{}, &tool.Error{Kind: tool.UpstreamFailed, Msg: fmt.Sprintf("its authorization server %s publishes no metadata", hostOf(issuer))}
 	}
 	if err != nil {
@@ -131,7 +131,7 @@ func (s *Service) resourceMeta(ctx context.Context, server string, r addressPoli
 	for _, place := range places {
 		var meta resourceMeta
 		err := s.out.get(ctx, r, place, &meta)
-		if errors.Is(err, errAbsent) || err == nil && meta.Resource == "" {
+		if errors.Is(err, errNoDocument) || err == nil && meta.Resource == "" {
 			continue
 		}
 		if err != nil {
@@ -144,7 +144,7 @@ func (s *Service) resourceMeta(ctx context.Context, server string, r addressPoli
 		}
 		return meta, nil
 	}
-	return resourceMeta{}, errAbsent
+	return resourceMeta{}, errNoDocument
 }
 
 // isFor reports whether a resource identifier matches the server: the same URL,
@@ -176,7 +176,7 @@ func (s *Service) serverMeta(ctx context.Context, r addressPolicy, issuer string
 		var meta serverMeta
 		err := s.out.get(ctx, r, place, &meta)
 		switch {
-		case errors.Is(err, errAbsent):
+		case errors.Is(err, errNoDocument):
 			continue
 		case err != nil:
 			return serverMeta{}, unreachable("its authorization server's metadata", err)
@@ -186,7 +186,7 @@ func (s *Service) serverMeta(ctx context.Context, r addressPolicy, issuer string
 		}
 		return meta, nil
 	}
-	return serverMeta{}, errAbsent
+	return serverMeta{}, errNoDocument
 }
 
 // checkEndpoints refuses forbidden endpoints before a request is sent or a

@@ -44,8 +44,8 @@ func (c *client) bindKey(own upstream.OAuth, ch challenge, meta serverMeta) erro
 	return err
 }
 
-// dpopProof returns the DPoP proof of a request. The access token is empty in requests
-// to the token endpoint.
+// dpopProof returns the DPoP proof of a request. The access token is empty in
+// requests to the token endpoint.
 func (c client) dpopProof(method string, target *url.URL, access, nonce string, now time.Time) (string, error) {
 	var key jose.JSONWebKey
 	if err := json.Unmarshal(c.Bound, &key); err != nil {
@@ -69,8 +69,8 @@ func (c client) dpopProof(method string, target *url.URL, access, nonce string, 
 	return jwt.Signed(signer).Claims(claims).Serialize()
 }
 
-// present puts the token of a login on a request to the server.
-func (st *state) present(rec *record, r *http.Request) error {
+// setToken puts the token of a login on a request to the server.
+func (st *state) setToken(rec *record, r *http.Request) error {
 	if rec.Scheme != schemeDPoP {
 		r.Header.Set("Authorization", "Bearer "+rec.Access)
 		return nil

@@ -37,7 +37,7 @@ func TestProofOfBoundToken(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := st.present(rec, r); err != nil {
+		if err := st.setToken(rec, r); err != nil {
 			t.Fatal(err)
 		}
 		if got := r.Header.Get("Authorization"); got != "DPoP token" {

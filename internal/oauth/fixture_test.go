@@ -48,7 +48,7 @@ type world struct {
 	prm       map[string]any
 	metaPath  string
 	noPRM     bool
-	life      int                                               // of tokens, in seconds; 0 says nothing
+	expiresIn int                                               // of tokens, in seconds; 0 for no expires_in
 	noRefresh bool                                              // give no refresh tokens
 	keepOld   bool                                              // do not rotate
 	scopes    string                                            // granted; "" grants what is asked
@@ -73,7 +73,7 @@ type world struct {
 }
 
 func newWorld(t *testing.T) *world {
-	w := &world{t: t, life: 3600, metaPath: "/.well-known/oauth-authorization-server",
+	w := &world{t: t, expiresIn: 3600, metaPath: "/.well-known/oauth-authorization-server",
 		codes: map[string]url.Values{}, access: map[string]string{}, refresh: map[string]bool{}}
 	w.as = httptest.NewServer(http.HandlerFunc(w.serveAS))
 	w.rs = httptest.NewServer(http.HandlerFunc(w.serveRS))
@@ -203,8 +203,8 @@ func (w *world) token(rw http.ResponseWriter, r *http.Request) {
 	if scope != "" {
 		out["scope"] = scope
 	}
-	if w.life > 0 {
-		out["expires_in"] = w.life
+	if w.expiresIn > 0 {
+		out["expires_in"] = w.expiresIn
 	}
 	if !w.noRefresh && !(w.keepOld && form("grant_type") == "refresh_token") {
 		refresh := rand.Text()

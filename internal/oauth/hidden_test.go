@@ -33,7 +33,7 @@ func TestTokensOfManyCallersAreForgottenLater(t *testing.T) {
 		if swept := s.swept; time.Since(swept) != 0 {
 			t.Fatalf("swept %v ago", time.Since(swept))
 		}
-		time.Sleep(sweepEvery - time.Second)
+		time.Sleep(redactSweepInterval - time.Second)
 		before := s.swept
 		s.redactTokens(&record{Access: token(1)})
 		if s.swept != before {

@@ -23,7 +23,7 @@ import (
 // Limits of requests to authorization servers.
 const (
 	requestTimeout = 10 * time.Second
-	maxAnswer      = 1 << 20
+	maxResponse    = 1 << 20
 	maxRedirects   = 3
 )
 
@@ -200,12 +200,12 @@ func (o *outbound) ask(ctx context.Context, r addressPolicy, method, target stri
 		return answer{}, err
 	}
 	defer resp.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxResponse+1))
 	if err != nil {
 		return answer{}, err
 	}
-	if len(data) > maxAnswer {
-		return answer{}, fmt.Errorf("%s answered with more than %d bytes", req.URL.Host, maxAnswer)
+	if len(data) > maxResponse {
+		return answer{}, fmt.Errorf("%s answered with more than %d bytes", req.URL.Host, maxResponse)
 	}
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	return answer{status: resp.StatusCode, kind: kind, body: data, nonce: resp.Header.Get("DPoP-Nonce")}, nil
@@ -242,8 +242,8 @@ func (o *outbound) fetch(ctx context.Context, r addressPolicy, target string, li
 	return data, err
 }
 
-// errAbsent means that a document does not exist at a location.
-var errAbsent = errors.New("no such document")
+// errNoDocument means that a document does not exist at a location.
+var errNoDocument = errors.New("no such document")
 
 // get reads a JSON document.
 func (o *outbound) get(ctx context.Context, r addressPolicy, target string, into any) error {
@@ -252,13 +252,13 @@ func (o *outbound) get(ctx context.Context, r addressPolicy, target string, into
 	case err != nil:
 		return fmt.Errorf("read %s: %w", target, err)
 	case a.status >= 400 && a.status < 500:
-		return errAbsent
+		return errNoDocument
 	case a.status != http.StatusOK:
 		return fmt.Errorf("read %s: HTTP %d", target, a.status)
 	}
 	if err := json.Unmarshal(a.body, into); err != nil {
 		if a.kind == "text/html" { // the page that some sites show for every path
-			return errAbsent
+			return errNoDocument
 		}
 		return fmt.Errorf("read %s: it is no JSON that fits: %w", target, err)
 	}

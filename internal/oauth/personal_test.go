@@ -136,7 +136,7 @@ func TestLoginsAreRefreshedApart(t *testing.T) {
 	}
 	// Logins that nobody uses leave the memory.
 	for _, st := range s.states {
-		st.asked.Store(time.Now().Add(-2 * idleLogin).UnixNano())
+		st.asked.Store(time.Now().Add(-2 * idleLoginTTL).UnixNano())
 	}
 	s.refreshDue(t.Context())
 	s.mu.Lock()

@@ -17,17 +17,17 @@ const (
 	// The lease is longer than both.
 	refreshTimeout = 30 * time.Second
 	saveTimeout    = 20 * time.Second
-	leaseLife      = 90 * time.Second
+	leaseTTL       = 90 * time.Second
 
 	// leasePoll is the interval of checks whether another process has finished.
 	leasePoll = 100 * time.Millisecond
 
-	firstBackoff = time.Second
-	lastBackoff  = time.Minute
+	minBackoff = time.Second
+	maxBackoff = time.Minute
 )
 
-// errLost means that a login cannot be refreshed and a user has to sign in.
-var errLost = errors.New("the login has ended")
+// errLoginEnded means that a login cannot be refreshed and a user has to sign in.
+var errLoginEnded = errors.New("the login has ended")
 
 func asRefused(err error) (*errRefused, bool) { return errors.AsType[*errRefused](err) }
 
@@ -74,9 +74,9 @@ func (s *Service) startRefresh(cfg upstream.Config, st *state, old string) *refr
 		f.rec, f.err = s.refreshLocked(cfg, st, old)
 		st.mu.Lock()
 		st.refreshing = nil
-		if f.err != nil && !errors.Is(f.err, errLost) {
+		if f.err != nil && !errors.Is(f.err, errLoginEnded) {
 			st.failures++
-			wait := min(firstBackoff<<min(st.failures-1, 10), lastBackoff)
+			wait := min(minBackoff<<min(st.failures-1, 10), maxBackoff)
 			st.retryAt, st.lastErr = time.Now().Add(wait), f.err
 			if e, ok := errors.AsType[*tool.Error](f.err); ok {
 				e.RetryAfter = wait
@@ -87,7 +87,7 @@ func (s *Service) startRefresh(cfg upstream.Config, st *state, old string) *refr
 		failures := st.failures
 		st.mu.Unlock()
 		switch {
-		case errors.Is(f.err, errLost):
+		case errors.Is(f.err, errLoginEnded):
 			s.log.Warn("login lost; a person has to sign in again", "server", cfg.Name, "caller", st.login.Caller, "err", f.err)
 		case f.err != nil && failures == 1:
 			s.log.Warn("token not refreshed; trying again", "server", cfg.Name, "caller", st.login.Caller, "err", f.err)
@@ -111,7 +111,7 @@ func (s *Service) refreshLocked(cfg upstream.Config, st *state, old string) (*re
 	ctx, cancel := context.WithTimeout(context.Background(), refreshTimeout)
 	defer cancel()
 	for {
-		l, held, err := s.opts.Store.Acquire(ctx, leaseOf(st.login), s.owner, leaseLife)
+		l, held, err := s.opts.Store.Acquire(ctx, leaseOf(st.login), s.owner, leaseTTL)
 		if err != nil { // rather late than twice
 			return nil, &tool.Error{Kind: tool.Unavailable, Msg: "its token cannot be refreshed while the store is unavailable", Err: err}
 		}
@@ -134,11 +134,11 @@ func (s *Service) refreshLocked(cfg upstream.Config, st *state, old string) (*re
 	case err != nil:
 		return nil, err
 	case rec == nil || rec.URL != cfg.URL:
-		return nil, fmt.Errorf("%w: it was signed out", errLost)
+		return nil, fmt.Errorf("%w: it was signed out", errLoginEnded)
 	case rec.Access != old && !rec.expired(time.Now()):
 		return rec, nil
 	case !rec.refreshable():
-		return nil, fmt.Errorf("%w: it has no refresh token", errLost)
+		return nil, fmt.Errorf("%w: it has no refresh token", errLoginEnded)
 	}
 	var t tokens
 	if rec.Own {
@@ -150,7 +150,7 @@ func (s *Service) refreshLocked(cfg upstream.Config, st *state, old string) (*re
 		return s.refreshFailed(st, rec, version, err)
 	}
 	next := *rec
-	t.into(&next, time.Now())
+	t.applyTo(&next, time.Now())
 	s.redactTokens(&next)
 	return s.storeRefreshed(st, &next, version)
 }
@@ -219,7 +219,7 @@ func (s *Service) storeRefreshed(st *state, rec *record, version int64) (*record
 		if err := s.revoke(ctx, st.login, rec); err != nil {
 			s.log.Warn("token of an ended login not revoked", "server", st.login.Server, "caller", st.login.Caller, "err", err)
 		}
-		return nil, fmt.Errorf("%w: it was signed out", errLost)
+		return nil, fmt.Errorf("%w: it was signed out", errLoginEnded)
 	case err != nil && current == rec:
 		s.log.Error("cannot store the refreshed token; retrying", "server", st.login.Server, "caller", st.login.Caller, "err", err)
 	}
@@ -235,7 +235,7 @@ func (s *Service) storeUnsaved(ctx context.Context, st *state) {
 	defer st.leased.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, saveTimeout)
 	defer cancel()
-	_, held, err := s.opts.Store.Acquire(ctx, leaseOf(st.login), s.owner, leaseLife)
+	_, held, err := s.opts.Store.Acquire(ctx, leaseOf(st.login), s.owner, leaseTTL)
 	if err != nil || !held {
 		s.log.DebugContext(ctx, "refreshed token not stored yet", "server", st.login.Server, "caller", st.login.Caller, "err", err)
 		return
@@ -256,19 +256,19 @@ func (s *Service) refreshFailed(st *state, rec *record, version int64, err error
 		return nil, unreachable("its token endpoint", err)
 	}
 	if rec.Own {
-		return nil, fmt.Errorf("%w: %w", errLost, err)
+		return nil, fmt.Errorf("%w: %w", errLoginEnded, err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), saveTimeout)
 	defer cancel()
 	if refused.code == "invalid_client" {
-		_ = s.dropRegistration(ctx, cmp.Or(rec.Issuer, rec.Token), rec.Client.Redirect) // the next login registers again
+		_ = s.deleteRegistration(ctx, cmp.Or(rec.Issuer, rec.Token), rec.Client.Redirect) // the next login registers again
 	}
 	spent := *rec
 	spent.Refresh = "" // never to be redeemed again; the access token may still hold
 	if _, kept := s.storeRefreshed(st, &spent, version); kept != nil {
 		return nil, kept
 	}
-	return nil, fmt.Errorf("%w: %w", errLost, err)
+	return nil, fmt.Errorf("%w: %w", errLoginEnded, err)
 }
 
 // refreshDue refreshes the tokens that are due, so that those of idle upstreams
@@ -307,9 +307,9 @@ func (s *Service) refreshDue(ctx context.Context) {
 	}
 }
 
-// idleLogin is how long the login of a caller that does nothing stays in
+// idleLoginTTL is how long the login of a caller that does nothing stays in
 // memory and is refreshed. Later it is read from the store again.
-const idleLogin = time.Hour
+const idleLoginTTL = time.Hour
 
 // unused reports whether the login of one caller can be dropped from memory:
 // there is no bound to the number of callers.
@@ -320,5 +320,5 @@ func (st *state) unused() bool {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	idle := time.Since(time.Unix(0, st.asked.Load()))
-	return (idle > idleLogin || st.rec == nil && idle > flowLife) && !st.unsaved && st.refreshing == nil && len(st.beginning) == 0
+	return (idle > idleLoginTTL || st.rec == nil && idle > flowTTL) && !st.unsaved && st.refreshing == nil && len(st.beginning) == 0
 }

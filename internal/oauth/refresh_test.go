@@ -150,7 +150,7 @@ func TestNetworkFailureKeepsLogin(t *testing.T) {
 		},
 		"no JSON": func(rw http.ResponseWriter, _ *http.Request) bool { fmt.Fprint(rw, "<html>"); return true },
 		"too much": func(rw http.ResponseWriter, _ *http.Request) bool {
-			fmt.Fprint(rw, strings.Repeat(" ", maxAnswer+1))
+			fmt.Fprint(rw, strings.Repeat(" ", maxResponse+1))
 			return true
 		},
 		"elsewhere": func(rw http.ResponseWriter, q *http.Request) bool {
@@ -223,7 +223,7 @@ func TestInvalidRefreshTokenRequiresLogin(t *testing.T) {
 
 func TestNoRefreshToken(t *testing.T) {
 	w := newWorld(t)
-	w.noRefresh, w.life = true, 0
+	w.noRefresh, w.expiresIn = true, 0
 	r := newFixture(t, w)
 	r.login()
 	if rec := r.kept(); !rec.Expires.IsZero() || rec.due(time.Now().Add(1000*time.Hour)) {
@@ -233,7 +233,7 @@ func TestNoRefreshToken(t *testing.T) {
 	_, err := r.call()
 	urlIn(t, err)
 	// One that ends and cannot be renewed is not sent.
-	w.do(func() { w.life = 3600 })
+	w.do(func() { w.expiresIn = 3600 })
 	if _, err := r.Complete(t.Context(), visit(t, urlIn(t, err))); err != nil {
 		t.Fatal(err)
 	}

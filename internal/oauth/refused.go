@@ -32,7 +32,7 @@ func (s *Service) afterUnauthorized(ctx context.Context, cfg upstream.Config, st
 			st.force(refreshed.Access)
 			return refreshed, nil
 		}
-		if !errors.Is(err, errLost) {
+		if !errors.Is(err, errLoginEnded) {
 			return nil, err
 		}
 	}

@@ -136,7 +136,7 @@ func (s *Service) SignIn(ctx context.Context, server string) error {
 	if isAnonymous(caller) {
 		return consentRequired(login, "")
 	}
-	ctx, cancel := context.WithTimeout(ctx, signInWait)
+	ctx, cancel := context.WithTimeout(ctx, signInTimeout)
 	defer cancel()
 	st := s.state(login)
 	if err == nil {
@@ -177,11 +177,11 @@ func (s *Service) loginURLFor(ctx context.Context, cfg upstream.Config, st *stat
 
 // usable reports whether an attempt can be offered again.
 func (o *pendingLogin) usable(cfg upstream.Config) bool {
-	return o != nil && o.server == cfg.URL && time.Until(o.expires) > minPendingLife
+	return o != nil && o.server == cfg.URL && time.Until(o.expires) > minPendingTTL
 }
 
-// signInWait bounds how long a failed call waits for the URL.
-const signInWait = 10 * time.Second
+// signInTimeout bounds how long a failed call waits for the URL.
+const signInTimeout = 10 * time.Second
 
 // consentRequired returns the error of a call that requires a sign-in; address
 // is "" if the caller gets no URL.
@@ -192,7 +192,7 @@ func consentRequired(l upstream.Login, address string) error {
 		e.Msg = fmt.Sprintf("it requires you to sign in with your own account; sign in on the page, or ask an administrator to run: junctor servers login %s --caller CALLER", server)
 		e.Details = map[string]any{"server": server, "caller": l.Caller}
 		if address != "" {
-			e.Msg = fmt.Sprintf("it requires you to sign in with your own account. Open %s within %d minutes, sign in and confirm, then try again", address, int(flowLife.Minutes()))
+			e.Msg = fmt.Sprintf("it requires you to sign in with your own account. Open %s within %d minutes, sign in and confirm, then try again", address, int(flowTTL.Minutes()))
 			e.Details = map[string]any{"server": server, "caller": l.Caller, "url": address}
 		}
 		return e
@@ -202,7 +202,7 @@ func consentRequired(l upstream.Login, address string) error {
 		e.Details = map[string]any{"server": server}
 		return e
 	}
-	e.Msg = fmt.Sprintf("it requires a sign-in. Open %s within %d minutes, or run: junctor servers login %s", address, int(flowLife.Minutes()), server)
+	e.Msg = fmt.Sprintf("it requires a sign-in. Open %s within %d minutes, or run: junctor servers login %s", address, int(flowTTL.Minutes()), server)
 	e.Details = map[string]any{"server": server, "url": address}
 	return e
 }

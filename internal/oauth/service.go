@@ -182,7 +182,7 @@ func (s *Service) Authorize(ctx context.Context, l upstream.Login, r *http.Reque
 		return err
 	}
 	if rec != nil {
-		return st.present(rec, r)
+		return st.setToken(rec, r)
 	}
 	return nil
 }
@@ -190,8 +190,9 @@ func (s *Service) Authorize(ctx context.Context, l upstream.Login, r *http.Reque
 // recordAddressInterval is how often the address of an upstream is recorded.
 const recordAddressInterval = 10 * time.Second
 
-// recordAddress records the address of the upstream's connection, which determines the
-// address policy. Resolving the name again could give another address.
+// recordAddress records the address of the upstream's connection, which
+// determines the address policy. Resolving the name again could give another
+// address.
 func (st *state) recordAddress(r *http.Request) {
 	now := time.Now()
 	st.mu.Lock()
@@ -311,7 +312,7 @@ func (s *Service) current(ctx context.Context, cfg upstream.Config, st *state) (
 		return nil, nil
 	}
 	refreshed, err := s.refresh(ctx, cfg, st, rec.Access)
-	if errors.Is(err, errLost) {
+	if errors.Is(err, errLoginEnded) {
 		return nil, nil
 	}
 	return refreshed, err

@@ -91,7 +91,7 @@ func (s *Service) redactTokens(rec *record) {
 		}
 		s.redacted[secret] = time.Now()
 	}
-	if len(s.redacted) < maxRedacted || time.Since(s.swept) < sweepEvery {
+	if len(s.redacted) < maxRedacted || time.Since(s.swept) < redactSweepInterval {
 		return
 	}
 	s.swept = time.Now()
@@ -106,9 +106,9 @@ func (s *Service) redactTokens(rec *record) {
 }
 
 const (
-	maxRedacted = 256
-	redactTTL   = 24 * time.Hour
-	sweepEvery  = 10 * time.Minute // logins of many callers are read many times a second
+	maxRedacted         = 256
+	redactTTL           = 24 * time.Hour
+	redactSweepInterval = 10 * time.Minute // logins of many callers are read many times a second
 )
 
 // registrationName returns the name of the stored registration with an issuer.
@@ -147,7 +147,7 @@ func (s *Service) registration(ctx context.Context, issuer, redirect string) (cl
 	return c, true, nil
 }
 
-func (s *Service) keepRegistration(ctx context.Context, issuer string, c client) error {
+func (s *Service) storeRegistration(ctx context.Context, issuer string, c client) error {
 	v, _, err := s.vault()
 	if err != nil {
 		return err
@@ -158,7 +158,7 @@ func (s *Service) keepRegistration(ctx context.Context, issuer string, c client)
 	return nil
 }
 
-func (s *Service) dropRegistration(ctx context.Context, issuer, redirect string) error {
+func (s *Service) deleteRegistration(ctx context.Context, issuer, redirect string) error {
 	v, _, err := s.vault()
 	if err != nil {
 		return err
@@ -173,7 +173,7 @@ func flowName(state string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-func (s *Service) keepFlow(ctx context.Context, state string, f flow) error {
+func (s *Service) storeFlow(ctx context.Context, state string, f flow) error {
 	_, sealer, err := s.vault()
 	if err != nil {
 		return err

@@ -27,8 +27,8 @@ type tokens struct {
 	bound           bool // the access token is bound to the client's key
 }
 
-// into copies the response into a login.
-func (t tokens) into(rec *record, now time.Time) {
+// applyTo copies the response into a login.
+func (t tokens) applyTo(rec *record, now time.Time) {
 	rec.Access, rec.Obtained, rec.Expires = t.access, now.UTC(), time.Time{}
 	if t.lifetime > 0 {
 		rec.Expires = rec.Obtained.Add(t.lifetime)
@@ -108,11 +108,11 @@ func (s *Service) exchange(ctx context.Context, r addressPolicy, endpoint string
 		return tokens{}, refusal(a)
 	}
 	var got struct {
-		Access  string          `json:"access_token"`
-		Type    string          `json:"token_type"`
-		Refresh string          `json:"refresh_token"`
-		Life    json.RawMessage `json:"expires_in"`
-		Scope   *string         `json:"scope"`
+		Access    string          `json:"access_token"`
+		Type      string          `json:"token_type"`
+		Refresh   string          `json:"refresh_token"`
+		ExpiresIn json.RawMessage `json:"expires_in"`
+		Scope     *string         `json:"scope"`
 	}
 	if err := json.Unmarshal(a.body, &got); err != nil {
 		return tokens{}, fmt.Errorf("the token endpoint's answer is no JSON that fits")
@@ -128,7 +128,7 @@ func (s *Service) exchange(ctx context.Context, r addressPolicy, endpoint string
 		return tokens{}, &errRefused{code: "unsupported_token_type", status: a.status}
 	}
 	t := tokens{access: got.Access, refresh: got.Refresh, bound: strings.EqualFold(got.Type, schemeDPoP)}
-	if seconds, err := strconv.ParseFloat(strings.Trim(string(got.Life), `"`), 64); err == nil && seconds > 0 {
+	if seconds, err := strconv.ParseFloat(strings.Trim(string(got.ExpiresIn), `"`), 64); err == nil && seconds > 0 {
 		t.lifetime = time.Duration(min(seconds, 10*365*24*3600) * float64(time.Second))
 	}
 	if got.Scope != nil && *got.Scope != "" {
@@ -221,7 +221,7 @@ func (s *Service) ownLogin(ctx context.Context, cfg upstream.Config, st *state, 
 		}
 		return nil, unreachable("its token endpoint", err)
 	}
-	t.into(rec, now)
+	t.applyTo(rec, now)
 	return rec, s.replaceLogin(ctx, st, rec, anyVersion)
 }
 

@@ -233,23 +233,23 @@ func TestTokensThatCannotBeSent(t *testing.T) {
 
 func TestTokenLifetime(t *testing.T) {
 	now := time.Now()
-	for life, want := range map[string]time.Duration{
+	for expiresIn, want := range map[string]time.Duration{
 		`3600`: time.Hour, `"3600"`: time.Hour, `3600.5`: time.Hour + 500*time.Millisecond, `-1`: 0, `"soon"`: 0, `null`: 0, `1e300`: 10 * 365 * 24 * time.Hour,
 	} {
 		w := newWorld(t)
 		w.fail = func(rw http.ResponseWriter, _ *http.Request) bool {
-			fmt.Fprintf(rw, `{"access_token":"a","expires_in":%s}`, life)
+			fmt.Fprintf(rw, `{"access_token":"a","expires_in":%s}`, expiresIn)
 			return true
 		}
 		r := newFixture(t, w)
 		got, err := r.exchange(t.Context(), addressPolicy{loopback: true, plain: true}, w.as.URL+"/token", client{ID: "x", Method: methodNone}, url.Values{})
 		if err != nil || got.lifetime != want {
-			t.Errorf("expires_in %s: %s, %v", life, got.lifetime, err)
+			t.Errorf("expires_in %s: %s, %v", expiresIn, got.lifetime, err)
 		}
 		rec := &record{Asked: []string{"a"}}
-		got.into(rec, now)
+		got.applyTo(rec, now)
 		if rec.Expires.IsZero() != (want == 0) || !slices.Equal(rec.Scope, []string{"a"}) {
-			t.Errorf("expires_in %s: %v, scope %v", life, rec.Expires, rec.Scope)
+			t.Errorf("expires_in %s: %v, scope %v", expiresIn, rec.Expires, rec.Scope)
 		}
 	}
 	if errorCode("evil\n") != "an error" || errorCode("access_denied") != "access_denied" {
@@ -264,7 +264,7 @@ func TestCallbackIsAcceptedOnce(t *testing.T) {
 	services := []*Service{r.Service, r.another()}
 	for round := range 5 {
 		state := fmt.Sprintf("state-%d", round)
-		if err := r.keepFlow(t.Context(), state, flow{Server: "jira", Expires: time.Now().Add(time.Minute)}); err != nil {
+		if err := r.storeFlow(t.Context(), state, flow{Server: "jira", Expires: time.Now().Add(time.Minute)}); err != nil {
 			t.Fatal(err)
 		}
 		var wg sync.WaitGroup
@@ -281,7 +281,7 @@ func TestCallbackIsAcceptedOnce(t *testing.T) {
 			t.Errorf("taken %d times", len(taken))
 		}
 	}
-	if err := r.keepFlow(t.Context(), "late", flow{Server: "jira", Expires: time.Now().Add(-time.Minute)}); err != nil {
+	if err := r.storeFlow(t.Context(), "late", flow{Server: "jira", Expires: time.Now().Add(-time.Minute)}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := r.takeFlow(t.Context(), "late"); err == nil {

@@ -108,7 +108,7 @@ func TestLogoutWhileTokenIsWritten(t *testing.T) {
 	if r.kept() != nil {
 		t.Error("the login came back")
 	}
-	if !errors.Is(f.err, errLost) {
+	if !errors.Is(f.err, errLoginEnded) {
 		t.Errorf("the refresh ended with %v", f.err)
 	}
 	w.do(func() {

@@ -93,7 +93,7 @@ func (s *Service) alternatives(o *operation) []map[string][]string {
 // cannot be met is sent without, since the configured headers may be enough.
 func (s *Service) authorize(r *http.Request, o *operation, from credentialSource) error {
 	for _, requirement := range s.alternatives(o) {
-		if !s.met(requirement, from) {
+		if !s.satisfied(requirement, from) {
 			continue
 		}
 		for name := range requirement {
@@ -106,7 +106,7 @@ func (s *Service) authorize(r *http.Request, o *operation, from credentialSource
 	return nil
 }
 
-func (s *Service) met(requirement map[string][]string, from credentialSource) bool {
+func (s *Service) satisfied(requirement map[string][]string, from credentialSource) bool {
 	for name := range requirement {
 		sc, known := s.schemes[name]
 		if !known || from.credentials[name] == "" && (!sc.person || from.login == nil) {

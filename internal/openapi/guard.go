@@ -15,8 +15,9 @@ import (
 	"junctor/internal/address"
 )
 
-// guard keeps a document from leading into a more private network than its
-// own: one from the internet must not make the gateway call a service inside.
+// guard refuses addresses in a more private network than that of the document:
+// a document from the internet must not make the gateway call an internal
+// service.
 type guard struct{ from address.Class }
 
 // newGuard returns nil where the configuration names the service itself.

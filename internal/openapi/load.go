@@ -18,8 +18,8 @@ import (
 
 // How often a document is looked at for changes.
 const (
-	checkFile = 5 * time.Second
-	checkURL  = 15 * time.Minute
+	fileCheckInterval = 5 * time.Second
+	urlCheckInterval  = 15 * time.Minute
 )
 
 // loader reads the document of one server: from a file, or from an address
@@ -47,9 +47,9 @@ func (l *loader) source() Source {
 
 func (l *loader) interval() time.Duration {
 	if l.isURL() {
-		return checkURL
+		return urlCheckInterval
 	}
-	return checkFile
+	return fileCheckInterval
 }
 
 // load returns the document, or nil if it has not changed since the last

@@ -113,7 +113,7 @@ func (s *Service) Missing(credentials map[string]string, login bool) []string {
 	missing := map[string]bool{}
 	for _, o := range s.operations {
 		alternatives := s.alternatives(o)
-		if len(alternatives) == 0 || slices.ContainsFunc(alternatives, func(r map[string][]string) bool { return len(r) == 0 || s.met(r, from) }) {
+		if len(alternatives) == 0 || slices.ContainsFunc(alternatives, func(r map[string][]string) bool { return len(r) == 0 || s.satisfied(r, from) }) {
 			continue
 		}
 		for name := range alternatives[0] {

@@ -251,9 +251,9 @@ func TestDocumentByAddress(t *testing.T) {
 	}
 }
 
-// TestDocumentsDoNotLeadInside checks that a document from outside cannot make
+// TestDocumentsCannotReachInternalAddresses checks that a document from outside cannot make
 // the gateway call a service in a more private network.
-func TestDocumentsDoNotLeadInside(t *testing.T) {
+func TestDocumentsCannotReachInternalAddresses(t *testing.T) {
 	for base, refused := range map[string]bool{
 		"http://127.0.0.1:9/": true, "http://10.0.0.1/": true, "http://169.254.169.254/latest": true, "http://[::1]/": true,
 		"http://localhost:9/": true, "http://0x7f000001/": true, "https://93.184.216.34/": false,

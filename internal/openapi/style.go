@@ -128,7 +128,7 @@ func (p parameter) inQuery(raw json.RawMessage) string {
 	v := parseValue(raw)
 	switch {
 	case p.style == "deepObject" && v.kind == 'o':
-		return strings.Join(deep(nil, escapeValue(p.name), raw, escape, 0), "&")
+		return strings.Join(appendDeepObject(nil, escapeValue(p.name), raw, escape, 0), "&")
 	case v.kind == 'a' && p.explode:
 		out := make([]string, len(v.list))
 		for i, s := range v.list {
@@ -142,16 +142,16 @@ func (p parameter) inQuery(raw json.RawMessage) string {
 	return name + v.joined(cmp.Or(separator, ","), escape)
 }
 
-// deep writes an object as name[key]=value, nested ones as name[a][b]=value.
-func deep(out []string, name string, raw json.RawMessage, escape func(string) string, depth int) []string {
+// appendDeepObject writes an object as name[key]=value, nested ones as name[a][b]=value.
+func appendDeepObject(out []string, name string, raw json.RawMessage, escape func(string) string, depth int) []string {
 	switch {
 	case depth < maxRefChain && len(raw) > 0 && raw[0] == '{':
 		for key, value := range rawjson.Members(raw) {
-			out = deep(out, name+"%5B"+escapeValue(key)+"%5D", value, escape, depth+1)
+			out = appendDeepObject(out, name+"%5B"+escapeValue(key)+"%5D", value, escape, depth+1)
 		}
 	case depth < maxRefChain && len(raw) > 0 && raw[0] == '[':
 		for value := range rawjson.Elements(raw) {
-			out = deep(out, name, value, escape, depth+1)
+			out = appendDeepObject(out, name, value, escape, depth+1)
 		}
 	default:
 		out = append(out, name+"="+escape(scalar(raw)))

@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	maxBatch   = 256
-	maxWaiting = 10_000 // calls that may wait for the database
-	probeEvery = 500 * time.Millisecond
-	maxBacklog = 10_000 // records kept in memory when calls go on without the database
+	maxBatch      = 256
+	maxWaiting    = 10_000 // calls that may wait for the database
+	probeInterval = 500 * time.Millisecond
+	maxBacklog    = 10_000 // records kept in memory when calls go on without the database
 )
 
-// pendingRecord is one record on its way to the log, and what became of it.
+// pendingRecord is a record that is being written, and the error if it was not.
 type pendingRecord struct {
 	call store.Call
 	err  error
@@ -28,9 +28,9 @@ type pendingRecord struct {
 
 // Append implements store.CallLog.
 //
-// During an outage, with store.AwayClosed, it waits for the database until the
+// During an outage, with store.FailClosed, it waits for the database until the
 // outage has lasted for store.timeoutMs, and then fails with
-// store.ErrUnavailable. With store.AwayOpen it keeps the record in memory and
+// store.ErrUnavailable. With store.FailOpen it keeps the record in memory and
 // writes it later. Records over maxBacklog are lost and counted.
 func (s *Store) Append(ctx context.Context, c store.Call) error {
 	if s.calls.Waiting() >= maxWaiting {
@@ -116,9 +116,9 @@ func (s *Store) insert(ctx context.Context, batch []*pendingRecord, maybeWritten
 	return s.insertCalls(ctx, calls, maybeWritten)
 }
 
-// insertCalls writes records, all or none. With maybeWritten, and after a connection
-// broke in mid-commit, an earlier attempt may have written some of them: then it
-// writes those that are missing.
+// insertCalls writes records, all or none. With maybeWritten, and after a
+// connection broke in mid-commit, an earlier attempt may have written some of
+// them: then it writes those that are missing.
 func (s *Store) insertCalls(ctx context.Context, calls []*store.Call, maybeWritten bool) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()

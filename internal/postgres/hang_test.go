@@ -75,7 +75,7 @@ func (h *hanging) copy(to, from net.Conn) {
 // TestHangingDatabaseTimesOutOnce: a database that accepts queries and does not
 // answer costs one timeout, not one per call, and calls do not queue for it.
 func TestHangingDatabaseTimesOutOnce(t *testing.T) {
-	for _, away := range []store.Away{store.AwayClosed, store.AwayOpen} {
+	for _, away := range []store.OutagePolicy{store.FailClosed, store.FailOpen} {
 		t.Run(string(away), func(t *testing.T) {
 			t.Parallel()
 			var h hanging
@@ -97,7 +97,7 @@ func TestHangingDatabaseTimesOutOnce(t *testing.T) {
 			begun := time.Now()
 			for i := range n {
 				err := s.Append(ctx, storetest.Call(i+1))
-				if away == store.AwayOpen && err != nil || away == store.AwayClosed && !errors.Is(err, store.ErrUnavailable) {
+				if away == store.FailOpen && err != nil || away == store.FailClosed && !errors.Is(err, store.ErrUnavailable) {
 					t.Fatalf("Append to a database that hangs: %v", err)
 				}
 				if _, _, err := s.TakeBudget(ctx, "b", tool.Rate{Calls: 10, Per: time.Minute}, 1); !errors.Is(err, store.ErrUnavailable) {
@@ -116,7 +116,7 @@ func TestHangingDatabaseTimesOutOnce(t *testing.T) {
 			release()
 			wait(t, "its return to be noticed", func() bool { return s.Available(ctx) == nil })
 			want := int64(1)
-			if away == store.AwayOpen {
+			if away == store.FailOpen {
 				want += n
 			}
 			wait(t, "all records", func() bool {

@@ -38,12 +38,12 @@ func TestNotifyRateIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	heard, err := pgx.Connect(ctx, pg.URL(name))
+	listener, err := pgx.Connect(ctx, pg.URL(name))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer heard.Close(context.Background())
-	if _, err := heard.Exec(ctx, "LISTEN "+channel); err != nil {
+	defer listener.Close(context.Background())
+	if _, err := listener.Exec(ctx, "LISTEN "+channel); err != nil {
 		t.Fatal(err)
 	}
 	stores := []*Store{openAt(t, config(pg.URL(name))), openAt(t, config(pg.URL(name)))}
@@ -67,11 +67,11 @@ func TestNotifyRateIsBounded(t *testing.T) {
 	}
 	wg.Wait()
 	took := time.Since(begun)
-	// What is left to be said comes within a moment; then it is silent.
+	// The last announcements come within a few intervals after the calls.
 	count := map[string]int{}
 	for {
-		quiet, cancel := context.WithTimeout(ctx, 5*notifyInterval)
-		n, err := heard.WaitForNotification(quiet)
+		waitCtx, cancel := context.WithTimeout(ctx, 5*notifyInterval)
+		n, err := listener.WaitForNotification(waitCtx)
 		cancel()
 		if err != nil && (len(count) == len(stores) || ctx.Err() != nil) {
 			break
@@ -84,10 +84,10 @@ func TestNotifyRateIsBounded(t *testing.T) {
 		}
 		count[from]++
 	}
-	most := int(took/notifyInterval) + 2 // the first at once, the last after the end
+	limit := int(took/notifyInterval) + 2 // the first at once, the last after the end
 	for _, s := range stores {
-		if n := count[s.node]; n == 0 || n > most {
-			t.Errorf("%d announcements of a node in %v, want 1 to %d", n, took, most)
+		if n := count[s.node]; n == 0 || n > limit {
+			t.Errorf("%d announcements of a node in %v, want 1 to %d", n, took, limit)
 		}
 	}
 	t.Logf("%d calls in %v: announcements %v", written.Load(), took.Round(time.Millisecond), count)

@@ -134,7 +134,7 @@ func (s *Store) probe() {
 		s.outage.begin(err, begun)
 		select {
 		case <-s.ctx.Done():
-		case <-time.After(probeEvery):
+		case <-time.After(probeInterval):
 		}
 	}
 }

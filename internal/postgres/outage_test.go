@@ -124,7 +124,7 @@ func follow(ctx context.Context, s *Store, last int64) error {
 func TestOutageOpenBuffersRecords(t *testing.T) {
 	pg := pgtest.New(t)
 	cfg := outageConfig(pg.Database(t))
-	cfg.WhenAway = store.AwayOpen
+	cfg.WhenAway = store.FailOpen
 	s := openAt(t, cfg)
 	s.poll = 20 * time.Millisecond
 	run(t, s)
@@ -165,17 +165,17 @@ func TestOutageOpenBuffersRecords(t *testing.T) {
 	}
 }
 
-// TestBacklogBounded: memory is not the price of an open gateway.
+// TestBacklogBounded: the memory of a gateway that fails open is limited.
 func TestBacklogBounded(t *testing.T) {
 	var b backlog
-	said := 0
+	full := 0
 	for i := range maxBacklog + 7 {
 		if b.keep(storetest.Call(i)) {
-			said++
+			full++
 		}
 	}
-	if b.size() != maxBacklog || b.lost.Load() != 7 || said != 1 {
-		t.Errorf("%d kept, %d lost, said %d times", b.size(), b.lost.Load(), said)
+	if b.size() != maxBacklog || b.lost.Load() != 7 || full != 1 {
+		t.Errorf("%d kept, %d lost, reported full %d times", b.size(), b.lost.Load(), full)
 	}
 }
 
@@ -184,7 +184,7 @@ func TestBacklogBounded(t *testing.T) {
 func TestCloseReportsUnwrittenRecords(t *testing.T) {
 	pg := pgtest.New(t)
 	cfg := outageConfig(pg.Database(t))
-	cfg.WhenAway = store.AwayOpen
+	cfg.WhenAway = store.FailOpen
 	s, err := Open(context.Background(), cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -387,8 +387,8 @@ func load(url string) {
 	select {}
 }
 
-// TestKilledProcessLosesNoRecords: nodes killed under load, two at a time on one database: every
-// answered call has its record, and numbers have no gaps.
+// TestKilledProcessLosesNoRecords: nodes killed under load, two at a time on
+// one database: every answered call has its record, and numbers have no gaps.
 func TestKilledProcessLosesNoRecords(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts many processes")

@@ -26,8 +26,8 @@ const (
 	maxConns       = 8         // of one node; the URL's pool_max_conns wins
 	connectTimeout = 3 * time.Second
 	slowTimeout    = 30 * time.Second // of queries that read much, and that no call waits for
-	pollEvery      = 2 * time.Second
-	sweepEvery     = time.Minute
+	pollInterval   = 2 * time.Second
+	sweepInterval  = time.Minute
 )
 
 // Store is a store in a PostgreSQL database. Open makes one.
@@ -90,8 +90,8 @@ func Open(ctx context.Context, cfg store.Config, log *slog.Logger) (*Store, erro
 		return nil, explain("open the store", err)
 	}
 	s := &Store{
-		pool: pool, retention: cfg.Retention, serveOn: cfg.WhenAway == store.AwayOpen, log: log.With(telemetry.KeyComponent, "store"),
-		node: rand.Text()[:10], poll: pollEvery, sweep: sweepEvery, timeout: cfg.Timeout(),
+		pool: pool, retention: cfg.Retention, serveOn: cfg.WhenAway == store.FailOpen, log: log.With(telemetry.KeyComponent, "store"),
+		node: rand.Text()[:10], poll: pollInterval, sweep: sweepInterval, timeout: cfg.Timeout(),
 	}
 	s.Records = sqlstore.New(database{s})
 	s.ctx, s.cancel = context.WithCancel(context.Background())

@@ -147,7 +147,7 @@ func (p *cutConn) answered(data []byte) bool {
 // database cannot be asked for some time. When it is back, the records are not
 // written again.
 func TestRecordsOfLostCommitAreWrittenOnce(t *testing.T) {
-	for _, away := range []store.Away{store.AwayClosed, store.AwayOpen} {
+	for _, away := range []store.OutagePolicy{store.FailClosed, store.FailOpen} {
 		t.Run(string(away), func(t *testing.T) {
 			t.Parallel()
 			c, address := cutBefore(t, shared.Database(t))
@@ -169,7 +169,7 @@ func TestRecordsOfLostCommitAreWrittenOnce(t *testing.T) {
 				t.Fatal("the records were not committed")
 			}
 			wait(t, "the outage to be noticed", func() bool { return s.outage.reason() != nil })
-			if away == store.AwayOpen {
+			if away == store.FailOpen {
 				wait(t, "the records to be kept", func() bool { return s.backlog.size() == len(batch) })
 				for i := range 3 { // what is kept later was written by nobody
 					if err := s.Append(ctx, storetest.Call(100+i)); err != nil {
@@ -190,7 +190,7 @@ func TestRecordsOfLostCommitAreWrittenOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := int64(len(batch))
-			if away == store.AwayOpen {
+			if away == store.FailOpen {
 				want += 3
 			}
 			counted, err := s.LastSeq(ctx)

@@ -35,8 +35,8 @@ type Approval string
 // requires it.
 const Ask Approval = "ask"
 
-// Words lists the approvals.
-func (Approval) Words() []string { return []string{string(Ask)} }
+// Values lists the approvals.
+func (Approval) Values() []string { return []string{string(Ask)} }
 
 // maxInstructions bounds the instructions of a profile.
 const maxInstructions = 16 << 10
@@ -46,7 +46,7 @@ func (c Config) Validate() error {
 	errs := []error{
 		checkGlobs("servers", c.Servers), checkGlobs("tags", c.Tags), checkGlobs("tools", c.Tools),
 		setting.OneOf("approval", c.Approval),
-		setting.Under("rate", c.Rate.Validate()),
+		setting.Prefix("rate", c.Rate.Validate()),
 	}
 	if len(c.Instructions) > maxInstructions {
 		errs = append(errs, setting.Wrong("instructions", "has %d bytes; at most %d are allowed", len(c.Instructions), maxInstructions))

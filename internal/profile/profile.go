@@ -153,10 +153,10 @@ func (n named) Shows(server string) bool {
 		(c.Tags == nil || n.set.opts.ServerTags != nil && slices.ContainsFunc(n.set.opts.ServerTags(server), func(tag string) bool { return tool.Selects(c.Tags, tag) }))
 }
 
-// Terms implements tool.Profile.
-func (n named) Terms() tool.ProfileTerms {
+// Settings implements tool.Profile.
+func (n named) Settings() tool.ProfileSettings {
 	c, _ := n.config()
-	t := tool.ProfileTerms{Mode: c.Mode, Instructions: c.Instructions, Ask: c.Approval == Ask}
+	t := tool.ProfileSettings{Mode: c.Mode, Instructions: c.Instructions, Ask: c.Approval == Ask}
 	if c.Rate != nil {
 		t.Rate = tool.Rate{Calls: c.Rate.Calls, Per: c.Rate.Per()}
 	}

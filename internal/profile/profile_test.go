@@ -70,7 +70,7 @@ func TestProfileSelectsByServerTagAndTool(t *testing.T) {
 		if got := strings.Join(allowed(c), " "); got != want {
 			t.Errorf("%s allows %s, want %s", name, got, want)
 		}
-		if c.Admin || c.Operates() || !c.Limited() {
+		if c.Admin || c.IsOperator() || !c.Limited() {
 			t.Errorf("%s: %+v is still an operator", name, c)
 		}
 	}
@@ -112,11 +112,11 @@ func TestUnknownProfileNamesThoseThatCallerMayUse(t *testing.T) {
 func TestProfilesFollowConfiguration(t *testing.T) {
 	set := newSet(map[string]Config{"p": {Servers: []string{"fs"}, Mode: "direct", Instructions: "Careful.", Approval: Ask, Rate: &setting.Rate{Calls: 5}}})
 	c := set.Bind(tool.Local, "p")
-	if !c.MustAsk(tool.Name{Server: "fs", Tool: "push"}) || c.Mode() != "direct" || c.Instructions() != "Careful." || c.Profiles[0].Terms().Rate != (tool.Rate{Calls: 5, Per: time.Minute}) {
-		t.Errorf("terms: %+v", c.Profiles[0].Terms())
+	if !c.NeedsApproval(tool.Name{Server: "fs", Tool: "push"}) || c.Mode() != "direct" || c.Instructions() != "Careful." || c.Profiles[0].Settings().Rate != (tool.Rate{Calls: 5, Per: time.Minute}) {
+		t.Errorf("terms: %+v", c.Profiles[0].Settings())
 	}
 	set.SetConfig(map[string]Config{"p": {Servers: []string{"crm"}}})
-	if c.MaySee("fs") || !c.MaySee("crm") || c.MustAsk(tool.Name{Server: "crm", Tool: "push"}) {
+	if c.MaySee("fs") || !c.MaySee("crm") || c.NeedsApproval(tool.Name{Server: "crm", Tool: "push"}) {
 		t.Error("the caller does not follow the changed profile")
 	}
 	set.SetConfig(nil)
@@ -211,12 +211,12 @@ func TestNarrowingNeverWidens(t *testing.T) {
 					if n.MayUse(q) && !n.MaySee(s) {
 						t.Fatalf("%+v with profile %s may use %s and not see its server", c, name, q)
 					}
-					if c.MustAsk(q) && !n.MustAsk(q) {
+					if c.NeedsApproval(q) && !n.NeedsApproval(q) {
 						t.Fatalf("%+v with profile %s need not ask for %s", c, name, q)
 					}
 				}
 			}
-			if n.Admin || n.Operates() {
+			if n.Admin || n.IsOperator() {
 				t.Fatalf("%+v with profile %s is an operator", c, name)
 			}
 		}

@@ -13,7 +13,7 @@ import (
 // each of 30 levels are not expanded without end, neither in a provider's
 // format nor in the signature.
 func TestRecursiveSchemasAreBounded(t *testing.T) {
-	const most = 1 << 20
+	const maxSize = 1 << 20
 	for _, keyword := range []string{"anyOf", "allOf", "oneOf"} {
 		var b strings.Builder
 		b.WriteString(`{"name":"bomb","inputSchema":{"type":"object","properties":{"x":{"$ref":"#/$defs/l0"}},"$defs":{`)
@@ -25,7 +25,7 @@ func TestRecursiveSchemasAreBounded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n := len(d.Signature()); n > most {
+		if n := len(d.Signature()); n > maxSize {
 			t.Errorf("%s: a signature of %d bytes", keyword, n)
 		}
 		for _, name := range []string{Gemini, OpenAI, OpenAIResponses, Anthropic, Bedrock, Ollama} {
@@ -34,7 +34,7 @@ func TestRecursiveSchemasAreBounded(t *testing.T) {
 				t.Fatal(err)
 			}
 			raw, err := json.Marshal(listing)
-			if err != nil || len(raw) > most {
+			if err != nil || len(raw) > maxSize {
 				t.Errorf("%s, %s: %d bytes, %v", keyword, name, len(raw), err)
 			}
 		}

@@ -228,8 +228,8 @@ func (c Content) ordered(takes func(Part) bool) []Part {
 // repeats reports whether the structured content contains the whole text: each
 // text is a string in it, or the JSON of a value in it.
 func (c Content) repeats() bool {
-	const most = 64 // parts that are compared
-	if c.Structured == nil || len(c.Parts) == 0 || len(c.Parts) > most {
+	const maxParts = 64 // parts that are compared
+	if c.Structured == nil || len(c.Parts) == 0 || len(c.Parts) > maxParts {
 		return false
 	}
 	whole, err := parseJSON(c.Structured)

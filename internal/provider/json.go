@@ -157,8 +157,8 @@ func appendJSON(dst []byte, v any) []byte {
 	panic(fmt.Sprintf("provider: %T is not JSON", v)) // a programmer's error: no input leads here
 }
 
-// anys returns a list of strings as a JSON value.
-func anys(list []string) []any {
+// toAnySlice returns a list of strings as a JSON value.
+func toAnySlice(list []string) []any {
 	out := make([]any, len(list))
 	for i, s := range list {
 		out[i] = s

@@ -62,7 +62,7 @@ func (l *lowering) schema(n *node, path string, depth int) *object {
 	if f.missing != "" {
 		l.lose(path, "%s cannot be resolved; anything is declared in its place", f.missing)
 	}
-	w := &writing{lowering: l, n: f, path: path, depth: depth, out: newObject()}
+	w := &schemaWriter{lowering: l, n: f, path: path, depth: depth, out: newObject()}
 	w.write()
 	return w.out
 }
@@ -94,7 +94,7 @@ func (l *lowering) cut(n *node, path string) *object {
 		bare.items = &node{}
 	}
 	l.lose(path, "nested too deep or without end; cut (%s)", note)
-	w := &writing{lowering: l, n: bare, path: path, depth: math.MaxInt32, out: newObject()}
+	w := &schemaWriter{lowering: l, n: bare, path: path, depth: math.MaxInt32, out: newObject()}
 	w.write()
 	return w.out
 }
@@ -130,8 +130,8 @@ func (n *node) implied() types {
 	return t
 }
 
-// writing is the conversion of one schema.
-type writing struct {
+// schemaWriter is the conversion of one schema.
+type schemaWriter struct {
 	*lowering
 	n     *node
 	path  string
@@ -140,17 +140,17 @@ type writing struct {
 	hints []string
 }
 
-func (w *writing) hint(format string, args ...any) {
+func (w *schemaWriter) hint(format string, args ...any) {
 	w.hints = append(w.hints, fmt.Sprintf(format, args...))
 }
 
 // missing adds a note about a keyword that the dialect does not support.
-func (w *writing) missing(keyword, format string, args ...any) {
+func (w *schemaWriter) missing(keyword, format string, args ...any) {
 	w.hint(format, args...)
 	w.lose(w.path, "%s cannot be declared; moved to the description", keyword)
 }
 
-func (w *writing) write() {
+func (w *schemaWriter) write() {
 	n := w.n
 	t := n.types
 	if t == 0 && len(n.alts) == 0 && !w.testing {
@@ -210,7 +210,7 @@ func (w *writing) write() {
 	w.remarks()
 }
 
-func (w *writing) setType(t types) {
+func (w *schemaWriter) setType(t types) {
 	names := t.names()
 	if w.d.upper {
 		for i := range names {
@@ -222,6 +222,6 @@ func (w *writing) setType(t types) {
 	case 1:
 		w.out.setFirst("type", names[0])
 	default:
-		w.out.setFirst("type", anys(names))
+		w.out.setFirst("type", toAnySlice(names))
 	}
 }

@@ -5,7 +5,7 @@ import (
 )
 
 // splitTypes writes a schema with several types as anyOf.
-func (w *writing) splitTypes(t types) {
+func (w *schemaWriter) splitTypes(t types) {
 	choice := alternative{}
 	for _, name := range typeNames {
 		if t.has(name.t) {
@@ -28,7 +28,7 @@ const maxBranches = 16
 
 // distribute writes a choice as anyOf without other keywords: they are repeated
 // in each branch.
-func (w *writing) distribute() {
+func (w *schemaWriter) distribute() {
 	base := *w.n
 	base.alts, base.flat, base.parts = nil, nil, nil
 	branches := []*node{&base}
@@ -101,7 +101,7 @@ func setNullable(o *object) {
 }
 
 // allowNull adds null to the types of w.out.
-func (w *writing) allowNull(yes bool) {
+func (w *schemaWriter) allowNull(yes bool) {
 	switch {
 	case !yes || w.d.dropNull:
 	case w.d.oneType:
@@ -134,7 +134,7 @@ func orNull(o *object) *object {
 }
 
 // combinations writes choices and conditions next to the plain keywords.
-func (w *writing) combinations() {
+func (w *schemaWriter) combinations() {
 	n := w.n
 	var extra []any
 	for i, alt := range n.alts {
@@ -192,14 +192,14 @@ func (w *writing) combinations() {
 	}
 }
 
-func (w *writing) orNever(n *node) any {
+func (w *schemaWriter) orNever(n *node) any {
 	if schema := w.condition(n); schema != nil {
 		return schema
 	}
 	return false
 }
 
-func (w *writing) describeCondition(c condition) string {
+func (w *schemaWriter) describeCondition(c condition) string {
 	text := w.describe(c.when)
 	if c.then != nil {
 		text += " then " + w.describe(c.then)

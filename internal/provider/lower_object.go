@@ -6,7 +6,7 @@ import (
 )
 
 // mapAsText writes an object with arbitrary keys as JSON in a string.
-func (w *writing) mapAsText(t types) types {
+func (w *schemaWriter) mapAsText(t types) types {
 	w.hint("a JSON object written as text")
 	free := *w.n
 	free.types, free.title, free.description, free.examples, free.hasDefault = 0, "", "", nil, false
@@ -17,14 +17,14 @@ func (w *writing) mapAsText(t types) types {
 }
 
 // hasProps reports whether there are properties to declare.
-func (w *writing) hasProps() bool {
+func (w *schemaWriter) hasProps() bool {
 	possible := func(n *node) bool { return n == nil || !w.doc.flatten(n).never }
 	return slices.ContainsFunc(w.n.props, func(p property) bool { return possible(p.node) }) ||
 		slices.ContainsFunc(w.n.required, func(k string) bool { return w.n.prop(k) == nil && possible(w.n.unnamed(k)) })
 }
 
 // object writes the keywords of objects.
-func (w *writing) object() {
+func (w *schemaWriter) object() {
 	n := w.n
 	props := newObject()
 	var required []string
@@ -76,10 +76,10 @@ func (w *writing) object() {
 		w.out.set("properties", props)
 	}
 	if w.d.ordering && len(props.keys) > 1 {
-		w.out.set("propertyOrdering", anys(props.keys))
+		w.out.set("propertyOrdering", toAnySlice(props.keys))
 	}
 	if len(required) > 0 {
-		w.out.set("required", anys(required))
+		w.out.set("required", toAnySlice(required))
 		if w.d.describeRequired && w.path != "" && !w.testing {
 			w.hint("required: %s", strings.Join(required, ", "))
 		}
@@ -97,14 +97,14 @@ func (w *writing) object() {
 
 // remark adds a note to a schema's description, or to that of its first branch
 // if anyOf must be alone.
-func (w *writing) remark(schema *object, note string) {
+func (w *schemaWriter) remark(schema *object, note string) {
 	if list, ok := schema.vals["anyOf"].([]any); ok && w.d.anyOfAlone {
 		schema = list[0].(*object)
 	}
 	schema.set("description", strings.TrimSpace(schema.text("description")+" ("+note+")"))
 }
 
-func (w *writing) legalKey(key string) string {
+func (w *schemaWriter) legalKey(key string) string {
 	if w.d.key == nil {
 		return key
 	}
@@ -112,7 +112,7 @@ func (w *writing) legalKey(key string) string {
 }
 
 // additional writes the schema of additional properties.
-func (w *writing) additional(props *object) {
+func (w *schemaWriter) additional(props *object) {
 	n := w.n
 	if w.d.strict {
 		w.out.set("additionalProperties", false)
@@ -171,7 +171,7 @@ func describe(d *document, n *node) string {
 	return "any value"
 }
 
-func (w *writing) dependency(dep property) {
+func (w *schemaWriter) dependency(dep property) {
 	f := w.doc.flatten(dep.node)
 	if w.takes("dependentSchemas") && (w.path != "" || w.d.rootConditions) {
 		deps, _ := w.out.get("dependentSchemas")

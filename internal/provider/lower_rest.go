@@ -9,7 +9,7 @@ import (
 )
 
 // sub writes a schema under a keyword, or adds a note about it.
-func (w *writing) sub(keyword string, n *node, what string) {
+func (w *schemaWriter) sub(keyword string, n *node, what string) {
 	if w.takes(keyword) && (w.path != "" || w.d.rootConditions || keyword == "propertyNames") {
 		if schema := w.condition(n); schema != nil {
 			w.out.set(keyword, schema)
@@ -21,7 +21,7 @@ func (w *writing) sub(keyword string, n *node, what string) {
 
 // condition converts a schema that tests values, without the additions that
 // declarations need.
-func (w *writing) condition(n *node) *object {
+func (w *schemaWriter) condition(n *node) *object {
 	inner := *w.lowering
 	bare := *w.d
 	bare.strict, bare.ordering, bare.rootConditions = false, false, true
@@ -32,7 +32,7 @@ func (w *writing) condition(n *node) *object {
 }
 
 // describe returns a small schema as text: its JSON, truncated.
-func (w *writing) describe(n *node) string {
+func (w *schemaWriter) describe(n *node) string {
 	all := *w.lowering
 	all.d, all.testing = everything, true
 	all.losses, all.seen = nil, map[loss]bool{}
@@ -45,7 +45,7 @@ func (w *writing) describe(n *node) string {
 }
 
 // array writes the keywords of arrays. Every array gets items.
-func (w *writing) array() {
+func (w *schemaWriter) array() {
 	n := w.n
 	items := n.items
 	if len(n.prefix) > 0 {
@@ -112,7 +112,7 @@ func (w *writing) array() {
 }
 
 // remarks writes title, description, default and examples.
-func (w *writing) remarks() {
+func (w *schemaWriter) remarks() {
 	n := w.n
 	if n.title != "" && w.takes("title") && !w.concise && w.path != "" {
 		w.out.set("title", tool.Shorten(n.title, maxRemark))

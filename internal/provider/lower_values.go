@@ -10,7 +10,7 @@ import (
 )
 
 // enumAsIs writes the enum if the dialect supports its values.
-func (w *writing) enumAsIs() bool {
+func (w *schemaWriter) enumAsIs() bool {
 	if w.d.stringEnums {
 		return false
 	}
@@ -24,7 +24,7 @@ func (w *writing) enumAsIs() bool {
 
 // enumAsText writes the values of an enum as strings. The values of a call are
 // converted back by comparing them with the tool's own enum.
-func (w *writing) enumAsText() types {
+func (w *schemaWriter) enumAsText() types {
 	var texts []string
 	for _, v := range w.n.enum {
 		text := enumText(v)
@@ -47,7 +47,7 @@ func (w *writing) enumAsText() types {
 	if w.d.upper {
 		w.out.set("format", "enum")
 	}
-	w.out.set("enum", anys(texts))
+	w.out.set("enum", toAnySlice(texts))
 	return tString
 }
 
@@ -59,7 +59,7 @@ func enumText(v any) string {
 	return string(encode(v))
 }
 
-func (w *writing) strings() {
+func (w *schemaWriter) strings() {
 	n := w.n
 	for i, f := range n.formats {
 		if i == 0 && w.takes("format") && (w.d.formats == nil || w.d.formats[f]) && n.types&^tNull&^tString == 0 {
@@ -89,7 +89,7 @@ func (w *writing) strings() {
 }
 
 // bound writes a bound on a length or a count.
-func (w *writing) bound(keyword string, v json.Number, words string) {
+func (w *schemaWriter) bound(keyword string, v json.Number, words string) {
 	if v == "" || v == "0" && strings.HasPrefix(keyword, "min") {
 		return
 	}
@@ -100,16 +100,16 @@ func (w *writing) bound(keyword string, v json.Number, words string) {
 	w.missing(keyword, words, v)
 }
 
-func (w *writing) numbers(t types) {
+func (w *schemaWriter) numbers(t types) {
 	n := w.n
 	low, high := n.min, n.max
 	exLow, exHigh := n.exMin, n.exMax
 	if t == tInteger { // the next integer beyond the bound
 		if v, ok := shifted(exLow, math.Floor, 1); ok && !w.takes("exclusiveMinimum") {
-			low, exLow = most(low, v), ""
+			low, exLow = maxNumber(low, v), ""
 		}
 		if v, ok := shifted(exHigh, math.Ceil, -1); ok && !w.takes("exclusiveMaximum") {
-			high, exHigh = least(high, v), ""
+			high, exHigh = minNumber(high, v), ""
 		}
 	}
 	for _, b := range []struct {

@@ -19,7 +19,7 @@ const maxImage = 5 << 20
 // base64, and a type that the first bytes contradict.
 func media(kind PartKind, data, mimeType, uri string) Part {
 	p := Part{Kind: kind, Data: plainBase64(data), MIMEType: mimeType, Name: uri[strings.LastIndexByte(uri, '/')+1:]}
-	if seen := p.seenType(); p.Kind == Image && imageTypes[seen] {
+	if seen := p.detectedType(); p.Kind == Image && imageTypes[seen] {
 		p.MIMEType = seen
 	}
 	what := string(kind)
@@ -36,8 +36,8 @@ func media(kind PartKind, data, mimeType, uri string) Part {
 	return p
 }
 
-// seenType is the type that the first bytes of a part tell.
-func (p Part) seenType() string {
+// detectedType is the type that the first bytes of a part tell.
+func (p Part) detectedType() string {
 	const enough = 64
 	head, err := base64.StdEncoding.DecodeString(p.Data[:min(len(p.Data), enough)])
 	if err != nil {
@@ -49,7 +49,7 @@ func (p Part) seenType() string {
 // matchesMIMEType reports whether the bytes of an image or a PDF are of the type
 // that is declared. Providers look, and refuse the whole request.
 func (p Part) matchesMIMEType() bool {
-	return !imageTypes[p.MIMEType] && p.MIMEType != "application/pdf" || p.seenType() == p.MIMEType
+	return !imageTypes[p.MIMEType] && p.MIMEType != "application/pdf" || p.detectedType() == p.MIMEType
 }
 
 // plainBase64 returns data in the alphabet and with the padding that all

@@ -94,21 +94,21 @@ func merge(a, b *node) *node {
 	m.unevaluated = both(a.unevaluated, b.unevaluated)
 	m.required = union(a.required, b.required)
 	m.propertyNames = both(a.propertyNames, b.propertyNames)
-	m.minProps, m.maxProps = most(a.minProps, b.minProps), least(a.maxProps, b.maxProps)
+	m.minProps, m.maxProps = maxNumber(a.minProps, b.minProps), minNumber(a.maxProps, b.maxProps)
 	m.dependencies = slices.Concat(a.dependencies, b.dependencies)
 
 	m.prefix, m.items = mergeItems(a, b)
-	m.minItems, m.maxItems = most(a.minItems, b.minItems), least(a.maxItems, b.maxItems)
+	m.minItems, m.maxItems = maxNumber(a.minItems, b.minItems), minNumber(a.maxItems, b.maxItems)
 	m.unique = a.unique || b.unique
 	m.contains = slices.Concat(a.contains, b.contains)
 
-	m.minLength, m.maxLength = most(a.minLength, b.minLength), least(a.maxLength, b.maxLength)
+	m.minLength, m.maxLength = maxNumber(a.minLength, b.minLength), minNumber(a.maxLength, b.maxLength)
 	m.patterns = union(a.patterns, b.patterns)
 	m.formats = union(a.formats, b.formats)
 	m.content = slices.Concat(a.content, b.content)
 
-	m.min, m.max = most(a.min, b.min), least(a.max, b.max)
-	m.exMin, m.exMax = most(a.exMin, b.exMin), least(a.exMax, b.exMax)
+	m.min, m.max = maxNumber(a.min, b.min), minNumber(a.max, b.max)
+	m.exMin, m.exMax = maxNumber(a.exMin, b.exMin), minNumber(a.exMax, b.exMax)
 	m.multiples = union(a.multiples, b.multiples)
 
 	m.alts = slices.Concat(a.alts, b.alts)
@@ -117,8 +117,9 @@ func merge(a, b *node) *node {
 	return &m
 }
 
-// mergeProps takes into account that additionalProperties is about the keys that its
-// own schema does not name: a key of b that a does not name must satisfy a's.
+// mergeProps takes into account that additionalProperties is about the keys
+// that its own schema does not name: a key of b that a does not name must
+// satisfy a's.
 func mergeProps(a, b *node) ([]property, *node) {
 	var props []property
 	for _, p := range a.props {
@@ -192,10 +193,12 @@ func union[T comparable](a, b []T) []T {
 	return all
 }
 
-func least(a, b json.Number) json.Number {
+func minNumber(a, b json.Number) json.Number {
 	return pick(a, b, func(x, y float64) bool { return x <= y })
 }
-func most(a, b json.Number) json.Number { return pick(a, b, func(x, y float64) bool { return x >= y }) }
+func maxNumber(a, b json.Number) json.Number {
+	return pick(a, b, func(x, y float64) bool { return x >= y })
+}
 
 func pick(a, b json.Number, better func(x, y float64) bool) json.Number {
 	if a == "" || b == "" {

@@ -165,7 +165,7 @@ func (d *document) readItems(n *node, o *object) {
 		return
 	}
 	if rest == false {
-		n.maxItems = least(n.maxItems, json.Number(strconv.Itoa(len(n.prefix))))
+		n.maxItems = minNumber(n.maxItems, json.Number(strconv.Itoa(len(n.prefix))))
 		return
 	}
 	n.items = d.node(rest)

@@ -46,7 +46,7 @@ func lower(schema json.RawMessage, d *dialect, concise bool) (lowered, error) {
 	if err != nil {
 		return lowered{}, err
 	}
-	w := &writing{lowering: l, n: root, out: newObject()}
+	w := &schemaWriter{lowering: l, n: root, out: newObject()}
 	l.stack[l.doc.root]++
 	w.write()
 	out := newObject()

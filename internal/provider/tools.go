@@ -15,9 +15,9 @@ import (
 
 // The codes of warnings.
 const (
-	Lowered  = "lowered"  // part of a schema could not be declared
-	LeftOut  = "left_out" // a tool could not be declared at all
-	OverLeft = "limit"    // tools beyond the limit were left out
+	Lowered   = "lowered"  // part of a schema could not be declared
+	LeftOut   = "left_out" // a tool could not be declared at all
+	OverLimit = "limit"    // tools beyond the limit were left out
 )
 
 // Warning describes a loss in a listing.
@@ -216,7 +216,7 @@ func (t *Tools) Declare(name string, which []tool.Name, o Options) (Listing, err
 	}
 	if len(left) > 0 {
 		l.Warnings = append(l.Warnings, Warning{
-			Code:    OverLeft,
+			Code:    OverLimit,
 			Message: fmt.Sprintf("%s at most %d tools; %d are left out. Narrow the list with server, tags or query", whose, limit, len(left)),
 			Tools:   left,
 		})

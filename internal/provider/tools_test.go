@@ -49,7 +49,7 @@ func TestDeclarationLimits(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			i := slices.IndexFunc(l.Warnings, func(w Warning) bool { return w.Code == OverLeft })
+			i := slices.IndexFunc(l.Warnings, func(w Warning) bool { return w.Code == OverLimit })
 			if len(l.Declarations) != tt.want || (i >= 0) != (tt.says != "") {
 				t.Fatalf("%d declarations, warnings %+v", len(l.Declarations), l.Warnings)
 			}

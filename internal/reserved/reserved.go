@@ -39,7 +39,7 @@ type Executor interface {
 // Calls is an Executor with the reserved tools.
 type Calls struct {
 	Executor
-	Kept     *results.Kept
+	Results  *results.Cache
 	PageSize func() int // bytes of a result that one answer has
 	Items    Items      // nil when there are none to read
 }
@@ -150,7 +150,7 @@ func (c *Calls) readResult(ctx context.Context, call *tool.Call) (json.RawMessag
 	if a.ID == "" {
 		return nil, missing(call, "id")
 	}
-	text, err := c.Kept.Read(call.Caller.View(), a.ID)
+	text, err := c.Results.Read(call.Caller.View(), a.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +174,7 @@ func (c *Calls) readResult(ctx context.Context, call *tool.Call) (json.RawMessag
 		return results.TextResult(page), nil
 	}
 	if id == "" {
-		id = c.Kept.Keep(call.Caller.View(), text)
+		id = c.Results.Keep(call.Caller.View(), text)
 	}
 	return results.TextResult(page + fmt.Sprintf("\n[junctor: up to byte %d of %d; go on with {\"id\":%q,\"offset\":%d}]", next, len(text), id, next)), nil
 }

@@ -68,7 +68,7 @@ func Selected(ctx context.Context, expression string, raw json.RawMessage) (json
 
 // Fit returns a CallToolResult whose text has at most limit bytes. What is over
 // is kept, and the result says how to read on; blocks other than text stay.
-func (k *Kept) Fit(caller *tool.Caller, raw json.RawMessage, limit int) json.RawMessage {
+func (c *Cache) Fit(caller *tool.Caller, raw json.RawMessage, limit int) json.RawMessage {
 	if limit <= 0 || len(raw) <= limit {
 		return raw
 	}
@@ -86,7 +86,7 @@ func (k *Kept) Fit(caller *tool.Caller, raw json.RawMessage, limit int) json.Raw
 		whole = string(structured)
 	}
 	out := []byte(`{"content":[{"type":"text","text":`)
-	out = append(out, quote(k.Cut(caller, whole, limit))...)
+	out = append(out, quote(c.Cut(caller, whole, limit))...)
 	out = append(out, '}')
 	if other > 0 {
 		for block := range rawjson.Elements(rawjson.Field(raw, "content")) {
@@ -106,12 +106,12 @@ func (k *Kept) Fit(caller *tool.Caller, raw json.RawMessage, limit int) json.Raw
 
 // Cut returns the beginning of a text that is longer than limit, with a note
 // that says how to read on; the text is kept for that.
-func (k *Kept) Cut(caller *tool.Caller, text string, limit int) string {
+func (c *Cache) Cut(caller *tool.Caller, text string, limit int) string {
 	if limit <= 0 || len(text) <= limit {
 		return text
 	}
 	page, next := Page(text, 0, limit)
-	id := k.Keep(caller.View(), text)
+	id := c.Keep(caller.View(), text)
 	if id == "" {
 		return page + fmt.Sprintf("\n[junctor: the first %d of %d bytes. The rest is too large to keep; ask the tool for less at a time, or use select]", next, len(text))
 	}

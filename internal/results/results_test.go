@@ -12,8 +12,8 @@ import (
 )
 
 func TestSelect(t *testing.T) {
-	slow := selectFor
-	t.Cleanup(func() { selectFor = slow })
+	slow := selectTimeout
+	t.Cleanup(func() { selectTimeout = slow })
 	value := json.RawMessage(`{"items":[{"id":12345678901234567890,"name":"a"},{"id":2,"name":"b"}],"total":2}`)
 	for expression, want := range map[string]string{
 		`.total`:                         `2`,
@@ -33,7 +33,7 @@ func TestSelect(t *testing.T) {
 			t.Errorf("%s: %s, %v; want %s", expression, got, err, want)
 		}
 	}
-	selectFor = 50 * time.Millisecond
+	selectTimeout = 50 * time.Millisecond
 	for _, expression := range []string{`.items[`, `.items.name`, `nope`, `[range(1e12)]`, `def f: f | f; f`, `reduce range(1000) as $i ("x"; . + .)`, `"x" * 1e9`, `[range(1e12) | "xxxxxxxxxx" + "y"]`, `[.items] | .[0] * 1e300 * 2`, `[.items[] | .name] | join("x" * 9)`, `$ENV`, `env`, `getpath(["a"]) = 1`, `.items | transpose`,
 		`(reduce range(100) as $i (1; [., .])) as $a | (reduce range(100) as $i (1; [., .])) == $a`, `.[1e9] = 1`, `[limit(1e12; repeat("x"))]`, `[range(1e12)] | tojson`, `[.items, .items] | [., .]| [., .]| [., .]| [., .]| [., .]| [., .]| [., .]| [., .]| [., .]| [., .]| [., .]| [., .]| [., .]| [., .]| [., .]| [., .]| [., .]| [., .]| [., .]| [., .]| [., .]| [., .]| [., .]| [., .]| [., .]| [., .]| [., .]| [., .]| [., .]| [., .]| [., .]| [., .]| [., .]| [., .]| [., .]| [., .]| [., .]| [., .]| [., .]| [., .]`, `"\(.)\(.)\(.)" | "\(.)\(.)\(.)" | "\(.)\(.)\(.)" | "\(.)\(.)\(.)" | "\(.)\(.)\(.)" | "\(.)\(.)\(.)" | "\(.)\(.)\(.)" | "\(.)\(.)\(.)" | "\(.)\(.)\(.)" | "\(.)\(.)\(.)" | "\(.)\(.)\(.)" | "\(.)\(.)\(.)" | "\(.)\(.)\(.)" | "\(.)\(.)\(.)" | "\(.)\(.)\(.)" | "\(.)\(.)\(.)" | "\(.)\(.)\(.)" | "\(.)\(.)\(.)" | "\(.)\(.)\(.)" | "\(.)\(.)\(.)" | "\(.)\(.)\(.)" | "\(.)\(.)\(.)" | "\(.)\(.)\(.)" | "\(.)\(.)\(.)" | "\(.)\(.)\(.)" | "\(.)\(.)\(.)" | "\(.)\(.)\(.)" | "\(.)\(.)\(.)" | "\(.)\(.)\(.)" | "\(.)\(.)\(.)" | "\(.)\(.)\(.)"`, strings.Repeat(".", 5000)} {
 		_, err := Select(t.Context(), expression, value)
@@ -60,13 +60,13 @@ func TestValueOfAResult(t *testing.T) {
 }
 
 func TestLargeResultsAreKept(t *testing.T) {
-	k := NewKept()
+	c := NewCache()
 	whole := strings.Repeat("ä", 5000)
 	raw := json.RawMessage(fmt.Sprintf(`{"content":[{"type":"text","text":%q},{"type":"image","data":"x"}],"_meta":{"a":1}}`, whole))
-	if got := k.Fit(&tool.Local, raw, 20_000); string(got) != string(raw) {
+	if got := c.Fit(&tool.Local, raw, 20_000); string(got) != string(raw) {
 		t.Errorf("a result that fits was changed: %s", got)
 	}
-	got := k.Fit(&tool.Local, raw, 1001)
+	got := c.Fit(&tool.Local, raw, 1001)
 	var result struct {
 		Content []struct{ Type, Text string }
 		Meta    json.RawMessage `json:"_meta"`
@@ -80,11 +80,11 @@ func TestLargeResultsAreKept(t *testing.T) {
 	}
 	_, id, _ := strings.Cut(text, `"id":"`)
 	id, _, _ = strings.Cut(id, `"`)
-	read, err := k.Read("local", id)
+	read, err := c.Read("local", id)
 	if err != nil || read != whole {
 		t.Errorf("%d bytes, %v", len(read), err)
 	}
-	if _, err := k.Read("key:other", id); tool.KindOf(err) != tool.InvalidArguments {
+	if _, err := c.Read("key:other", id); tool.KindOf(err) != tool.InvalidArguments {
 		t.Errorf("another caller: %v", err)
 	}
 	joined, at := "", 0
@@ -101,33 +101,33 @@ func TestLargeResultsAreKept(t *testing.T) {
 }
 
 func TestWhatIsKeptIsBounded(t *testing.T) {
-	k := NewKept()
-	if k.Keep("a", strings.Repeat("x", keepCaller+1)) != "" {
+	c := NewCache()
+	if c.Keep("a", strings.Repeat("x", maxCallerBytes+1)) != "" {
 		t.Error("more was kept than a caller may have")
 	}
-	first := k.Keep("a", strings.Repeat("x", keepCaller/2))
-	other := k.Keep("b", "y")
-	k.Keep("a", strings.Repeat("x", keepCaller/2))
-	last := k.Keep("a", "z")
-	if _, err := k.Read("a", first); err == nil {
+	first := c.Keep("a", strings.Repeat("x", maxCallerBytes/2))
+	other := c.Keep("b", "y")
+	c.Keep("a", strings.Repeat("x", maxCallerBytes/2))
+	last := c.Keep("a", "z")
+	if _, err := c.Read("a", first); err == nil {
 		t.Error("the oldest was not dropped")
 	}
 	for id, caller := range map[string]string{other: "b", last: "a"} {
-		if _, err := k.Read(caller, id); err != nil {
+		if _, err := c.Read(caller, id); err != nil {
 			t.Error(err)
 		}
 	}
-	if k.bytes != keepCaller/2+2 || k.order.Len() != 3 {
-		t.Errorf("%d bytes, %d texts", k.bytes, k.order.Len())
+	if c.bytes != maxCallerBytes/2+2 || c.order.Len() != 3 {
+		t.Errorf("%d bytes, %d texts", c.bytes, c.order.Len())
 	}
 	synctest.Test(t, func(t *testing.T) {
-		k := NewKept()
-		id := k.Keep("a", "x")
+		c := NewCache()
+		id := c.Keep("a", "x")
 		time.Sleep(time.Hour + time.Second)
-		if _, err := k.Read("a", id); err == nil {
+		if _, err := c.Read("a", id); err == nil {
 			t.Error("it is kept longer than an hour")
 		}
-		if k.Keep("b", "y"); k.order.Len() != 1 {
+		if c.Keep("b", "y"); c.order.Len() != 1 {
 			t.Error("an expired text takes room")
 		}
 	})

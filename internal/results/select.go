@@ -23,10 +23,10 @@ const (
 	maxShape      = 600
 )
 
-// selectFor bounds the time of one expression.
-var selectFor = time.Second
+// selectTimeout bounds the time of one expression.
+var selectTimeout = time.Second
 
-var selecting = make(chan struct{}, 2)
+var selectSlots = make(chan struct{}, 2)
 
 // Check reports what is wrong with a jq expression.
 func Check(expression string) error {
@@ -51,8 +51,8 @@ func Select(ctx context.Context, expression string, value json.RawMessage) (json
 		return nil, fmt.Errorf("parse the result: %w", err)
 	}
 	select {
-	case selecting <- struct{}{}:
-		defer func() { <-selecting }()
+	case selectSlots <- struct{}{}:
+		defer func() { <-selectSlots }()
 	case <-ctx.Done():
 		return nil, &tool.Error{Kind: tool.Canceled, Msg: "the call was cancelled", Err: ctx.Err()}
 	}
@@ -71,7 +71,7 @@ func Select(ctx context.Context, expression string, value json.RawMessage) (json
 }
 
 func evaluate(ctx context.Context, code *gojq.Code, input any) ([]any, error) {
-	within, cancel := context.WithTimeout(ctx, selectFor)
+	within, cancel := context.WithTimeout(ctx, selectTimeout)
 	defer cancel()
 	outputs := []any{}
 	for run := code.RunWithContext(within, input); ; {
@@ -81,7 +81,7 @@ func evaluate(ctx context.Context, code *gojq.Code, input any) ([]any, error) {
 		}
 		if err, failed := out.(error); failed {
 			if within.Err() != nil && ctx.Err() == nil {
-				err = fmt.Errorf("it takes longer than %s", selectFor)
+				err = fmt.Errorf("it takes longer than %s", selectTimeout)
 			}
 			return nil, err
 		}

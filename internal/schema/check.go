@@ -18,10 +18,10 @@ var ErrTooCostly = errors.New("checking the value against the schema takes too m
 // value. A step is about the work of applying one schema object to one value,
 // some tens of nanoseconds.
 const (
-	baseSteps    = 1_000_000
-	stepsPerByte = 4
-	maxNesting   = 4_000 // of schema applications, which are stack frames
-	ctxEvery     = 4_096 // steps between two looks at the context
+	baseSteps        = 1_000_000
+	stepsPerByte     = 4
+	maxNesting       = 4_000 // of schema applications, which are stack frames
+	stepsPerCtxCheck = 4_096 // steps between two looks at the context
 )
 
 // wordSteps is what it costs to put a violation into words.
@@ -52,7 +52,7 @@ type stop struct{ err error }
 // check returns the violations; an error means that the check was given up.
 func check(ctx context.Context, s *jsonschema.Schema, v any, size int) (found []Violation, err error) {
 	c := checker{ctx: ctx, steps: baseSteps + stepsPerByte*size}
-	c.next = c.steps - ctxEvery
+	c.next = c.steps - stepsPerCtxCheck
 	defer func() {
 		switch p := recover().(type) {
 		case nil:
@@ -73,7 +73,7 @@ func (c *checker) spend(n int) {
 		panic(stop{ErrTooCostly})
 	}
 	if c.steps -= n; c.steps < c.next {
-		c.next = c.steps - ctxEvery
+		c.next = c.steps - stepsPerCtxCheck
 		if err := c.ctx.Err(); err != nil {
 			panic(stop{err})
 		}
@@ -87,12 +87,12 @@ type report struct {
 	max  int
 }
 
-func (r *report) wants() bool { return r != nil && len(r.list) < r.max }
+func (r *report) hasRoom() bool { return r != nil && len(r.list) < r.max }
 
 // fail notes a violation, whose words are made only where they are wanted. It
 // returns false, the result of the check.
 func (c *checker) fail(out *report, s *jsonschema.Schema, words func() jsonschema.ErrorKind) bool {
-	if !out.wants() {
+	if !out.hasRoom() {
 		return false
 	}
 	k := words()

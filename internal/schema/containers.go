@@ -19,7 +19,7 @@ func (c *checker) object(s *jsonschema.Schema, v map[string]any, out *report, ev
 	if missing := c.missing(v, s.Required); missing != nil {
 		ok = c.fail(out, s, func() jsonschema.ErrorKind { return &kind.Required{Missing: missing} })
 	}
-	if !ok && !out.wants() {
+	if !ok && !out.hasRoom() {
 		return false
 	}
 	ok = c.members(s, v, out, ev) && ok
@@ -28,7 +28,7 @@ func (c *checker) object(s *jsonschema.Schema, v map[string]any, out *report, ev
 			if c.eval(s.PropertyNames, name, nil, nil) {
 				continue
 			}
-			if ok = false; out.wants() {
+			if ok = false; out.hasRoom() {
 				why := &report{max: 1}
 				c.eval(s.PropertyNames, name, why, nil)
 				c.add(out, s, []string{"propertyNames"}, "the name "+cut(name)+" does not fit: "+why.list[0].Message)
@@ -47,7 +47,7 @@ func (c *checker) members(s *jsonschema.Schema, v map[string]any, out *report, e
 	ok := true
 	var additional []string
 	for name, value := range v {
-		if !ok && !out.wants() {
+		if !ok && !out.hasRoom() {
 			return false
 		}
 		evaluated := false
@@ -158,7 +158,7 @@ func (c *checker) array(s *jsonschema.Schema, v []any, out *report, ev *marks) b
 		}
 	}
 	for i, item := range v {
-		if !ok && !out.wants() {
+		if !ok && !out.hasRoom() {
 			return false
 		}
 		sub := rest
@@ -192,16 +192,16 @@ func (c *checker) contains(s *jsonschema.Schema, v []any, out *report, ev *marks
 			}
 		}
 	}
-	least := 1
+	minContains := 1
 	if s.MinContains != nil {
-		least = *s.MinContains
+		minContains = *s.MinContains
 	}
-	if matched < least {
+	if matched < minContains {
 		return c.fail(out, s, func() jsonschema.ErrorKind {
 			if s.MinContains == nil {
 				return &kind.Contains{}
 			}
-			return &kind.MinContains{Want: least}
+			return &kind.MinContains{Want: minContains}
 		})
 	}
 	if s.MaxContains != nil && matched > *s.MaxContains {

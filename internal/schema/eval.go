@@ -39,7 +39,7 @@ func (c *checker) eval(s *jsonschema.Schema, v any, out *report, ev *marks) bool
 			return ok
 		}
 	}
-	if !ok && !out.wants() {
+	if !ok && !out.hasRoom() {
 		return false
 	}
 	switch v := v.(type) {
@@ -52,7 +52,7 @@ func (c *checker) eval(s *jsonschema.Schema, v any, out *report, ev *marks) bool
 	case json.Number:
 		ok = c.number(s, v, out) && ok
 	}
-	if !ok && !out.wants() {
+	if !ok && !out.hasRoom() {
 		return false
 	}
 	// Inside one document a dynamic reference leads where it points; Compile
@@ -64,7 +64,7 @@ func (c *checker) eval(s *jsonschema.Schema, v any, out *report, ev *marks) bool
 		ok = c.inPlace(s.DynamicRef.Ref, v, out, ev) && ok
 	}
 	ok = c.conditions(s, v, out, ev) && ok
-	if !ok && !out.wants() {
+	if !ok && !out.hasRoom() {
 		return false
 	}
 	ok = c.unevaluated(s, v, out, ev) && ok
@@ -133,7 +133,7 @@ func (c *checker) conditions(s *jsonschema.Schema, v any, out *report, ev *marks
 		ok = c.fail(out, s, func() jsonschema.ErrorKind { return &kind.Not{} })
 	}
 	for _, sub := range s.AllOf {
-		if !ok && !out.wants() {
+		if !ok && !out.hasRoom() {
 			return false
 		}
 		ok = c.inPlace(sub, v, out, ev) && ok
@@ -185,16 +185,16 @@ func (c *checker) oneOf(s *jsonschema.Schema, v any, out *report, ev *marks) boo
 // maxReasons bounds how many violations explain why no alternative fits.
 const maxReasons = 8
 
-// none notes that no alternative fits, and why in one line. The reasons are
-// found by a second evaluation: most alternatives that do not fit are followed
-// by one that does, and nobody asks why.
+// none reports that no alternative matches, with the reasons in one line. The
+// reasons need a second evaluation, which is done only here because most
+// alternatives that do not match are followed by one that does.
 func (c *checker) none(s *jsonschema.Schema, keyword string, subs []*jsonschema.Schema, v any, out *report) bool {
-	if !out.wants() {
+	if !out.hasRoom() {
 		return false
 	}
 	why := &report{max: maxReasons}
 	for _, sub := range subs {
-		if !why.wants() {
+		if !why.hasRoom() {
 			break
 		}
 		c.eval(sub, v, why, nil)

@@ -144,7 +144,7 @@ func (e *Engine) execute(r *run, source string) error {
 		select {
 		case <-r.ctx.Done():
 		case c := <-r.completed:
-			r.note(c)
+			r.complete(c)
 			if r.finished {
 				continue // a call whose result is not awaited
 			}
@@ -167,8 +167,8 @@ func (e *Engine) execute(r *run, source string) error {
 	return nil
 }
 
-// note takes a completed call and starts the next.
-func (r *run) note(c completion) {
+// complete takes a completed call and starts the next.
+func (r *run) complete(c completion) {
 	if c.sleep {
 		r.sleeps--
 		return

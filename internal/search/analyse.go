@@ -104,23 +104,23 @@ func (a *analyser) word(text string) int32 {
 }
 
 // field adds the words of one text. Each word counts weight, and adds meaning
-// to the vector. usual is the typical length of the field, or 0 if length does
+// to the vector. typical is the typical length of the field, or 0 if length does
 // not matter.
-func (a *analyser) field(text string, in uint8, weight, meaning, usual float32) {
+func (a *analyser) field(text string, in uint8, weight, meaning, typical float32) {
 	if text == "" {
 		return
 	}
 	a.tok.reset()
-	identifier := in == inName || in == inServer || in == inParameter && usual == usualParameterNames
+	identifier := in == inName || in == inServer || in == inParameter && typical == typicalParameterNames
 	a.tok.add(text, identifier)
-	if usual > 0 {
+	if typical > 0 {
 		n := float32(0)
 		for _, t := range a.tok.tokens {
 			if !a.lx.stop[t] {
 				n++
 			}
 		}
-		weight /= 1 - a.w.length + a.w.length*n/usual
+		weight /= 1 - a.w.length + a.w.length*n/typical
 	}
 	for _, t := range a.tok.tokens {
 		i := a.word(t)
@@ -130,7 +130,7 @@ func (a *analyser) field(text string, in uint8, weight, meaning, usual float32) 
 		}
 		if w.parts == nil || in != inName && in != inServer {
 			a.count(w.term, in, weight)
-			a.mean(i, meaning)
+			a.addMeaning(i, meaning)
 			continue
 		}
 		// The parts make up the name. The whole word can be found, but does not
@@ -139,7 +139,7 @@ func (a *analyser) field(text string, in uint8, weight, meaning, usual float32) 
 		for _, p := range w.parts {
 			if part := a.words[p]; !part.stop && !(part.noise && in == inServer) {
 				a.count(part.term, in, weight)
-				a.mean(p, meaning)
+				a.addMeaning(p, meaning)
 			}
 		}
 	}
@@ -154,7 +154,7 @@ func (a *analyser) count(term uint32, in uint8, weight float32) {
 	c.fields |= in
 }
 
-func (a *analyser) mean(word int32, by float32) {
+func (a *analyser) addMeaning(word int32, by float32) {
 	row := a.words[word].row
 	if row < 0 || by == 0 {
 		return
@@ -165,10 +165,10 @@ func (a *analyser) mean(word int32, by float32) {
 	a.meaning[word] += by * a.table.weight(int(row))
 }
 
-// meaningful is how much of a description says what the tool does, in bytes.
-// What follows (notes, formats, permissions) is about something else: its words
-// can be found, but they do not shift the meaning.
-const meaningful = 300
+// maxMeaningBytes is how much of a description is used for the tool's vector. What
+// follows (notes, formats, permissions) is usually about something else: its words
+// are indexed, but do not change the vector.
+const maxMeaningBytes = 300
 
 // tool analyses one tool. The entries contain term numbers of the analyser. The
 // entries and the vector are valid until the next call.
@@ -179,23 +179,23 @@ func (a *analyser) tool(d *Doc) ([]entry, []float32) {
 		a.field(d.Title, inTitle, w.title, w.vectorName/2, 0)
 	}
 	a.field(d.Name.Server, inServer, w.server, w.vectorServer, 0)
-	a.field(d.ServerTitle, inServerText, w.serverText, 0, usualServerText)
-	a.field(firstSentence(d.ServerDescription), inServerText, w.serverText, 0, usualServerText)
-	a.field(firstSentence(d.Description), inDescription, w.sentence, w.vectorDescription, usualSentence)
-	a.field(d.Description, inDescription, w.description, 0, usualDescription)
+	a.field(d.ServerTitle, inServerText, w.serverText, 0, typicalServerText)
+	a.field(firstSentence(d.ServerDescription), inServerText, w.serverText, 0, typicalServerText)
+	a.field(firstSentence(d.Description), inDescription, w.sentence, w.vectorDescription, typicalSentence)
+	a.field(d.Description, inDescription, w.description, 0, typicalDescription)
 	a.field(beginning(d.Description), 0, 0, w.vectorDescription/2, 0)
 	for _, t := range d.Tags {
 		a.field(t, inTag, w.tags, 0, 0)
 	}
 	names, texts := parameters(d.InputSchema)
-	a.field(names, inParameter, w.parameterName, w.vectorParameter, usualParameterNames)
-	a.field(texts, inParameter, w.parameterText, w.vectorParameter/3, usualParameterTexts)
+	a.field(names, inParameter, w.parameterName, w.vectorParameter, typicalParameterNames)
+	a.field(texts, inParameter, w.parameterText, w.vectorParameter/3, typicalParameterTexts)
 
 	a.entries = a.entries[:0]
 	for _, term := range a.seen {
 		c := &a.counts[term]
-		const least = 0.02 // smaller weights are not worth the memory
-		if share := c.tf / (c.tf + w.saturation); share >= least {
+		const minShare = 0.02 // smaller weights are not worth the memory
+		if share := c.tf / (c.tf + w.saturation); share >= minShare {
 			a.entries = append(a.entries, entry{term: term, impact: uint8(math.Round(float64(share * 255))), fields: c.fields})
 		}
 		*c = count{}
@@ -211,12 +211,12 @@ func (a *analyser) tool(d *Doc) ([]entry, []float32) {
 	return a.entries, a.sum
 }
 
-// beginning returns the meaningful part of a description, in whole words.
+// beginning returns the maxMeaningBytes part of a description, in whole words.
 func beginning(s string) string {
-	if len(s) <= meaningful {
+	if len(s) <= maxMeaningBytes {
 		return s
 	}
-	s = s[:meaningful]
+	s = s[:maxMeaningBytes]
 	if i := strings.LastIndexByte(s, ' '); i > 0 {
 		return s[:i]
 	}
@@ -244,10 +244,10 @@ func (a *analyser) full() bool { return len(a.words) > maxKnownWords }
 
 // firstSentence returns the first sentence or paragraph of a text.
 func firstSentence(s string) string {
-	const shortest, longest = 8, 300
+	const minLength, maxLength = 8, 300
 	s = strings.TrimLeft(s, " \t\r\n#*-")
-	for i := range min(len(s), longest) {
-		if i <= shortest {
+	for i := range min(len(s), maxLength) {
+		if i <= minLength {
 			continue
 		}
 		next := byte('\n')
@@ -265,5 +265,5 @@ func firstSentence(s string) string {
 			}
 		}
 	}
-	return s[:min(len(s), longest)]
+	return s[:min(len(s), maxLength)]
 }

@@ -8,10 +8,10 @@ import (
 
 // Limits and weights of queries with several clauses.
 const (
-	maxClauses       = 3
-	leastClauseWords = 2           // a clause with fewer words carries no information by itself
-	clauseShare      = float32(.9) // weight of a hit of a clause relative to one of the whole query
-	needMet          = float32(.7) // factor for each further hit of the same clause
+	maxClauses     = 3
+	minClauseWords = 2           // a clause with fewer words carries no information by itself
+	clauseShare    = float32(.9) // weight of a hit of a clause relative to one of the whole query
+	repeatedClause = float32(.7) // factor for each further hit of the same clause
 )
 
 // clauses splits a query that asks for several things into its clauses: at a
@@ -24,7 +24,7 @@ func (lx *lexicon) clauses(text string) []string {
 	var list []string
 	start, words := 0, 0 // of the current clause: its first byte, and its number of significant words
 	cut := func(end, next int) {
-		if words >= leastClauseWords {
+		if words >= minClauseWords {
 			list = append(list, text[start:end])
 			start, words = next, 0
 		}
@@ -62,7 +62,7 @@ func (lx *lexicon) clauses(text string) []string {
 			words++
 		}
 	}
-	if len(list) == 0 || words < leastClauseWords || len(list) == maxClauses {
+	if len(list) == 0 || words < minClauseWords || len(list) == maxClauses {
 		return nil
 	}
 	return append(list, text[start:])
@@ -88,13 +88,13 @@ func interleave(lists [][]Hit, limit int) []Hit {
 	seen := make(map[tool.Name]bool)
 	var hits []Hit
 	for len(hits) < limit {
-		best, most := -1, float32(0)
+		best, bestScore := -1, float32(0)
 		for i := range lists {
 			for len(lists[i]) > 0 && seen[lists[i][0].Name] {
 				lists[i] = lists[i][1:]
 			}
-			if len(lists[i]) > 0 && (best < 0 || lists[i][0].score*share[i] > most) {
-				best, most = i, lists[i][0].score*share[i]
+			if len(lists[i]) > 0 && (best < 0 || lists[i][0].score*share[i] > bestScore) {
+				best, bestScore = i, lists[i][0].score*share[i]
 			}
 		}
 		if best < 0 {
@@ -102,7 +102,7 @@ func interleave(lists [][]Hit, limit int) []Hit {
 		}
 		seen[lists[best][0].Name] = true
 		hits = append(hits, lists[best][0])
-		share[best] *= needMet
+		share[best] *= repeatedClause
 	}
 	return hits
 }

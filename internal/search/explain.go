@@ -35,14 +35,14 @@ type Match struct {
 
 // explain computes the parts of a score again.
 func (ix *Index) explain(s *snapshot, p *plan, q *Query, c candidate) *Explanation {
-	e := &Explanation{Score: float64(c.score), Named: c.tier != notItsName}
+	e := &Explanation{Score: float64(c.score), Named: c.tier != noNameMatch}
 	var sum accumulator
 	for i := range p.words {
 		w := &p.words[i]
 		best := Match{Word: w.text}
 		var value, named float32
 		for _, a := range w.alternatives {
-			mass := w.worth(s, a)
+			mass := w.maxScore(s, a)
 			for _, en := range s.toolEntries(c.tool) {
 				if en.term != a.term {
 					continue

@@ -10,19 +10,19 @@ import (
 
 // The ways in which a text can name a tool.
 const (
-	notItsName  = iota
-	likeItsName // equal except for case, spaces and punctuation
-	itsName     // equal, alone or after the server's name
+	noNameMatch = iota
+	similarName // equal except for case, spaces and punctuation
+	exactName   // equal, alone or after the server's name
 )
 
-// naming finds the tools that a query names.
-type naming struct {
+// nameMatcher finds the tools that a query names.
+type nameMatcher struct {
 	text   string
 	hashes [3]uint32 // of the text, and of the part after a colon or two underscores
 }
 
-func newNaming(text string) naming {
-	n := naming{text: strings.TrimSpace(text)}
+func newNameMatcher(text string) nameMatcher {
+	n := nameMatcher{text: strings.TrimSpace(text)}
 	for i, sep := range [...]string{"", ":", "__"} {
 		rest := n.text
 		if sep != "" {
@@ -36,25 +36,25 @@ func newNaming(text string) naming {
 }
 
 // of returns how the text names tool t of names. hash is the hash of its name.
-func (n *naming) of(names []tool.Name, t int, hash uint32) uint8 {
+func (n *nameMatcher) of(names []tool.Name, t int, hash uint32) uint8 {
 	if hash != n.hashes[0] && hash != n.hashes[1] && hash != n.hashes[2] {
-		return notItsName
+		return noNameMatch
 	}
 	return n.exactly(names[t])
 }
 
 // exactly compares the whole text, and the part after the server's name, with
 // name.
-func (n *naming) exactly(name tool.Name) uint8 {
-	how := uint8(notItsName)
+func (n *nameMatcher) exactly(name tool.Name) uint8 {
+	how := uint8(noNameMatch)
 	for _, prefix := range [...]string{"", name.Server + ":", name.Server + "__"} {
 		text, ok := strings.CutPrefix(n.text, prefix)
 		switch {
 		case !ok:
 		case text == strings.TrimSpace(name.Tool):
-			return itsName
+			return exactName
 		case folded(text) == folded(name.Tool):
-			how = likeItsName
+			how = similarName
 		}
 	}
 	return how

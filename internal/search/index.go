@@ -76,14 +76,14 @@ func emptyIndex(w weights, lx *lexicon, sums []sum, table *wordTable) *Index {
 }
 
 // backgroundDocs is the number of documents among which those of an index from
-// [Index.Beside] count as searched.
+// [Index.Supplement] count as searched.
 const backgroundDocs = 1000
 
-// Beside returns an empty index for a few documents that are searched beside
+// Supplement returns an empty index for a few documents that are searched beside
 // those of ix. Their words count as if most other documents did not have them,
 // so that the relevance of hits compares with that of ix. It shares the word
 // table of ix.
-func (ix *Index) Beside() *Index {
+func (ix *Index) Supplement() *Index {
 	own := emptyIndex(ix.w, ix.lx, ix.sums, ix.table)
 	own.background = backgroundDocs
 	return own
@@ -172,9 +172,9 @@ func (ix *Index) current() *snapshot {
 
 // forget renumbers the terms when most of them belong to removed tools.
 func (ix *Index) forget() {
-	const few = 1 << 12
+	const minTerms = 1 << 12
 	total := len(ix.terms.terms)
-	if total < few {
+	if total < minTerms {
 		return
 	}
 	numbers := make([]uint32, total)

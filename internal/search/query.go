@@ -168,7 +168,7 @@ func (p *planner) read(ix *Index, s *snapshot, text string) {
 	p.tok.reset()
 	p.tok.add(withoutValues(text), false)
 	known := func(word string) bool { _, ok := s.terms.find(stemOf(word)); return ok }
-	tokens := p.tok.unparted(known)
+	tokens := p.tok.joined(known)
 	p.tokens = append(p.tokens[:0], tokens[:min(len(tokens), maxQueryTokens)]...)
 
 	p.texts, p.terms = p.texts[:0], p.terms[:0]
@@ -208,7 +208,7 @@ func (p *planner) phrase(ix *Index, s *snapshot, ph phrase) {
 		}
 	}
 	for _, a := range w.alternatives {
-		w.mass = max(w.mass, w.worth(s, a))
+		w.mass = max(w.mass, w.maxScore(s, a))
 	}
 }
 
@@ -262,7 +262,7 @@ func (p *planner) word(ix *Index, s *snapshot, i int) {
 		w.cap = s.idf[w.alternatives[0].term]
 	}
 	for _, a := range w.alternatives {
-		w.mass = max(w.mass, w.worth(s, a))
+		w.mass = max(w.mass, w.maxScore(s, a))
 	}
 	if len(w.alternatives) == 0 && inTable {
 		w.mass = w.importance * s.rarest * ix.w.unknown
@@ -272,8 +272,8 @@ func (p *planner) word(ix *Index, s *snapshot, i int) {
 	}
 }
 
-// worth is what an alternative counts at most.
-func (w *queryWord) worth(s *snapshot, a alternative) float32 {
+// maxScore returns the maximum score of an alternative.
+func (w *queryWord) maxScore(s *snapshot, a alternative) float32 {
 	return w.importance * a.weight * min(w.cap, s.idf[a.term])
 }
 

@@ -85,7 +85,7 @@ func (ix *Index) rank(s *snapshot, q Query, limit int) []Hit {
 
 	hits := make([]Hit, 0, len(sc.best))
 	for _, c := range sc.best {
-		h := Hit{Name: s.names[c.tool], Relevance: relevance(c), score: c.score, named: c.tier != notItsName}
+		h := Hit{Name: s.names[c.tool], Relevance: relevance(c), score: c.score, named: c.tier != noNameMatch}
 		if q.Explain {
 			h.Explanation = ix.explain(s, p, &q, c)
 		}
@@ -103,7 +103,7 @@ func (sc *scratch) collect(s *snapshot, p *plan) {
 		w := &p.words[i]
 		number := uint32(i + 1)
 		for _, a := range w.alternatives {
-			mass := w.worth(s, a)
+			mass := w.maxScore(s, a)
 			unit := mass / 255
 			for _, post := range s.list(a.term) {
 				c := &acc[post.tool()]
@@ -158,8 +158,8 @@ func (s *snapshot) cosineOf(p *plan, t int) float32 {
 	return cosine(dot(p.vector, s.vectors[t*n:(t+1)*n]), p.packed, s.vector[t], n)
 }
 
-// leastScore is what a tool must reach to be a hit: less is chance.
-const leastScore = 0.15
+// minScore is what a tool must reach to be a hit: less is chance.
+const minScore = 0.15
 
 // choose scores every tool, leaves the best in sc.best, and clears the
 // accumulators.
@@ -168,8 +168,8 @@ func (sc *scratch) choose(ix *Index, s *snapshot, p *plan, q Query, limit int) {
 	if q.Signals != nil {
 		keep = max(50, 3*limit) // signals may change the order a little
 	}
-	best := ranking{list: sc.best[:0], keep: keep, floor: leastScore, names: s.names}
-	named := newNaming(q.Text)
+	best := ranking{list: sc.best[:0], keep: keep, floor: minScore, names: s.names}
+	named := newNameMatcher(q.Text)
 	for t := range s.names {
 		c := &sc.acc[t]
 		if !s.inScope(&q, t) {
@@ -182,7 +182,7 @@ func (sc *scratch) choose(ix *Index, s *snapshot, p *plan, q Query, limit int) {
 			score: ix.w.parts(s, p, t, c, s.cosineOf(p, t)).sum(),
 		}
 		*c = accumulator{}
-		if (x.score >= best.floor || x.tier != notItsName) && best.wants(x) && (q.Keep == nil || q.Keep(s.names[t])) {
+		if (x.score >= best.floor || x.tier != noNameMatch) && best.wants(x) && (q.Keep == nil || q.Keep(s.names[t])) {
 			best.add(x)
 		}
 	}
@@ -233,7 +233,7 @@ func (r *ranking) add(x candidate) {
 	r.list = slices.Insert(r.list, at, x)
 	if len(r.list) >= r.keep {
 		r.list = r.list[:r.keep]
-		if last := r.list[r.keep-1]; last.tier == notItsName {
+		if last := r.list[r.keep-1]; last.tier == noNameMatch {
 			r.floor = max(r.floor, last.score)
 		}
 	}
@@ -242,7 +242,7 @@ func (r *ranking) add(x candidate) {
 // relevance maps a score to the share of first hits with that score that were
 // right on the development set.
 func relevance(c candidate) float64 {
-	if c.tier != notItsName {
+	if c.tier != noNameMatch {
 		return 1
 	}
 	return 1 / (1 + math.Exp(-3*(float64(c.score)-1)))

@@ -201,7 +201,7 @@ func TestRankingKeepsTheBest(t *testing.T) {
 		rnd = rnd*1664525 + 1013904223
 		c := candidate{tool: uint32(i), score: float32(rnd>>24) / 256}
 		if i%50 == 49 {
-			c.tier = itsName
+			c.tier = exactName
 		}
 		all = append(all, c)
 		if r.wants(c) {

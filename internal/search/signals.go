@@ -25,17 +25,17 @@ type Signal struct {
 // enough to order tools that match equally, never enough to raise one that does
 // not match.
 const (
-	mostOverall    = 0.03
-	mostCaller     = 0.05
-	circuitPenalty = 0.10
-	downPenalty    = 0.15
+	maxOverallBonus = 0.03
+	maxCallerBonus  = 0.05
+	circuitPenalty  = 0.10
+	downPenalty     = 0.15
 
 	deprecatedPenalty = 0.15
 )
 
 // shift returns the amount that a signal adds to a score.
 func (g Signal) shift() float32 {
-	v := mostOverall*usage(g.Calls, g.Successes) + mostCaller*usage(g.CallerCalls, g.CallerSuccesses)
+	v := maxOverallBonus*usage(g.Calls, g.Successes) + maxCallerBonus*usage(g.CallerCalls, g.CallerSuccesses)
 	switch {
 	case g.Down:
 		v -= downPenalty

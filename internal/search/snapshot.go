@@ -151,8 +151,8 @@ func idf(all, n int) float32 {
 // a server. share is the share of the tools with the word that are on such
 // servers: nearly all for "figma", few for "search".
 func product(share float32) float32 {
-	const least = 0.8
-	return max(0, (share-least)/(1-least))
+	const minShare = 0.8
+	return max(0, (share-minShare)/(1-minShare))
 }
 
 // list returns the postings of a term.

@@ -123,20 +123,20 @@ func (t *tokenizer) ascii(run, rest string, identifier bool) {
 // encoded reports whether a run alternates so often between letters and digits
 // that it is a hash or an encoded number without words.
 func encoded(run string) bool {
-	const usual = 3
+	const maxChanges = 3
 	changes := 0
 	for i := 1; i < len(run); i++ {
 		if isDigit(run[i-1]) != isDigit(run[i]) {
 			changes++
 		}
 	}
-	return changes > usual
+	return changes > maxChanges
 }
 
-// unparted returns the tokens without the parts of words that are known as a
+// joined returns the tokens without the parts of words that are known as a
 // whole, so that a query for PubChem does not match "pub". It modifies the
 // tokens.
-func (t *tokenizer) unparted(known func(string) bool) []string {
+func (t *tokenizer) joined(known func(string) bool) []string {
 	kept := t.tokens[:0]
 	for i := 0; i < len(t.tokens); i++ {
 		kept = append(kept, t.tokens[i])

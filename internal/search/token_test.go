@@ -71,7 +71,7 @@ func TestKnownMixedCaseWordsAreNotSplit(t *testing.T) {
 	} {
 		var tok tokenizer
 		tok.add(text, false)
-		if got := strings.Join(tok.unparted(known), " "); got != want {
+		if got := strings.Join(tok.joined(known), " "); got != want {
 			t.Errorf("%q gives %q, want %q", text, got, want)
 		}
 	}

@@ -19,8 +19,8 @@ func letters(term string) uint32 {
 // form and by their stems, because a misspelt word may have a different stem
 // than the correct one.
 func (s *snapshot) correct(word, stem string) (uint32, bool) {
-	const shortest = 4
-	if len(word) < shortest || len(word) > maxTokenBytes {
+	const minLength = 4
+	if len(word) < minLength || len(word) > maxTokenBytes {
 		return 0, false
 	}
 	limit := 1
@@ -89,7 +89,7 @@ func edits(a, b string, limit int) int {
 		if to == i+limit {
 			above[to] = far
 		}
-		least := row[from-1]
+		rowMin := row[from-1]
 		for j := from; j <= to; j++ {
 			change := uint8(1)
 			if a[i-1] == b[j-1] {
@@ -100,9 +100,9 @@ func edits(a, b string, limit int) int {
 				d = min(d, before[j-2]+1)
 			}
 			row[j] = d
-			least = min(least, d)
+			rowMin = min(rowMin, d)
 		}
-		if least >= far {
+		if rowMin >= far {
 			return limit + 1
 		}
 		before, above, row = above, row, before

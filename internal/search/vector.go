@@ -28,20 +28,20 @@ func packedWords(dims int) int { return (dims + lanes - 1) / lanes }
 // reverse. The zero vector has scale 0 and therefore similarity 0 to
 // everything.
 func pack(out []uint64, v []float32, reverse bool) packed {
-	var square, most float64
+	var square, maxAbs float64
 	for _, x := range v {
 		square += float64(x) * float64(x)
-		most = max(most, math.Abs(float64(x)))
+		maxAbs = max(maxAbs, math.Abs(float64(x)))
 	}
 	clear(out)
-	if most == 0 || math.IsInf(square, 0) || math.IsNaN(square) {
+	if maxAbs == 0 || math.IsInf(square, 0) || math.IsNaN(square) {
 		return packed{}
 	}
-	p := packed{scale: float32(most / top / math.Sqrt(square))}
+	p := packed{scale: float32(maxAbs / top / math.Sqrt(square))}
 	for i := range len(out) * lanes {
 		n := 0
 		if i < len(v) {
-			n = int(math.RoundToEven(float64(v[i]) / most * top))
+			n = int(math.RoundToEven(float64(v[i]) / maxAbs * top))
 		}
 		p.sum += int32(n)
 		lane := i % lanes

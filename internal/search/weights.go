@@ -58,9 +58,9 @@ func defaultWeights() weights {
 // The typical lengths of fields, in words. They are constants, so that a tool's
 // score does not depend on other tools.
 const (
-	usualSentence       = 12
-	usualDescription    = 40
-	usualParameterNames = 12
-	usualParameterTexts = 40
-	usualServerText     = 12
+	typicalSentence       = 12
+	typicalDescription    = 40
+	typicalParameterNames = 12
+	typicalParameterTexts = 40
+	typicalServerText     = 12
 )

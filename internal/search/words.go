@@ -119,9 +119,9 @@ func (t *wordTable) lookup(word string) (int, bool) {
 // and vault. It returns nil if the word cannot be divided. Identifiers join
 // words in this way.
 func (t *wordTable) split(word string) []string {
-	const shortest, most, longest = 3, 4, 40
+	const minLength, maxParts, maxLength = 3, 4, 40
 	n := len(word)
-	if n < 2*shortest || n > longest {
+	if n < 2*minLength || n > maxLength {
 		return nil
 	}
 	for i := range n {
@@ -133,14 +133,14 @@ func (t *wordTable) split(word string) []string {
 		return nil
 	}
 	// count[i] is the minimum number of words that make up word[:i].
-	var count, from [longest + 1]int
-	for end := shortest; end <= n; end++ {
-		for start := 0; start <= end-shortest; start++ {
+	var count, from [maxLength + 1]int
+	for end := minLength; end <= n; end++ {
+		for start := 0; start <= end-minLength; start++ {
 			if start > 0 && count[start] == 0 {
 				continue
 			}
 			c := count[start] + 1
-			if c > most || count[end] != 0 && c >= count[end] {
+			if c > maxParts || count[end] != 0 && c >= count[end] {
 				continue
 			}
 			if _, ok := t.find(word[start:end]); ok {

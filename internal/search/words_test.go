@@ -138,13 +138,13 @@ func TestPackedExtremes(t *testing.T) {
 		}
 	}
 	// All lanes at their most must not run into each other.
-	most, least := []float32{1, 1, 1, 1, 1, 1, 1, 1}, []float32{-1, -1, -1, -1, -1, -1, -1, -1}
+	ones, minusOnes := []float32{1, 1, 1, 1, 1, 1, 1, 1}, []float32{-1, -1, -1, -1, -1, -1, -1, -1}
 	a, b := make([]uint64, 2), make([]uint64, 2)
-	pa := pack(a, most, true)
+	pa := pack(a, ones, true)
 	if got := cosine(dot(a, b), pa, packed{}, 2); got != 0 {
 		t.Errorf("cosine with the zero vector = %v", got)
 	}
-	for v, want := range map[*[]float32]float64{&most: 1, &least: -1} {
+	for v, want := range map[*[]float32]float64{&ones: 1, &minusOnes: -1} {
 		pb := pack(b, *v, false)
 		if got := float64(cosine(dot(a, b), pa, pb, 2)); math.Abs(got-want) > 1e-4 {
 			t.Errorf("cosine = %v, want %v", got, want)

@@ -27,7 +27,7 @@ const (
 	// make a second one.
 	inKeyring = "the key is in the keyring of the operating system, as "
 	// keyringTimeout is how long a keyring may take: it may be asking a
-	// person to unlock it, and nobody may be there.
+	// person to unlock it, who may not be present.
 	keyringTimeout = 3 * time.Second
 )
 

@@ -48,7 +48,7 @@ func (r *Rate) Validate() error {
 	if r == nil {
 		return nil
 	}
-	errs := []error{Span("perMs", r.PerMs)}
+	errs := []error{CheckMillis("perMs", r.PerMs)}
 	if r.Calls < 1 {
 		errs = append(errs, Wrong("calls", "must be at least 1; leave the limit out for none"))
 	}
@@ -74,9 +74,9 @@ func Wrong(key, format string, args ...any) error {
 	return &Problem{Key: key, Msg: fmt.Sprintf(format, args...)}
 }
 
-// Under puts key before the keys of all problems in err: what a struct does
+// Prefix puts key before the keys of all problems in err: what a struct does
 // with the problems of a struct inside it. It returns nil for nil.
-func Under(key string, err error) error {
+func Prefix(key string, err error) error {
 	var errs []error
 	for _, p := range Problems(err) {
 		errs = append(errs, &Problem{Key: Join(key, p.Key), Msg: p.Msg})
@@ -84,9 +84,9 @@ func Under(key string, err error) error {
 	return errors.Join(errs...)
 }
 
-// UnderIndex is Under for an element of a list.
-func UnderIndex(key string, i int, err error) error {
-	return Under(key+"["+strconv.Itoa(i)+"]", err)
+// PrefixIndex is Prefix for an element of a list.
+func PrefixIndex(key string, i int, err error) error {
+	return Prefix(key+"["+strconv.Itoa(i)+"]", err)
 }
 
 // Join joins two keys with a dot where one is needed.
@@ -123,26 +123,26 @@ func NotNegative[N ~int | ~int64 | ~float64](key string, n N) error {
 	return nil
 }
 
-// Span checks that a span of time is neither negative nor absurd.
-func Span(key string, m Millis) error {
+// CheckMillis checks that a span of time is neither negative nor absurd.
+func CheckMillis(key string, m Millis) error {
 	if m < 0 || m > MaxMillis {
 		return Wrong(key, "must be between 0 and %d milliseconds", MaxMillis)
 	}
 	return nil
 }
 
-// Word is a string of which only some values mean something.
-type Word interface {
+// Enum is a string of which only some values mean something.
+type Enum interface {
 	~string
-	// Words lists the values that may be written, the usual one first.
-	Words() []string
+	// Values lists the values that may be written, the usual one first.
+	Values() []string
 }
 
 // OneOf checks that a word is one of those it may be. The empty word passes:
 // it means that nothing was said.
-func OneOf[W Word](key string, w W) error {
-	if w == "" || slices.Contains(w.Words(), string(w)) {
+func OneOf[W Enum](key string, w W) error {
+	if w == "" || slices.Contains(w.Values(), string(w)) {
 		return nil
 	}
-	return Wrong(key, "%q is not known; use one of %s", string(w), strings.Join(w.Words(), ", "))
+	return Wrong(key, "%q is not known; use one of %s", string(w), strings.Join(w.Values(), ", "))
 }

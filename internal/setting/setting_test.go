@@ -8,12 +8,12 @@ import (
 
 type colour string
 
-func (colour) Words() []string { return []string{"red", "blue"} }
+func (colour) Values() []string { return []string{"red", "blue"} }
 
 func TestProblemPaths(t *testing.T) {
 	err := errors.Join(
 		Wrong("a", "is %d", 5),
-		Under("b", errors.Join(Wrong("c", "x"), nil, UnderIndex("d", 2, errors.Join(Wrong("", "y"), Wrong("e", "z"))))),
+		Prefix("b", errors.Join(Wrong("c", "x"), nil, PrefixIndex("d", 2, errors.Join(Wrong("", "y"), Wrong("e", "z"))))),
 		errors.New("plain"),
 	)
 	want := []Problem{{"a", "is 5"}, {"b.c", "x"}, {"b.d[2]", "y"}, {"b.d[2].e", "z"}, {"", "plain"}}
@@ -29,7 +29,7 @@ func TestProblemPaths(t *testing.T) {
 	if got[1].Error() != "b.c: x" || got[4].Error() != "plain" {
 		t.Errorf("%v, %v", got[1], got[4])
 	}
-	if Under("a", nil) != nil || Problems(nil) != nil {
+	if Prefix("a", nil) != nil || Problems(nil) != nil {
 		t.Error("nothing became something")
 	}
 }
@@ -41,9 +41,9 @@ func TestChecks(t *testing.T) {
 	}{
 		"negative":     {NotNegative("k", -1), true},
 		"zero":         {NotNegative("k", 0.0), false},
-		"span":         {Span("k", MaxMillis), false},
-		"span below":   {Span("k", -1), true},
-		"span above":   {Span("k", MaxMillis+1), true},
+		"span":         {CheckMillis("k", MaxMillis), false},
+		"span below":   {CheckMillis("k", -1), true},
+		"span above":   {CheckMillis("k", MaxMillis+1), true},
 		"word":         {OneOf("k", colour("red")), false},
 		"no word":      {OneOf("k", colour("")), false},
 		"other word":   {OneOf("k", colour("green")), true},

@@ -20,8 +20,8 @@
 //     so that a record is moved once, whoever does it and wherever they die.
 //     This is also when a record gets its number.
 //  3. Retention (retention.go, join.go). Every minute small blocks are joined
-//     with their neighbours and blocks that are too old, or too much, deleted.
-//     A block spans an hour at most.
+//     with their neighbours, and blocks beyond the limits of age and size are
+//     deleted. A block spans an hour at most.
 //
 // Whoever reads the call log (scan.go, stats.go, search.go) first moves what
 // is in the journals, those of other living processes included, so that every
@@ -36,9 +36,9 @@
 // and is removed, or used again under another name, when all of it is in
 // blocks; up to three are kept for that. While records cannot be moved (another
 // program holds the database) they are still acknowledged, up to 64 MiB. A file
-// without its lock belongs to a process that died: whoever opens the store, and
-// the sweep of every minute, moves all of it and removes it. What does not end
-// in a whole record was never acknowledged; its size is logged.
+// without its lock belongs to a process that crashed: opening the store, and the
+// sweep of every minute, move all of it and remove it. A partial record at the end
+// was never acknowledged; its size is logged.
 //
 // When a record cannot be written, Append fails and [Store.Available] says so
 // until a record or a probe file can be written again (failure.go).

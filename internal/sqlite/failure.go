@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	probeEvery = 500 * time.Millisecond // while records cannot be written
-	probeBytes = 256 << 10              // that must fit on the disk before they can again
+	probeInterval = 500 * time.Millisecond // while records cannot be written
+	probeBytes    = 256 << 10              // that must fit on the disk before they can again
 )
 
 // writeFailure remembers that records could not be written, so that calls are
@@ -40,11 +40,11 @@ func (f *writeFailure) note(err error) {
 }
 
 // check returns why records cannot be written, or nil if they can. After a
-// failure it tests the disk at most once per probeEvery.
+// failure it tests the disk at most once per probeInterval.
 func (f *writeFailure) check() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.err == nil || time.Since(f.tried) < probeEvery {
+	if f.err == nil || time.Since(f.tried) < probeInterval {
 		return f.err
 	}
 	f.err = f.probe()

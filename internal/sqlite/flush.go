@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	insertBlock  = "INSERT INTO call_blocks (seq, n, since, until, bytes, head, ids, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-	insertFilter = "INSERT INTO call_filters (seq, bits) VALUES (?, ?)"
-	noteJournal  = "INSERT INTO journals (name, bytes) VALUES (?, ?) ON CONFLICT DO UPDATE SET bytes = excluded.bytes WHERE bytes = ?"
-	nextSeq      = "SELECT coalesce((SELECT seq + n FROM call_blocks ORDER BY seq DESC LIMIT 1), 1)"
+	insertBlock   = "INSERT INTO call_blocks (seq, n, since, until, bytes, head, ids, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+	insertFilter  = "INSERT INTO call_filters (seq, bits) VALUES (?, ?)"
+	upsertJournal = "INSERT INTO journals (name, bytes) VALUES (?, ?) ON CONFLICT DO UPDATE SET bytes = excluded.bytes WHERE bytes = ?"
+	nextSeq       = "SELECT coalesce((SELECT seq + n FROM call_blocks ORDER BY seq DESC LIMIT 1), 1)"
 )
 
 // errMoved means that another process moved the records first.
@@ -91,7 +91,7 @@ func (s *Store) moveRecords(f *os.File, name string, from, end int64) (done int6
 		if _, err := os.Stat(f.Name()); err != nil {
 			return errMoved
 		}
-		if n, err := w.affect(context.Background(), noteJournal, name, to, from); err != nil || n == 0 {
+		if n, err := w.affect(context.Background(), upsertJournal, name, to, from); err != nil || n == 0 {
 			return errors.Join(err, errMoved)
 		}
 		return w.appendBlocks(blocks)
@@ -102,7 +102,7 @@ func (s *Store) moveRecords(f *os.File, name string, from, end int64) (done int6
 	if _, err := os.Stat(f.Name()); err != nil {
 		return end, nil // its owner removed it: all of it is in blocks
 	}
-	if done, err = s.notedBytes(name); err == nil && done <= from {
+	if done, err = s.flushedBytes(name); err == nil && done <= from {
 		err = errMoved
 	}
 	return done, err
@@ -212,7 +212,7 @@ func (s *Store) flushOther(ctx context.Context, name string) error {
 // moveAll moves all whole records of a journal that is not this process's. It
 // returns how many bytes of it are in blocks and its size.
 func (s *Store) moveAll(ctx context.Context, f *os.File, name string) (done, size int64, err error) {
-	if done, err = s.notedBytes(name); err != nil {
+	if done, err = s.flushedBytes(name); err != nil {
 		return 0, 0, err
 	}
 	for ctx.Err() == nil {
@@ -229,8 +229,8 @@ func (s *Store) moveAll(ctx context.Context, f *os.File, name string) (done, siz
 	return done, 0, ctx.Err()
 }
 
-// notedBytes returns how much of a journal is in blocks.
-func (s *Store) notedBytes(name string) (done int64, err error) {
+// flushedBytes returns how much of a journal is in blocks.
+func (s *Store) flushedBytes(name string) (done int64, err error) {
 	err = s.read.QueryRow("SELECT bytes FROM journals WHERE name = ?", name).Scan(&done)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
@@ -268,7 +268,7 @@ func (s *Store) recoverJournal(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	torn, err := written(f, done, size)
+	torn, err := writtenLen(f, done, size)
 	if err != nil {
 		return err
 	}
@@ -279,9 +279,9 @@ func (s *Store) recoverJournal(ctx context.Context, name string) error {
 	return errors.Join(f.Close(), ignoreAbsent(os.Remove(f.Name())))
 }
 
-// written returns how many bytes of a part of a file were written to, up to the
+// writtenLen returns how many bytes of a part of a file were written to, up to the
 // last that is not zero.
-func written(f io.ReaderAt, from, end int64) (n int64, err error) {
+func writtenLen(f io.ReaderAt, from, end int64) (n int64, err error) {
 	b := make([]byte, min(flushBytes, max(0, end-from)))
 	for at := from; at < end; {
 		got, err := f.ReadAt(b[:min(int64(len(b)), end-at)], at)
@@ -305,7 +305,7 @@ func ignoreEnd(err error) error {
 
 // forgetJournals deletes the notes on journals that are no more.
 func (s *Store) forgetJournals(ctx context.Context) error {
-	noted, err := s.notedJournals(ctx)
+	noted, err := s.journalNames(ctx)
 	if err != nil {
 		return err
 	}
@@ -324,7 +324,7 @@ func (s *Store) forgetJournals(ctx context.Context) error {
 	return nil
 }
 
-func (s *Store) notedJournals(ctx context.Context) (names []string, err error) {
+func (s *Store) journalNames(ctx context.Context) (names []string, err error) {
 	rows, err := s.read.QueryContext(ctx, "SELECT name FROM journals")
 	if err != nil {
 		return nil, err

@@ -46,7 +46,7 @@ type journal struct {
 	batch   []byte         // of the group's leader
 }
 
-// journalEntry is one encoded record on its way into the file.
+// journalEntry is an encoded record that is being written to the file.
 type journalEntry struct {
 	record []byte
 	err    error

@@ -101,7 +101,7 @@ func TestRecoverJournal(t *testing.T) {
 	if got := ids(t, living); got != "2 3 4 5 1 6" {
 		t.Errorf("the living one has %q", got)
 	}
-	noted, err := next.notedJournals(context.Background())
+	noted, err := next.journalNames(context.Background())
 	if err != nil || len(noted) != 1 {
 		t.Errorf("%q are noted, %v; want the living one's", noted, err)
 	}
@@ -295,7 +295,7 @@ func TestJournalIsBounded(t *testing.T) {
 // TestJournalOfLockedDatabase: while records cannot be moved they are
 // acknowledged up to a bound, without waiting, and refused beyond it.
 func TestJournalOfLockedDatabase(t *testing.T) {
-	s := openAt(t, store.Config{Path: filepath.Join(t.TempDir(), "junctor.db"), WhenAway: store.AwayOpen})
+	s := openAt(t, store.Config{Path: filepath.Join(t.TempDir(), "junctor.db"), WhenAway: store.FailOpen})
 	unlock := lock(t, s)
 	ctx := context.Background()
 	var kept int64
@@ -341,7 +341,7 @@ func TestJournalErrors(t *testing.T) {
 	if s.Available(ctx) == nil || s.Lost() != 0 {
 		t.Errorf("the store counts as available, with %d records lost; want none: the call is not answered", s.Lost())
 	}
-	s.failure.tried = s.failure.tried.Add(-probeEvery)
+	s.failure.tried = s.failure.tried.Add(-probeInterval)
 	if err := s.Available(ctx); err != nil {
 		t.Errorf("the disk takes records again, and yet: %v", err)
 	}

@@ -21,7 +21,7 @@ const (
 // castagnoli is the polynomial that processors have an instruction for.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// record is a call on its way into a block.
+// record is an encoded call that is to become part of a block.
 type record struct {
 	group         group
 	session       string

@@ -26,14 +26,14 @@ import (
 // How the database is used. The caches are small on purpose: the operating
 // system caches the file anyway, and a gateway's memory is for other things.
 const (
-	busyTimeout  = 10 * time.Second // another process may be writing
-	writerCache  = 1024             // KiB
-	readerCache  = 256              // KiB, for each connection
-	maxReaders   = 4
-	walLimit     = 4 << 20                // bytes the log file is cut back to
-	pollEvery    = 500 * time.Millisecond // for what other processes wrote
-	sweepEvery   = time.Minute            // for what may be forgotten
-	startRetries = 20
+	busyTimeout   = 10 * time.Second // another process may be writing
+	writerCache   = 1024             // KiB
+	readerCache   = 256              // KiB, for each connection
+	maxReaders    = 4
+	walLimit      = 4 << 20                // bytes the log file is cut back to
+	pollInterval  = 500 * time.Millisecond // for what other processes wrote
+	sweepInterval = time.Minute            // for what may be forgotten
+	startRetries  = 20
 )
 
 // Store is a store in one SQLite file. Open makes one.
@@ -73,8 +73,8 @@ var _ store.Store = (*Store)(nil)
 func Open(ctx context.Context, cfg store.Config, log *slog.Logger) (*Store, error) {
 	s := &Store{
 		path: cfg.Path, retention: cfg.Retention, log: log.With(telemetry.KeyComponent, "store"),
-		now: time.Now, poll: pollEvery, sweep: sweepEvery, others: map[string]int64{},
-		serveOn: cfg.WhenAway == store.AwayOpen,
+		now: time.Now, poll: pollInterval, sweep: sweepInterval, others: map[string]int64{},
+		serveOn: cfg.WhenAway == store.FailOpen,
 	}
 	s.database = database{s, &sync.Map{}}
 	s.Records = sqlstore.New(s.database)

@@ -130,7 +130,7 @@ type CallLog interface {
 	Available(ctx context.Context) error
 
 	// Lost returns the number of records that this process could not write
-	// although their calls were answered ([AwayOpen]).
+	// although their calls were answered ([FailOpen]).
 	Lost() int64
 
 	// Calls returns the records that match, newest last. Arguments and results

@@ -21,22 +21,22 @@ type Config struct {
 	// Wait for the disk before a call is answered, so that its record survives a loss of power and not only a crash.
 	Fsync bool `json:"fsync,omitempty"`
 	// What happens to calls while their records cannot be written, because the disk is full or the PostgreSQL database is unavailable: closed refuses them; open serves them and counts the records that are lost. With PostgreSQL, open keeps records in memory to write them later, as far as memory allows.
-	WhenAway Away `json:"whenAway"`
+	WhenAway OutagePolicy `json:"whenAway"`
 	// For how long a call waits for the PostgreSQL database, in milliseconds. A database that takes longer is treated as unavailable until it answers again.
 	TimeoutMs setting.Millis `json:"timeoutMs"`
 }
 
-// Away is what happens to calls while their records cannot be written.
-type Away string
+// OutagePolicy is what happens to calls while their records cannot be written.
+type OutagePolicy string
 
 // What happens to calls while their records cannot be written.
 const (
-	AwayClosed Away = "closed" // they are refused: no call without its record
-	AwayOpen   Away = "open"   // they are served: no record is no reason to stop
+	FailClosed OutagePolicy = "closed" // they are refused: no call without its record
+	FailOpen   OutagePolicy = "open"   // they are served: no record is no reason to stop
 )
 
-// Words lists what can happen to calls while their records cannot be written.
-func (Away) Words() []string { return []string{"closed", "open"} }
+// Values lists what can happen to calls while their records cannot be written.
+func (OutagePolicy) Values() []string { return []string{"closed", "open"} }
 
 // Retention bounds the call log by age and by size, whichever is reached first.
 type Retention struct {
@@ -55,7 +55,7 @@ func (r Retention) Bytes() int64 { return int64(r.SizeMB) << 20 }
 // DefaultConfig returns the embedded store with thirty days or one gigabyte
 // of calls.
 func DefaultConfig() Config {
-	return Config{Retention: Retention{AgeDays: 30, SizeMB: 1024}, WhenAway: AwayClosed, TimeoutMs: defaultTimeoutMs}
+	return Config{Retention: Retention{AgeDays: 30, SizeMB: 1024}, WhenAway: FailClosed, TimeoutMs: defaultTimeoutMs}
 }
 
 const defaultTimeoutMs = 2000
@@ -68,7 +68,7 @@ const maxDays = 36_500
 
 // Validate reports everything that is wrong with the configuration.
 func (c Config) Validate() error {
-	errs := []error{setting.NotNegative("retention.sizeMB", c.Retention.SizeMB), setting.Span("timeoutMs", c.TimeoutMs)}
+	errs := []error{setting.NotNegative("retention.sizeMB", c.Retention.SizeMB), setting.CheckMillis("timeoutMs", c.TimeoutMs)}
 	if c.Retention.AgeDays < 0 || c.Retention.AgeDays > maxDays {
 		errs = append(errs, setting.Wrong("retention.ageDays", "must be between 0 and %d", maxDays))
 	}

@@ -184,7 +184,7 @@ func TestDefaultConfigIsValid(t *testing.T) {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	if fmt.Sprint(store.AwayOpen.Words()) != "[closed open]" {
+	if fmt.Sprint(store.FailOpen.Values()) != "[closed open]" {
 		t.Error("the words for whenAway are wrong")
 	}
 	if store.TopicSession("x") == store.TopicValues("x") {

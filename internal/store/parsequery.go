@@ -31,10 +31,10 @@ func ParseCallQuery(v url.Values) (CallQuery, error) {
 	default:
 		invalid("status", string(q.Status), "none of ok, error, failed, notok")
 	}
-	number := func(name string, least int64, is string) (n int64) {
+	number := func(name string, min int64, is string) (n int64) {
 		if text := v.Get(name); text != "" {
 			var wrong error
-			if n, wrong = strconv.ParseInt(text, 10, 64); wrong != nil || n < least {
+			if n, wrong = strconv.ParseInt(text, 10, 64); wrong != nil || n < min {
 				invalid(name, text, is)
 			}
 		}

@@ -15,8 +15,8 @@ const spaceTasks = "task-owners"
 // taskTimeout bounds the reads and writes of owners.
 const taskTimeout = 10 * time.Second
 
-// taskLife is how long the owner of a task is known. Servers drop tasks sooner.
-const taskLife = 7 * 24 * time.Hour
+// taskOwnerTTL is how long the owner of a task is known. Servers drop tasks sooner.
+const taskOwnerTTL = 7 * 24 * time.Hour
 
 // TaskOwners stores the owners of servers' tasks, for all processes on the
 // store and for the next start.
@@ -32,7 +32,7 @@ func (t TaskOwners) ClaimTask(ctx context.Context, server, id, caller string) er
 	ctx, cancel := context.WithTimeout(ctx, taskTimeout)
 	defer cancel()
 	_, err := t.Values.PutValue(ctx, Value{
-		Space: spaceTasks, Name: taskName(server, id), Data: []byte(caller), Expires: time.Now().Add(taskLife),
+		Space: spaceTasks, Name: taskName(server, id), Data: []byte(caller), Expires: time.Now().Add(taskOwnerTTL),
 	}, 0)
 	if err != nil && !errors.Is(err, ErrConflict) {
 		return fmt.Errorf("keep the owner of a task of %s: %w", server, err)

@@ -10,7 +10,7 @@ import (
 // VisibleTo reports whether the caller may read the record. Operators read
 // all; others read their own, with a profile those of what it allows.
 func (c *Call) VisibleTo(caller *tool.Caller) bool {
-	if caller.Operates() {
+	if caller.IsOperator() {
 		return true
 	}
 	return c.Caller == caller.ID && (len(caller.Profiles) == 0 || c.Server == "" || caller.MayUse(tool.Name{Server: c.Server, Tool: cmp.Or(c.Tool, c.Method)}))
@@ -22,10 +22,10 @@ const maxVisiblePages = 20
 // VisibleCalls returns what [CallLog.Calls] does of the records that are
 // visible to the caller. It reads more of them where others are left out.
 func VisibleCalls(ctx context.Context, log CallLog, q CallQuery, caller *tool.Caller) ([]Call, error) {
-	if !caller.Operates() {
+	if !caller.IsOperator() {
 		q.Caller = caller.ID
 	}
-	if caller.Operates() || len(caller.Profiles) == 0 {
+	if caller.IsOperator() || len(caller.Profiles) == 0 {
 		return log.Calls(ctx, q)
 	}
 	q.Forward = q.Forward || q.AfterSeq > 0
@@ -64,7 +64,7 @@ func VisibleCalls(ctx context.Context, log CallLog, q CallQuery, caller *tool.Ca
 // to the caller. With a profile, requests other than calls count if the profile
 // has all of the server's.
 func VisibleStats(ctx context.Context, log CallLog, q CallQuery, caller *tool.Caller) (CallStats, error) {
-	if caller.Operates() {
+	if caller.IsOperator() {
 		return log.Stats(ctx, q)
 	}
 	q.Caller = caller.ID

@@ -30,8 +30,8 @@ const (
 	LevelSilent Level = "silent"
 )
 
-// Words lists the levels, the most talkative first.
-func (Level) Words() []string {
+// Values lists the levels, the most talkative first.
+func (Level) Values() []string {
 	return []string{"trace", "debug", "info", "warn", "error", "fatal", "silent"}
 }
 
@@ -45,8 +45,8 @@ const (
 	FormatJSON LogFormat = "json"
 )
 
-// Words lists the forms of log lines.
-func (LogFormat) Words() []string { return []string{"auto", "text", "json"} }
+// Values lists the forms of log lines.
+func (LogFormat) Values() []string { return []string{"auto", "text", "json"} }
 
 // Config configures metrics and traces.
 type Config struct {
@@ -107,9 +107,9 @@ func (c RedactConfig) Validate() error {
 	for i, p := range c.Redact {
 		re, err := regexp.Compile(p)
 		if err != nil {
-			errs = append(errs, setting.UnderIndex("redact", i, setting.Wrong("", "is not a regular expression: %v", err)))
+			errs = append(errs, setting.PrefixIndex("redact", i, setting.Wrong("", "is not a regular expression: %v", err)))
 		} else if re.MatchString("") {
-			errs = append(errs, setting.UnderIndex("redact", i, setting.Wrong("", "matches the empty string, and so everything")))
+			errs = append(errs, setting.PrefixIndex("redact", i, setting.Wrong("", "matches the empty string, and so everything")))
 		}
 	}
 	return errors.Join(errs...)

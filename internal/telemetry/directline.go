@@ -104,7 +104,7 @@ func appendAttrs(dst []byte, attrs []slog.Attr) (out []byte, ok bool) {
 	return dst, true
 }
 
-// plainText reports whether a text stands in JSON as it is.
+// plainText reports whether a text needs no escaping in JSON.
 func plainText(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {

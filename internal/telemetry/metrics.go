@@ -205,7 +205,7 @@ func (m *Metrics) Sessions(kind string, count func() int) {
 	}
 }
 
-// Dropped counts something let go because a limit was reached.
+// Dropped counts an item that was dropped because of a limit.
 func (m *Metrics) Dropped(what string) {
 	if m != nil {
 		m.dropped.WithLabelValues(what).Inc()

@@ -2,8 +2,8 @@ package telemetry
 
 import "strings"
 
-// longestName bounds how far a name is read backwards.
-const longestName = 64
+// maxNameLength bounds how far a name is read backwards.
+const maxNameLength = 64
 
 // SecretName reports whether a key of this name holds a secret: password,
 // api_key, X-Auth-Token, clientSecret and their kin.
@@ -15,7 +15,7 @@ func SecretName(name string) bool {
 	if last < 0 || !lastLetter[name[last]] {
 		return false
 	}
-	var buf [longestName]byte
+	var buf [maxNameLength]byte
 	n := len(buf)
 	// Read from the end, because the last word of a name is the most specific.
 	for i := last; i >= 0 && n > 0; i-- {
@@ -103,7 +103,7 @@ func namedAt(s string, i int) (start, end int, mask string) {
 		quoted, quote = true, s[j:end]
 	}
 	name := j
-	for name > 0 && j-name < longestName && (isToken(s[name-1]) || s[name-1] == ' ' && quoted && j-name < 32) {
+	for name > 0 && j-name < maxNameLength && (isToken(s[name-1]) || s[name-1] == ' ' && quoted && j-name < 32) {
 		name--
 	}
 	if name == j || !SecretName(s[name:j]) {
@@ -139,7 +139,7 @@ func namedAt(s string, i int) (start, end int, mask string) {
 // "--api-key", "VALUE", and returns the value.
 func flagAt(s string, i int) (start, end int) {
 	j := i + 2
-	for j < len(s) && j-i < longestName && (isWord(s[j]) || s[j] == '-') {
+	for j < len(s) && j-i < maxNameLength && (isWord(s[j]) || s[j] == '-') {
 		j++
 	}
 	if !SecretName(s[i+2 : j]) {

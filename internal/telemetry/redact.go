@@ -13,8 +13,8 @@ import (
 	"junctor/internal/rawjson"
 )
 
-// Redactor masks secrets in text and in JSON: those it was told of, those
-// that look like secrets, and the values of keys with secret names.
+// Redactor masks secrets in text and in JSON: those passed to Add, those that
+// look like secrets, and the values of keys with secret names.
 //
 // It reads its input once and allocates nothing when there is nothing to
 // mask. JSON stays JSON, and nothing but the secrets changes. The zero
@@ -278,7 +278,7 @@ func (r *Redactor) scan(s string) []byte {
 				start, end = i, i+n
 			}
 		}
-		if t := trigger[s[i]]; end == 0 && t != 0 {
+		if t := secretKinds[s[i]]; end == 0 && t != 0 {
 			switch t {
 			case escapes:
 				escape = i

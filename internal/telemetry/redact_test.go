@@ -263,7 +263,7 @@ func scanEvery(r *Redactor, s string) string {
 		if n := k.at(s, i); n > 0 {
 			start, end = i, i+n
 		}
-		if t := trigger[s[i]]; end == 0 && t != 0 && t != escapes &&
+		if t := secretKinds[s[i]]; end == 0 && t != 0 && t != escapes &&
 			(t != beginsWord || i == 0 || !isWord(s[i-1]) || escapeBefore(s, i)) {
 			start, end, mask = shapeAt(s, i)
 		}

@@ -8,7 +8,7 @@ import (
 )
 
 // Ring keeps the latest items in memory and passes new ones to followers.
-// Adding never blocks: a slow follower loses items, and is told how many.
+// Adding never blocks: a slow follower loses items, and missed counts them.
 type Ring[T any] struct {
 	mu        sync.Mutex
 	items     []T

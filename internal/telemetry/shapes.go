@@ -10,8 +10,8 @@ const (
 	escapes               // the letter behind it, which is then no part of a word
 )
 
-// trigger has the kinds of secrets that may begin with each byte.
-var trigger = func() (t [256]uint8) {
+// secretKinds has the kinds of secrets that may begin with each byte.
+var secretKinds = func() (t [256]uint8) {
 	for _, p := range prefixes {
 		t[p.text[0]] = beginsWord
 	}
@@ -41,7 +41,7 @@ var beginsToken = func() (t pairs) {
 // shape. The others, which are nearly all, cost one look each.
 var mayBegin = func() pairs {
 	t := beginsToken
-	for a, kind := range trigger {
+	for a, kind := range secretKinds {
 		for b := 0; kind != 0 && kind != beginsWord && b < 256; b++ {
 			t.add(byte(a), byte(b))
 		}
@@ -95,7 +95,7 @@ var prefixesAt = func() (t [256][]prefix) {
 // i, and the mask; end 0 means none.
 func shapeAt(s string, i int) (start, end int, mask string) {
 	mask = Redacted
-	switch trigger[s[i]] {
+	switch secretKinds[s[i]] {
 	case beginsDash:
 		if strings.HasPrefix(s[i:], "-----") {
 			start, end = pemAt(s, i)

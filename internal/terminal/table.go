@@ -111,7 +111,7 @@ func (c *Terminal) PrintTable(t *Table) {
 // shrink takes from the widest columns until the row fits, and from the named
 // one only when the others have no more to give.
 func shrink(widths []int, room, name int) {
-	const least = 8
+	const minWidth = 8
 	total := 2 * (len(widths) - 1)
 	for _, w := range widths {
 		total += w
@@ -119,14 +119,14 @@ func shrink(widths []int, room, name int) {
 	for ; total > room; total-- {
 		widest := -1
 		for i, w := range widths {
-			if i != name && w > least && (widest < 0 || w >= widths[widest]) {
+			if i != name && w > minWidth && (widest < 0 || w >= widths[widest]) {
 				widest = i
 			}
 		}
 		if widest < 0 {
 			widest = name
 		}
-		if widths[widest] <= least {
+		if widths[widest] <= minWidth {
 			return
 		}
 		widths[widest]--

@@ -100,8 +100,8 @@ func Printable(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-// Text is what a tool said: as it is for a program, and without what would
-// steer a terminal for a person.
+// Text returns the text of a tool as it is shown: unchanged for a program, and
+// without control sequences for a terminal.
 func (c *Terminal) Text(w io.Writer, s string) string {
 	if _, ok := c.Width(w); ok {
 		return Printable(s)

@@ -22,7 +22,7 @@ func TestAnonymousMayDoNothing(t *testing.T) {
 			t.Errorf("%s: may use %v, may see %v, excluded %v", n, c.MayUse(n), c.MaySee(n.Server), c.Excludes(n))
 		}
 	}
-	if c.Admin || c.Chat || c.Operates() || !c.Limited() || c.PermitChat() == nil {
+	if c.Admin || c.Chat || c.IsOperator() || !c.Limited() || c.PermitChat() == nil {
 		t.Errorf("Anonymous has rights: %+v", c)
 	}
 }

@@ -3,8 +3,8 @@ package tool
 import "sync"
 
 const (
-	leastLent = 64 << 10 // smaller results are not worth it
-	mostLent  = 1 << 20
+	minPooled = 64 << 10 // smaller results are not worth it
+	maxPooled = 1 << 20
 )
 
 // ResultMemory holds the bytes of one large result and is used for other
@@ -18,17 +18,17 @@ type ResultMemory struct {
 	kept bool
 }
 
-// lendable has memory that no result uses.
-var lendable sync.Pool
+// resultPool has memory that no result uses.
+var resultPool sync.Pool
 
 // Get returns an empty slice with room for n bytes. What it lends is lent once.
 func (m *ResultMemory) Get(n int) []byte {
-	if m == nil || m.lent != nil || m.kept || n < leastLent || n > mostLent {
+	if m == nil || m.lent != nil || m.kept || n < minPooled || n > maxPooled {
 		return make([]byte, 0, n)
 	}
-	b, _ := lendable.Get().(*[]byte)
+	b, _ := resultPool.Get().(*[]byte)
 	if b == nil || cap(*b) < n {
-		b = new(make([]byte, 0, (n+leastLent-1)/leastLent*leastLent))
+		b = new(make([]byte, 0, (n+minPooled-1)/minPooled*minPooled))
 	}
 	m.lent = b
 	return (*b)[:0]
@@ -56,5 +56,5 @@ func (m *ResultMemory) Return() {
 			whole[i] = '#'
 		}
 	}
-	lendable.Put(b)
+	resultPool.Put(b)
 }

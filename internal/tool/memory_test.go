@@ -8,14 +8,14 @@ func TestResultMemory(t *testing.T) {
 		use  func(*ResultMemory)
 		lent bool
 	}{
-		"a large result":           {func(m *ResultMemory) { m.Get(size) }, true},
-		"nothing read":             {func(*ResultMemory) {}, false},
-		"a small result":           {func(m *ResultMemory) { m.Get(1 << 10) }, false},
-		"a result beyond the most": {func(m *ResultMemory) { m.Get(mostLent + 1) }, false},
-		"a result that is kept":    {func(m *ResultMemory) { m.Get(size); m.Keep() }, false},
-		"kept before it is read":   {func(m *ResultMemory) { m.Keep(); m.Get(size) }, false},
-		"returned":                 {func(m *ResultMemory) { m.Get(size); m.Return() }, false},
-		"read after the return":    {func(m *ResultMemory) { m.Get(size); m.Return(); m.Get(size) }, false},
+		"a large result":             {func(m *ResultMemory) { m.Get(size) }, true},
+		"nothing read":               {func(*ResultMemory) {}, false},
+		"a small result":             {func(m *ResultMemory) { m.Get(1 << 10) }, false},
+		"a result that is too large": {func(m *ResultMemory) { m.Get(maxPooled + 1) }, false},
+		"a result that is kept":      {func(m *ResultMemory) { m.Get(size); m.Keep() }, false},
+		"kept before it is read":     {func(m *ResultMemory) { m.Keep(); m.Get(size) }, false},
+		"returned":                   {func(m *ResultMemory) { m.Get(size); m.Return() }, false},
+		"read after the return":      {func(m *ResultMemory) { m.Get(size); m.Return(); m.Get(size) }, false},
 	} {
 		var m ResultMemory
 		if tt.use(&m); m.Lent() != tt.lent {

@@ -18,12 +18,12 @@ type Profile interface {
 	Excludes(Name) bool
 	// Shows reports whether the profile has the server.
 	Shows(server string) bool
-	// Terms returns the conditions under which calls are made.
-	Terms() ProfileTerms
+	// Settings returns the conditions under which calls are made.
+	Settings() ProfileSettings
 }
 
-// ProfileTerms are the conditions of a profile besides what it contains.
-type ProfileTerms struct {
+// ProfileSettings are the conditions of a profile besides what it contains.
+type ProfileSettings struct {
 	Mode         string // of the MCP API; "" means the configured one
 	Instructions string // for agents, before those of the gateway
 	Ask          bool   // a person must approve each call
@@ -82,8 +82,8 @@ func (UnknownProfile) Excludes(Name) bool { return true }
 // Shows implements Profile.
 func (UnknownProfile) Shows(string) bool { return false }
 
-// Terms implements Profile.
-func (UnknownProfile) Terms() ProfileTerms { return ProfileTerms{} }
+// Settings implements Profile.
+func (UnknownProfile) Settings() ProfileSettings { return ProfileSettings{} }
 
 // View identifies the caller and its profiles. What is cached or continued for
 // a caller by its rights belongs to a view, not to the caller's ID alone.
@@ -94,9 +94,9 @@ func (c *Caller) View() string {
 	return c.ID + "\x00" + strings.Join(c.Profiles.Names(), "\x00")
 }
 
-// ViewOfRights is [Caller.View] with the caller's rights, for what is cached of
+// RightsView is [Caller.View] with the caller's rights, for what is cached of
 // what it may see: one person's tokens may give different rights.
-func (c *Caller) ViewOfRights() string {
+func (c *Caller) RightsView() string {
 	if c.Servers == nil && c.Tools == nil && len(c.Grants) == 0 {
 		return c.View()
 	}
@@ -107,16 +107,16 @@ func (c *Caller) ViewOfRights() string {
 	return c.View() + "\x00" + string(rights)
 }
 
-// Operates reports whether the caller operates the gateway: an administrator,
-// or this machine's user. Records and traffic of other callers are for
+// IsOperator reports whether the caller operates the gateway: an administrator,
+// or the local user. Records and traffic of other callers are for
 // operators only. A caller with a profile is none.
-func (c *Caller) Operates() bool {
+func (c *Caller) IsOperator() bool {
 	return c.Admin || c.ID == Local.ID && !c.Limited()
 }
 
-// MustAsk reports whether a person must approve the caller's call of a tool,
+// NeedsApproval reports whether a person must approve the caller's call of a tool,
 // whatever the rules of the tool are.
-func (c *Caller) MustAsk(n Name) bool {
+func (c *Caller) NeedsApproval(n Name) bool {
 	if slices.ContainsFunc(c.Profiles, asks) {
 		return true
 	}
@@ -126,13 +126,13 @@ func (c *Caller) MustAsk(n Name) bool {
 	return !slices.ContainsFunc(c.Grants, func(g Grant) bool { return g.covers(n) && !slices.ContainsFunc(g.Profiles, asks) })
 }
 
-func asks(p Profile) bool { return p.Terms().Ask }
+func asks(p Profile) bool { return p.Settings().Ask }
 
 // Mode returns the mode of the MCP API that the caller's profiles set, "" for
 // none.
 func (c *Caller) Mode() string {
 	for _, p := range slices.Backward(c.Profiles) {
-		if mode := p.Terms().Mode; mode != "" {
+		if mode := p.Settings().Mode; mode != "" {
 			return mode
 		}
 	}
@@ -143,7 +143,7 @@ func (c *Caller) Mode() string {
 func (c *Caller) Instructions() string {
 	var texts []string
 	for _, p := range c.Profiles {
-		if text := strings.TrimSpace(p.Terms().Instructions); text != "" {
+		if text := strings.TrimSpace(p.Settings().Instructions); text != "" {
 			texts = append(texts, text)
 		}
 	}

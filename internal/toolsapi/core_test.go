@@ -160,7 +160,7 @@ func gateway(t *testing.T, servers map[string]server, change func(*Options, *lis
 		change(&o, &l)
 	}
 	o.Tools = listing.New(l)
-	o.Scripts = codemode.New(codemode.Options{Calls: x, Tools: o.Tools, Kept: results.NewKept(), Config: codemode.DefaultConfig(), Log: log})
+	o.Scripts = codemode.New(codemode.Options{Calls: x, Tools: o.Tools, Results: results.NewCache(), Config: codemode.DefaultConfig(), Log: log})
 	api := New(o)
 	handler := handlerOf(api)
 	ts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

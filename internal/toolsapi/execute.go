@@ -58,7 +58,7 @@ func (a *API) executeOne(w http.ResponseWriter, r *http.Request, body executeBod
 		return err
 	}
 	if body.Wait != nil && !*body.Wait {
-		return a.leave(w, r, body.Server, call)
+		return a.executeAsync(w, r, body.Server, call)
 	}
 	result, err := a.run(r.Context(), body.Server, call, httperr.RequestID(r.Context()), tool.Exchange{})
 	if err != nil {
@@ -196,7 +196,7 @@ func (a *API) run(ctx context.Context, server string, call provider.Call, id str
 // caller may use no such tool, it returns the server and the tool that called
 // itself names, and nil: whether others have the tool makes no difference.
 func (a *API) resolve(caller *tool.Caller, server, called string) (tool.Name, *tool.Definition) {
-	snap, tools := a.Tools.Translation()
+	snap, tools := a.Tools.ProviderTools()
 	if n, ok := tools.Resolve(server, called); ok {
 		if e := snap.Lookup(n); e.UsableBy(caller) {
 			return n, &e.Definition

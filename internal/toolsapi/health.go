@@ -29,7 +29,7 @@ type serverHealth struct {
 // health.
 func (a *API) health(w http.ResponseWriter, r *http.Request) error {
 	caller := tool.CallerFrom(r.Context())
-	body := healthBody{OK: a.well(r.Context()), Version: a.Version, Servers: []serverHealth{}}
+	body := healthBody{OK: a.isHealthy(r.Context()), Version: a.Version, Servers: []serverHealth{}}
 	for _, u := range a.Tools.Servers(&caller) {
 		s := serverHealth{Name: u.Name, Status: u.State, Phase: u.Phase, Tools: u.Tools, Reason: u.Reason}
 		if u.Known != nil {
@@ -44,8 +44,8 @@ func (a *API) health(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// well reports whether calls can be recorded.
-func (a *API) well(ctx context.Context) bool { return a.Log.Available(ctx) == nil }
+// isHealthy reports whether calls can be recorded.
+func (a *API) isHealthy(ctx context.Context) bool { return a.Log.Available(ctx) == nil }
 
 type probeBody struct {
 	OK     bool   `json:"ok"`
@@ -65,7 +65,7 @@ func (a *API) ready(w http.ResponseWriter, r *http.Request) error {
 	body := probeBody{OK: a.Ready()}
 	if !body.OK {
 		body.Reason = "the gateway is starting or stopping"
-	} else if !a.well(r.Context()) {
+	} else if !a.isHealthy(r.Context()) {
 		body.OK, body.Reason = a.Open, "calls cannot be recorded"
 	}
 	status := http.StatusOK

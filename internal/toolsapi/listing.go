@@ -126,7 +126,7 @@ func (a *API) selectedFor(r *http.Request) (name string, f filter, s selection, 
 func (a *API) pick(ctx context.Context, f filter) (selection, error) {
 	caller := tool.CallerFrom(ctx)
 	s := selection{pending: a.Tools.Await(ctx, &caller, f.Servers...)}
-	s.snap, s.tools = a.Tools.Translation()
+	s.snap, s.tools = a.Tools.ProviderTools()
 	for _, name := range f.Servers {
 		err := a.Tools.CheckServer(s.snap, &caller, name)
 		if err != nil && tool.KindOf(err) != tool.ToolDisabled && !slices.Contains(s.pending, name) {
@@ -233,7 +233,7 @@ func (f filter) warnings(q url.Values, s selection, found int) []provider.Warnin
 		}
 	}
 	if f.query != "" && f.limit > search.MaxLimit {
-		warn(provider.OverLeft, "a query finds at most %d tools", search.MaxLimit)
+		warn(provider.OverLimit, "a query finds at most %d tools", search.MaxLimit)
 	}
 	if found == 0 {
 		warn(noTools, "no tool fits; leave the list out of the request, providers refuse an empty one")

@@ -50,7 +50,7 @@ func (a *API) logs(w http.ResponseWriter, r *http.Request) error {
 	// Records contain arguments and results, so those of other callers are only
 	// for operators.
 	caller := tool.CallerFrom(r.Context())
-	if !caller.Operates() {
+	if !caller.IsOperator() {
 		q.Caller = caller.ID
 	}
 	if format := httpstream.Accepted(r); format != httpstream.None {

@@ -111,15 +111,15 @@ func read(r *http.Request, v any) error {
 	}
 	if err := json.Unmarshal(data, v); err != nil {
 		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-			return &tool.Error{Kind: tool.InvalidRequest, Msg: misfit(wrong)}
+			return &tool.Error{Kind: tool.InvalidRequest, Msg: typeMismatch(wrong)}
 		}
 		return &tool.Error{Kind: tool.ParseFailed, Msg: "the body is not JSON: " + plain(err)}
 	}
 	return nil
 }
 
-// misfit describes a type mismatch in terms of JSON.
-func misfit(err *json.UnmarshalTypeError) string {
+// typeMismatch describes a type mismatch in terms of JSON.
+func typeMismatch(err *json.UnmarshalTypeError) string {
 	if err.Field == "" {
 		return fmt.Sprintf("the body must be a JSON object; it is JSON of the type %s", err.Value)
 	}

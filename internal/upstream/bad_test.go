@@ -114,7 +114,7 @@ func TestBrokenServerErrors(t *testing.T) {
 			// On a busy machine the first attempts may end before the program
 			// has printed its lines.
 			var st upstream.Status
-			r.until(name+" to fail after its output", func() bool {
+			r.eventually(name+" to fail after its output", func() bool {
 				st, _ = r.Diagnose(name)
 				return st.State == want && st.Stray >= tt.stray && (tt.stray == 0 || strings.Contains(st.Reason, fmt.Sprintf("(lines: %d)", tt.stray)))
 			})
@@ -188,7 +188,7 @@ func TestFailuresDuringACall(t *testing.T) {
 			contains(t, "error", err.Error(), tt.want...)
 			if tt.server == "child" && tt.tool == "die" {
 				// The call fails before the supervisor has seen the end.
-				r.until("the loss of the child", func() bool { st, _ := r.StatusOf("child"); return st.Lost > 0 })
+				r.eventually("the loss of the child", func() bool { st, _ := r.StatusOf("child"); return st.Lost > 0 })
 			}
 		})
 	}

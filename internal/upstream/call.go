@@ -80,7 +80,7 @@ func (u *upstream) doHere(ctx context.Context, r tool.Request) (result json.RawM
 			ctx = mcpclient.WithHeader(ctx, h)
 		}
 	}
-	u.used(r.Caller)
+	u.recordCaller(r.Caller)
 	result, err = u.exchange(ctx, c, r)
 	if err != nil {
 		if !c.shared && connectionSuspect(err) {
@@ -287,8 +287,8 @@ func (u *upstream) connection(ctx context.Context) (*conn, error) {
 	}
 }
 
-// startingError returns the error of a call that waited in vain for the first
-// connection.
+// startingError returns the error of a call that waited for the first connection
+// until its timeout.
 func (u *upstream) startingError(startBy time.Time) error {
 	u.mu.Lock()
 	cfg := u.cfg

@@ -119,8 +119,8 @@ const (
 	OpenAPI   Transport = "openapi"
 )
 
-// Words lists the transports that a file may name.
-func (Transport) Words() []string {
+// Values lists the transports that a file may name.
+func (Transport) Values() []string {
 	return []string{string(Auto), string(Stdio), string(HTTP), string(SSE)}
 }
 
@@ -133,8 +133,8 @@ const (
 	PerCaller SessionMode = "perCaller"
 )
 
-// Words lists the session modes.
-func (SessionMode) Words() []string { return []string{string(Shared), string(PerCaller)} }
+// Values lists the session modes.
+func (SessionMode) Values() []string { return []string{string(Shared), string(PerCaller)} }
 
 // defaultInheritEnv lists the variables that a child process sees unless
 // inheritEnv says otherwise: what programs need to run anywhere, and no
@@ -152,7 +152,7 @@ func defaultInheritEnv() []string {
 	}
 }
 
-// DefaultConfig returns what holds for an upstream where its entry is silent.
+// DefaultConfig returns the defaults of an upstream.
 func DefaultConfig() Config {
 	return Config{
 		InheritEnv:        defaultInheritEnv(),

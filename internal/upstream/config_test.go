@@ -90,7 +90,7 @@ func TestToolConfigurationAllows(t *testing.T) {
 }
 
 // Nothing that is configured gives callers a login that is not their own.
-func TestPersonalLoginsAreNobodyElses(t *testing.T) {
+func TestPersonalLoginsAreNotShared(t *testing.T) {
 	good := upstream.DefaultConfig()
 	good.Name, good.URL, good.OAuth = "x", "https://x.example/mcp", &upstream.OAuth{Per: upstream.LoginPerCaller}
 	if err := good.Validate(); err != nil {

@@ -14,10 +14,10 @@ import (
 func (c Config) Validate() error {
 	errs := []error{
 		setting.OneOf("sessionMode", c.SessionMode),
-		setting.Span("timeoutMs", c.TimeoutMs),
-		setting.Span("maxTimeoutMs", c.MaxTimeoutMs),
-		setting.Span("startTimeoutMs", c.StartTimeoutMs),
-		setting.Span("queueTimeoutMs", c.QueueTimeoutMs),
+		setting.CheckMillis("timeoutMs", c.TimeoutMs),
+		setting.CheckMillis("maxTimeoutMs", c.MaxTimeoutMs),
+		setting.CheckMillis("startTimeoutMs", c.StartTimeoutMs),
+		setting.CheckMillis("queueTimeoutMs", c.QueueTimeoutMs),
 		setting.NotNegative("maxConcurrent", c.MaxConcurrent),
 	}
 	wrong := func(key, format string, args ...any) {
@@ -55,7 +55,7 @@ func (c Config) Validate() error {
 		globs("tool_configuration.allowed_tools", c.ToolConfiguration.AllowedTools),
 		globs("tool_configuration.excluded_tools", c.ToolConfiguration.ExcludedTools))
 	if c.OAuth != nil {
-		errs = append(errs, setting.Under("oauth", c.OAuth.Validate()), c.validatePersonalLogins())
+		errs = append(errs, setting.Prefix("oauth", c.OAuth.Validate()), c.validatePersonalLogins())
 	}
 	return errors.Join(errs...)
 }
@@ -147,7 +147,7 @@ func globs(key string, patterns []string) error {
 	var errs []error
 	for i, p := range patterns {
 		if p == "" {
-			errs = append(errs, setting.UnderIndex(key, i, setting.Wrong("", "is empty; write a name or a glob")))
+			errs = append(errs, setting.PrefixIndex(key, i, setting.Wrong("", "is empty; write a name or a glob")))
 		}
 	}
 	return errors.Join(errs...)

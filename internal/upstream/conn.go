@@ -216,7 +216,7 @@ func (u *upstream) logStderr(line string) {
 }
 
 // dropped counts output on stdout that is not a message.
-func (c *conn) dropped(d mcp.Drop) {
+func (c *conn) dropped(d mcp.DroppedInput) {
 	if d.TooLarge {
 		c.oversized.Add(1)
 		return
@@ -265,7 +265,7 @@ func (c *conn) close() {
 // ended returns why a connection ended by itself.
 func (c *conn) ended() error {
 	err := c.client.Err()
-	if c.process != nil && hungUp(err) {
+	if c.process != nil && isConnectionClosed(err) {
 		if exit := c.exited(context.Background(), exitWait); exit != nil {
 			return exit
 		}

@@ -11,9 +11,9 @@ import (
 	"junctor/internal/tool"
 )
 
-// CarriedExtensions are the extensions that every caller's requests declare:
+// ForwardedExtensions are the extensions that every caller's requests declare:
 // those that the gateway carries for several servers at once.
-var CarriedExtensions = json.RawMessage(`{"` + mcp.ExtensionUI + `":{"mimeTypes":["text/html;profile=mcp-app"]},"` + mcp.ExtensionTasks + `":{}}`)
+var ForwardedExtensions = json.RawMessage(`{"` + mcp.ExtensionUI + `":{"mimeTypes":["text/html;profile=mcp-app"]},"` + mcp.ExtensionTasks + `":{}}`)
 
 // connKind is what a connection negotiates with the server. A request that needs
 // another kind than that of the shared connection gets an additional connection,
@@ -49,7 +49,7 @@ func (u *upstream) ready(ctx context.Context, r tool.Request) (*conn, error) {
 		k := connKind{caller: r.Caller, capabilities: commonCapabilities(u.s.opts.Capabilities, r.Exchange), handshake: handshake}
 		return u.session(ctx, k)
 	}
-	k, ok := u.kindBeside(c, cfg, r, handshake)
+	k, ok := u.extraConnKind(c, cfg, r, handshake)
 	if !ok {
 		return c, nil
 	}
@@ -69,10 +69,10 @@ func (u *upstream) ready(ctx context.Context, r tool.Request) (*conn, error) {
 	return c, nil
 }
 
-// kindBeside returns the kind of connection that the request needs where the
+// extraConnKind returns the kind of connection that the request needs where the
 // shared one is another. The server of an OpenAPI document behaves the same in
 // both eras, and a singleton has one process.
-func (u *upstream) kindBeside(c *conn, cfg Config, r tool.Request, handshake bool) (connKind, bool) {
+func (u *upstream) extraConnKind(c *conn, cfg Config, r tool.Request, handshake bool) (connKind, bool) {
 	if cfg.transport() == OpenAPI || cfg.Singleton || c.oneKind.Load() || r.Caller == "" {
 		return connKind{}, false
 	}

@@ -17,7 +17,7 @@
 //	     └──────────────────────────────▲        that waits for a sign-in
 //
 // connecting is the first attempt, and the one after a sign-in: callers wait for
-// it, up to startTimeoutMs (Supervisor.waitForStart). While disconnected, a
+// it, up to startTimeoutMs (Supervisor.startWait). While disconnected, a
 // request triggers an attempt (retryNow), waits up to retryWait for it, and
 // fails with the reason if there is no connection then. While auth_required it
 // triggers one and fails at once. A package runner may stay in connecting for

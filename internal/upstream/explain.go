@@ -54,7 +54,7 @@ func explain(cfg Config, err error) *failure {
 	}
 	h, connecting := errors.AsType[*handshakeError](err)
 	if connecting && h.conn != nil && !isTimeout(err) {
-		if exit := h.conn.exited(context.Background(), exitWait); exit != nil && hungUp(err) {
+		if exit := h.conn.exited(context.Background(), exitWait); exit != nil && isConnectionClosed(err) {
 			f.Msg = fmt.Sprintf("its program %s before it answered the handshake; its last lines on stderr may say why, or start it in a terminal", exit)
 			f.Msg += h.conn.strayHint()
 			return f
@@ -103,8 +103,8 @@ func isTimeout(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || tool.KindOf(err) == tool.Timeout
 }
 
-// hungUp reports whether the other side ended the connection.
-func hungUp(err error) bool {
+// isConnectionClosed reports whether the other side ended the connection.
+func isConnectionClosed(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, syscall.EPIPE) || errors.Is(err, os.ErrClosed) || errors.Is(err, mcp.ErrClosed)
 }
 
@@ -186,7 +186,7 @@ func (u *upstream) callError(ctx context.Context, c *conn, err error) error {
 	e.Err = err
 	if lost := c.client.Err(); e.Kind == tool.UpstreamFailed && lost != nil && c.process != nil {
 		wait := exitWaitCall
-		if hungUp(lost) && !errors.Is(lost, mcp.ErrClosed) { // the program is about to exit
+		if isConnectionClosed(lost) && !errors.Is(lost, mcp.ErrClosed) { // the program is about to exit
 			wait = exitWait
 		}
 		if exit := c.exited(ctx, wait); exit != nil {

@@ -22,22 +22,22 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// fixture is a running Supervisor and what its Sink heard.
+// fixture is a running Supervisor and what its Sink received.
 type fixture struct {
 	*upstream.Supervisor
 	t *testing.T
 
-	mu       sync.Mutex
-	offers   map[string][]upstream.ToolSet
-	removed  []string
-	statuses map[string][]upstream.Status
-	notes    []string
-	told     []string // notifications with the caller that they are for
-	changed  chan struct{}
-	publish  func(upstream.ToolSet) // called before tools are recorded, unless nil
+	mu          sync.Mutex
+	toolSets    map[string][]upstream.ToolSet
+	removed     []string
+	statuses    map[string][]upstream.Status
+	notes       []string
+	callerNotes []string // notifications with the caller that they are for
+	changed     chan struct{}
+	publish     func(upstream.ToolSet) // called before tools are recorded, unless nil
 }
 
-func (r *fixture) hear(f func()) {
+func (r *fixture) update(f func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	f()
@@ -49,16 +49,16 @@ func (r *fixture) ToolsChanged(o upstream.ToolSet) {
 	if r.publish != nil {
 		r.publish(o)
 	}
-	r.hear(func() { r.offers[o.Config.Name] = append(r.offers[o.Config.Name], o) })
+	r.update(func() { r.toolSets[o.Config.Name] = append(r.toolSets[o.Config.Name], o) })
 }
-func (r *fixture) Removed(server string) { r.hear(func() { r.removed = append(r.removed, server) }) }
+func (r *fixture) Removed(server string) { r.update(func() { r.removed = append(r.removed, server) }) }
 func (r *fixture) StatusChanged(s upstream.Status) {
-	r.hear(func() { r.statuses[s.Name] = append(r.statuses[s.Name], s) })
+	r.update(func() { r.statuses[s.Name] = append(r.statuses[s.Name], s) })
 }
 func (r *fixture) Notified(server, caller, method string, params json.RawMessage) {
-	r.hear(func() {
+	r.update(func() {
 		r.notes = append(r.notes, server+" "+method)
-		r.told = append(r.told, caller+" "+method+" "+string(params))
+		r.callerNotes = append(r.callerNotes, caller+" "+method+" "+string(params))
 	})
 }
 
@@ -84,7 +84,7 @@ func (o *testOutput) end() {
 // newFixture prepares a Supervisor; see run.
 func newFixture(t *testing.T, o upstream.Options, configs ...upstream.Config) *fixture {
 	t.Helper()
-	r := &fixture{t: t, offers: map[string][]upstream.ToolSet{}, statuses: map[string][]upstream.Status{}, changed: make(chan struct{})}
+	r := &fixture{t: t, toolSets: map[string][]upstream.ToolSet{}, statuses: map[string][]upstream.Status{}, changed: make(chan struct{})}
 	o.Sink = r
 	if o.Environ == nil {
 		o.Environ = os.Environ()
@@ -120,9 +120,9 @@ func (r *fixture) run() *fixture {
 	return r
 }
 
-// until waits until cond holds; it is looked at whenever the sink hears
-// something, and periodically.
-func (r *fixture) until(what string, cond func() bool) {
+// eventually waits until cond is true; it is checked whenever the sink is
+// called, and periodically.
+func (r *fixture) eventually(what string, cond func() bool) {
 	r.t.Helper()
 	deadline := time.After(time.Minute)
 	for {
@@ -144,24 +144,24 @@ func (r *fixture) until(what string, cond func() bool) {
 func (r *fixture) state(server string, want upstream.State) upstream.Status {
 	r.t.Helper()
 	var got upstream.Status
-	r.until(fmt.Sprintf("%s to be %s", server, want), func() bool {
+	r.eventually(fmt.Sprintf("%s to be %s", server, want), func() bool {
 		got, _ = r.Diagnose(server)
 		return got.State == want
 	})
 	return got
 }
 
-// offer waits for the nth offer of a server.
-func (r *fixture) offer(server string, n int) upstream.ToolSet {
+// awaitTools waits for the nth tool set of a server.
+func (r *fixture) awaitTools(server string, n int) upstream.ToolSet {
 	r.t.Helper()
 	var got upstream.ToolSet
-	r.until(fmt.Sprintf("offer %d of %s", n, server), func() bool {
+	r.eventually(fmt.Sprintf("tool set %d of %s", n, server), func() bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if len(r.offers[server]) < n {
+		if len(r.toolSets[server]) < n {
 			return false
 		}
-		got = r.offers[server][n-1]
+		got = r.toolSets[server][n-1]
 		return true
 	})
 	return got

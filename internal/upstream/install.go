@@ -60,8 +60,8 @@ func (c Config) StartLimit() time.Duration {
 	return c.StartTimeoutMs.Duration()
 }
 
-// waitForStart is how long callers wait for the first connection.
-func (s *Supervisor) waitForStart(c Config) time.Duration {
+// startWait is how long callers wait for the first connection.
+func (s *Supervisor) startWait(c Config) time.Duration {
 	if s.opts.AwaitInstall {
 		return c.StartLimit()
 	}

@@ -47,7 +47,7 @@ func TestSlowInstallIsNotInterrupted(t *testing.T) {
 	r := newFixture(t, upstream.Options{}, cfg)
 	r.run()
 	var st upstream.Status
-	r.until("the install to be shown", func() bool {
+	r.eventually("the install to be shown", func() bool {
 		if st, _ = r.StatusOf("pkg"); st.State != upstream.Connecting {
 			t.Fatalf("state %s (%s) while the package is being installed", st.State, st.Reason)
 		}
@@ -59,7 +59,7 @@ func TestSlowInstallIsNotInterrupted(t *testing.T) {
 	if err := os.WriteFile(hold, []byte("\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r.until("connected at the first attempt", func() bool {
+	r.eventually("connected at the first attempt", func() bool {
 		st, _ := r.StatusOf("pkg")
 		if st.State == upstream.Disconnected {
 			t.Fatalf("the install was interrupted: %s", st.Reason)

@@ -113,7 +113,7 @@ func newUpstream(s *Supervisor, cfg Config, after <-chan struct{}) *upstream {
 	}
 	u.slots = newSlots(cfg.MaxConcurrent)
 	u.since = time.Now()
-	u.startBy = u.since.Add(s.waitForStart(cfg)) // Run, when it comes, starts again
+	u.startBy = u.since.Add(s.startWait(cfg)) // Run, when it comes, starts again
 	if !cfg.Enabled {
 		u.state, u.first = Disabled, false
 	}
@@ -133,7 +133,7 @@ func (u *upstream) begin(cancel context.CancelFunc) {
 	defer u.mu.Unlock()
 	u.cancel = cancel
 	u.since = time.Now()
-	u.startBy = u.since.Add(u.s.waitForStart(u.cfg))
+	u.startBy = u.since.Add(u.s.startWait(u.cfg))
 	u.broadcast()
 }
 

@@ -72,8 +72,8 @@ const (
 	JWTBearer         Grant = "jwt_bearer"
 )
 
-// Words lists the grants.
-func (Grant) Words() []string {
+// Values lists the grants.
+func (Grant) Values() []string {
 	return []string{string(AuthorizationCode), string(ClientCredentials), string(JWTBearer)}
 }
 
@@ -86,8 +86,8 @@ const (
 	LoginPerCaller  LoginScope = "caller"
 )
 
-// Words lists the scopes of logins.
-func (LoginScope) Words() []string {
+// Values lists the scopes of logins.
+func (LoginScope) Values() []string {
 	return []string{string(LoginPerGateway), string(LoginPerCaller)}
 }
 
@@ -172,7 +172,7 @@ func (o OAuth) Validate() error {
 		errs = append(errs, setting.Wrong("grant", "must be jwt_bearer with assertion, assertionFile or identityProvider"))
 	}
 	if p := o.IdentityProvider; p != nil {
-		errs = append(errs, setting.Under("identityProvider", p.validate()))
+		errs = append(errs, setting.Prefix("identityProvider", p.validate()))
 	}
 	if o.ClientSecret != "" && o.ClientID == "" {
 		errs = append(errs, setting.Wrong("clientSecret", "is of no use without clientId"))

@@ -119,14 +119,15 @@ func (u *upstream) personalInfo(caller string) (mcpclient.ServerInfo, bool) {
 	return mcpclient.ServerInfo{}, false
 }
 
-// ListFor reads the lists of the caller's own, of the named upstreams or of all,
-// that are not known yet, and waits for each as long as for a server that starts.
-func (s *Supervisor) ListFor(ctx context.Context, caller string, servers ...string) {
-	s.listFor(ctx, caller, servers...)
+// LoadCallerTools loads the caller's own lists of tools that are not known yet, of
+// the named upstreams or of all. It waits for each as long as for a server that
+// starts.
+func (s *Supervisor) LoadCallerTools(ctx context.Context, caller string, servers ...string) {
+	s.loadCallerTools(ctx, caller, servers...)
 }
 
-// listFor is ListFor, and returns the upstreams that take longer.
-func (s *Supervisor) listFor(ctx context.Context, caller string, servers ...string) (pending []string) {
+// loadCallerTools is LoadCallerTools, and returns the upstreams that take longer.
+func (s *Supervisor) loadCallerTools(ctx context.Context, caller string, servers ...string) (pending []string) {
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	for _, u := range s.all() {
@@ -344,9 +345,9 @@ func (s *Supervisor) SignedOut(server, caller string) {
 	}
 }
 
-// ForCaller returns the status of an upstream as a caller sees it: where
+// StatusForCaller returns the status of an upstream as a caller sees it: where
 // callers have logins of their own, that of the caller's.
-func (s *Supervisor) ForCaller(st Status, caller string) Status {
+func (s *Supervisor) StatusForCaller(st Status, caller string) Status {
 	u := s.find(st.Name)
 	if u == nil || st.State == Disabled || !u.config().PersonalLogins() {
 		return st

@@ -145,7 +145,7 @@ func newOffice(t *testing.T, p *people, o upstream.Options) (*fixture, *office) 
 func (r *fixture) listed(caller string) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	all := r.offers["office"]
+	all := r.toolSets["office"]
 	var names []string
 	for name, callers := range all[len(all)-1].Callers {
 		if slices.Contains(callers, caller) {
@@ -180,7 +180,7 @@ func TestCallersUseTheirOwnLogins(t *testing.T) {
 	}
 	check()
 	for caller, want := range map[string]string{"ada": "desk_of_ada files whoami", "ben": "desk_of_ben files whoami", "cleo": ""} {
-		r.ListFor(t.Context(), caller)
+		r.LoadCallerTools(t.Context(), caller)
 		if got := strings.Join(r.listed(caller), " "); got != want {
 			t.Errorf("%s sees %q, want %q", caller, got, want)
 		}
@@ -194,7 +194,7 @@ func TestCallersUseTheirOwnLogins(t *testing.T) {
 
 // A caller that asks for its tools while another request of it has them listed
 // waits until they are in the catalogue.
-func TestListForWaitsUntilToolsArePublished(t *testing.T) {
+func TestLoadCallerToolsWaitsUntilToolsArePublished(t *testing.T) {
 	t.Parallel()
 	looks := make(chan struct{}, 10)
 	p := &people{logins: map[string]int{}, asked: func() { looks <- struct{}{} }}
@@ -210,11 +210,11 @@ func TestListForWaitsUntilToolsArePublished(t *testing.T) {
 		time.Sleep(20 * time.Millisecond) // and would return before this slow sink has it
 	}
 	var wg sync.WaitGroup
-	wg.Go(func() { r.ListFor(t.Context(), "ada", "office") })
+	wg.Go(func() { r.LoadCallerTools(t.Context(), "ada", "office") })
 	<-publishing
-	r.ListFor(t.Context(), "ada", "office")
+	r.LoadCallerTools(t.Context(), "ada", "office")
 	if len(r.listed("ada")) == 0 {
-		t.Error("ListFor returned before the tools were published")
+		t.Error("LoadCallerTools returned before the tools were published")
 	}
 	wg.Wait()
 }
@@ -252,7 +252,7 @@ func TestCallersDoNotWaitForToolsOfOthers(t *testing.T) {
 	p := &people{logins: map[string]int{}}
 	p.signIn("ada", "ben")
 	r, _ := newOffice(t, p, upstream.Options{})
-	r.ListFor(t.Context(), "ada", "office")
+	r.LoadCallerTools(t.Context(), "ada", "office")
 	publishing, publish := make(chan struct{}), make(chan struct{})
 	r.publish = func(upstream.ToolSet) {
 		close(publishing)
@@ -262,7 +262,7 @@ func TestCallersDoNotWaitForToolsOfOthers(t *testing.T) {
 	defer wg.Wait()
 	release := sync.OnceFunc(func() { close(publish) })
 	defer release()
-	wg.Go(func() { r.ListFor(t.Context(), "ben", "office") })
+	wg.Go(func() { r.LoadCallerTools(t.Context(), "ben", "office") })
 	<-publishing
 	within := func(what string, f func()) {
 		t.Helper()
@@ -274,7 +274,7 @@ func TestCallersDoNotWaitForToolsOfOthers(t *testing.T) {
 			t.Fatal(what + " waits for the tools of another caller")
 		}
 	}
-	within("a list that is known", func() { r.ListFor(t.Context(), "ada", "office") })
+	within("a list that is known", func() { r.LoadCallerTools(t.Context(), "ada", "office") })
 	within("a call without a login", func() {
 		if _, err := r.callAs("cleo", "office", "whoami", `{}`, tool.Exchange{}); tool.KindOf(err) != tool.UpstreamAuthRequired {
 			t.Errorf("the call without a login returned %v", err)
@@ -282,7 +282,7 @@ func TestCallersDoNotWaitForToolsOfOthers(t *testing.T) {
 	})
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	within("an ended request", func() { r.ListFor(ended, "ben", "office") })
+	within("an ended request", func() { r.LoadCallerTools(ended, "ben", "office") })
 	release()
 	wg.Wait()
 	if len(r.listed("ben")) == 0 {
@@ -297,7 +297,7 @@ func TestCallerWithoutLoginSignsIn(t *testing.T) {
 	p := &people{logins: map[string]int{}}
 	p.signIn("ada")
 	r, _ := newOffice(t, p, upstream.Options{})
-	r.ListFor(t.Context(), "ada")
+	r.LoadCallerTools(t.Context(), "ada")
 	for _, caller := range []string{"cleo", ""} {
 		got, err := r.callAs(caller, "office", "whoami", `{}`, tool.Exchange{})
 		e := tool.AsError(err)
@@ -306,26 +306,26 @@ func TestCallerWithoutLoginSignsIn(t *testing.T) {
 		}
 	}
 	st, _ := r.StatusOf("office")
-	if mine := r.ForCaller(st, tool.Local.ID); !strings.HasSuffix(mine.Reason, "; run: junctor servers login "+st.Name) {
+	if mine := r.StatusForCaller(st, tool.Local.ID); !strings.HasSuffix(mine.Reason, "; run: junctor servers login "+st.Name) {
 		t.Errorf("the user of this machine does not learn how to sign in: %q", mine.Reason)
 	}
-	if mine := r.ForCaller(st, "cleo"); mine.State != upstream.AuthRequired || mine.SignedIn {
+	if mine := r.StatusForCaller(st, "cleo"); mine.State != upstream.AuthRequired || mine.SignedIn {
 		t.Errorf("the status for cleo is %+v", mine)
 	}
-	if mine := r.ForCaller(st, "ada"); mine.State != upstream.Connected || !mine.SignedIn || st.Login != upstream.LoginPerCaller {
+	if mine := r.StatusForCaller(st, "ada"); mine.State != upstream.Connected || !mine.SignedIn || st.Login != upstream.LoginPerCaller {
 		t.Errorf("the status for ada is %+v", mine)
 	}
 	if _, ok := r.Info("office", "cleo"); ok {
-		t.Error("cleo gets what the server told another caller")
+		t.Error("cleo gets what the server sent to another caller")
 	}
 	// A sign-in has the tools listed, and the end of the login has them
 	// removed and the session closed.
 	p.signIn("cleo")
 	r.SignedIn("office", "cleo")
-	r.until("the tools of cleo", func() bool { return len(r.listed("cleo")) == 3 })
+	r.eventually("the tools of cleo", func() bool { return len(r.listed("cleo")) == 3 })
 	p.signOut("ada")
 	r.SignedOut("office", "ada")
-	r.until("ada to see nothing", func() bool { return len(r.listed("ada")) == 0 })
+	r.eventually("ada to see nothing", func() bool { return len(r.listed("ada")) == 0 })
 	if got, err := r.callAs("ada", "office", "whoami", `{}`, tool.Exchange{}); tool.KindOf(err) != tool.UpstreamAuthRequired {
 		t.Errorf("the call without a login returned %q, %v", got, err)
 	}
@@ -345,7 +345,7 @@ func TestDefinitionsOfOthersAreNotShown(t *testing.T) {
 	off.described = func(account string) string { return "Files of " + account[:1] }
 	off.mu.Unlock()
 	for _, caller := range []string{"ada", "ben"} {
-		r.ListFor(t.Context(), caller)
+		r.LoadCallerTools(t.Context(), caller)
 	}
 	if ada, ben := r.listed("ada"), r.listed("ben"); slices.Contains(ada, "files") || !slices.Contains(ben, "files") {
 		t.Errorf("ada sees %v and ben %v", ada, ben)
@@ -354,9 +354,9 @@ func TestDefinitionsOfOthersAreNotShown(t *testing.T) {
 	off.mu.Lock()
 	off.described = func(string) string { return "All files" }
 	off.mu.Unlock()
-	r.ListFor(t.Context(), "cleo")
+	r.LoadCallerTools(t.Context(), "cleo")
 	for _, caller := range []string{"ada", "ben"} {
-		r.ListFor(t.Context(), caller)
+		r.LoadCallerTools(t.Context(), caller)
 		if got := r.listed(caller); !slices.Contains(got, "files") {
 			t.Errorf("%s sees %v after the update", caller, got)
 		}

@@ -63,7 +63,7 @@ func TestHeadersReachTheServer(t *testing.T) {
 	}
 	contains(t, "headers", headers("x"), `"Traceparent":["00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"]`, `"Authorization":["Bearer s3cret"]`, `"X-Team":["blue"]`, `"X-Forwarded-For":["203.0.113.7"]`)
 	if got := headers("y"); strings.Contains(got, "X-Forwarded-For") {
-		t.Errorf("the caller's address was told against the configuration: %s", got)
+		t.Errorf("the caller's address was sent against the configuration: %s", got)
 	}
 	if b, err := json.Marshal(r.Status()); err != nil || strings.Contains(string(b), "s3cret") {
 		t.Errorf("status %s, %v", b, err)

@@ -18,7 +18,7 @@ type removalSink struct {
 
 func (s *removalSink) Removed(server string) {
 	found := s.Has(server)
-	s.hear(func() {
+	s.update(func() {
 		s.removed = append(s.removed, server)
 		if found {
 			s.still = append(s.still, server)
@@ -42,7 +42,7 @@ func TestRemovedIsReportedAfterTheServerCannotBeFound(t *testing.T) {
 	r.run()
 	r.Await(t.Context())
 	r.Apply(nil)
-	r.until("all servers are removed", func() bool {
+	r.eventually("all servers are removed", func() bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		return len(r.removed) == n

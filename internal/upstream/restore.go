@@ -109,10 +109,10 @@ func (s *sharedState) resubscribe(ctx context.Context, client *mcpclient.Client,
 	return err
 }
 
-// unsubscribeBeside ends the caller's subscription on its connections beside c:
+// unsubscribeExtra ends the caller's subscription on its connections besides c:
 // clients of one caller that need other kinds of connections may have made it
 // there.
-func (u *upstream) unsubscribeBeside(ctx context.Context, c *conn, r tool.Request) {
+func (u *upstream) unsubscribeExtra(ctx context.Context, c *conn, r tool.Request) {
 	var others []*conn
 	u.mu.Lock()
 	if u.conn != nil {

@@ -154,9 +154,9 @@ func TestRenewedSessionGetsSubscriptionsAndLevel(t *testing.T) {
 	r.state("ledger", upstream.Connected)
 	r.mustAs("a", "resources/subscribe", noteOne)
 	r.mustAs("a", "logging/setLevel", `{"level":"debug"}`)
-	server.Swap(mcpserver.New(mcpserver.Options{DrainFor: time.Millisecond}, l)).Close()
+	server.Swap(mcpserver.New(mcpserver.Options{DrainTimeout: time.Millisecond}, l)).Close()
 	r.mustAs("a", "tasks/list", `{}`)
-	r.until("the new session to have both", func() bool {
+	r.eventually("the new session to have both", func() bool {
 		return l.count("resources/subscribe note:one") > 1 && l.count("logging/setLevel debug") > 1
 	})
 }

@@ -83,8 +83,8 @@ func (u *upstream) sessionOf(key string, k connKind) (*session, error) {
 	return s, nil
 }
 
-// makeSession connects for one caller or one kind. An error is returned to the calls that
-// wait for this session; the next call tries again.
+// makeSession connects for one caller or one kind. An error is returned to the
+// calls that wait for this session; the next call tries again.
 func (u *upstream) makeSession(ctx context.Context, s *session, key string, cfg Config, k connKind) {
 	c, err := u.dial(ctx, cfg.withStartLimit(), k)
 	if err == nil && k.login != "" {

@@ -54,7 +54,7 @@ func (u *upstream) exchange(ctx context.Context, c *conn, r tool.Request) (json.
 	case mcp.MethodSubscribe:
 		return c.sharedState.subscribe(ctx, c.client, r)
 	case mcp.MethodUnsubscribe:
-		defer u.unsubscribeBeside(ctx, c, r)
+		defer u.unsubscribeExtra(ctx, c, r)
 		return c.sharedState.unsubscribe(ctx, c.client, r)
 	case mcp.MethodSetLevel:
 		return c.sharedState.setLevel(ctx, c.client, r)
@@ -191,8 +191,8 @@ func (s *sharedState) setLevel(ctx context.Context, client *mcpclient.Client, r 
 	return result, err
 }
 
-// lowestLevel returns the most verbose level of all callers; "" if none has set one.
-// s.mu is held.
+// lowestLevel returns the most verbose level of all callers; "" if none has set
+// one. s.mu is held.
 func (s *sharedState) lowestLevel() string {
 	lowest := ""
 	for _, level := range s.levels {

@@ -60,7 +60,7 @@ func (l *ledger) dial(context.Context) (mcpclient.Transport, error) {
 
 func newLedger() *ledger {
 	l := &ledger{release: make(chan struct{}), holding: make(chan struct{}, 10)}
-	l.server = mcpserver.New(mcpserver.Options{DrainFor: time.Millisecond}, l)
+	l.server = mcpserver.New(mcpserver.Options{DrainTimeout: time.Millisecond}, l)
 	return l
 }
 
@@ -201,12 +201,12 @@ func TestTasksBelongToTheirCaller(t *testing.T) {
 			l.server.Notify("notifications/tasks/status", json.RawMessage(`{"taskId":"task-1","status":"completed"}`))
 			l.server.Notify("notifications/tasks/status", json.RawMessage(`{"taskId":"unknown","status":"completed"}`))
 			l.server.Notify("notifications/tools/list_changed", nil) // comes last
-			r.until("the notifications", func() bool { return r.heard("tools/list_changed") })
+			r.eventually("the notifications", func() bool { return r.received("tools/list_changed") })
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			for _, told := range r.told {
-				if strings.Contains(told, "tasks/status") && !strings.HasPrefix(told, "a ") {
-					t.Errorf("told: %q", told)
+			for _, note := range r.callerNotes {
+				if strings.Contains(note, "tasks/status") && !strings.HasPrefix(note, "a ") {
+					t.Errorf("sent: %q", note)
 				}
 			}
 		})
@@ -219,11 +219,11 @@ func TestTasksBelongToTheirCaller(t *testing.T) {
 	}
 }
 
-// heard reports whether a notification has come.
-func (r *fixture) heard(part string) bool {
+// received reports whether a notification has come.
+func (r *fixture) received(part string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.ContainsFunc(r.told, func(s string) bool { return strings.Contains(s, part) })
+	return slices.ContainsFunc(r.callerNotes, func(s string) bool { return strings.Contains(s, part) })
 }
 
 type sharedOwners struct {
@@ -258,7 +258,7 @@ func TestSubscriptionsOfCallersAreCounted(t *testing.T) {
 	}
 	r.mustAs("a", "resources/unsubscribe", uri)
 	if n := l.count("resources/unsubscribe note:one"); n != 1 {
-		t.Errorf("the server heard of the end %d times", n)
+		t.Errorf("the server was notified of the end %d times", n)
 	}
 }
 
@@ -348,14 +348,14 @@ func TestLogMessagesReachNoOtherCaller(t *testing.T) {
 				l.server.Notify(method, json.RawMessage(`{"level":"info","data":"private","elicitationId":"1"}`))
 			}
 			l.server.Notify("notifications/tools/list_changed", nil)
-			r.until("the last one", func() bool { return r.heard("tools/list_changed") })
+			r.eventually("the last one", func() bool { return r.received("tools/list_changed") })
 			close(l.release)
 			wg.Wait()
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			for _, told := range r.told {
-				if strings.Contains(told, "private") && !(mode == upstream.PerCaller && (strings.HasPrefix(told, "a ") || strings.HasPrefix(told, "b "))) {
-					t.Errorf("told: %q", told)
+			for _, note := range r.callerNotes {
+				if strings.Contains(note, "private") && !(mode == upstream.PerCaller && (strings.HasPrefix(note, "a ") || strings.HasPrefix(note, "b "))) {
+					t.Errorf("sent: %q", note)
 				}
 			}
 		})
@@ -378,9 +378,9 @@ func TestLateLogMessagesReachNoOtherCaller(t *testing.T) {
 	<-l.holding
 	l.server.Notify("notifications/message", json.RawMessage(`{"level":"info","data":"private"}`))
 	l.server.Notify("notifications/tools/list_changed", nil) // comes last
-	r.until("the last one", func() bool { return r.heard("tools/list_changed") })
+	r.eventually("the last one", func() bool { return r.received("tools/list_changed") })
 	close(l.release)
-	if err := <-done; err != nil || len(got) > 0 || r.heard("private") {
+	if err := <-done; err != nil || len(got) > 0 || r.received("private") {
 		t.Errorf("b got %q, %v", got, err)
 	}
 }

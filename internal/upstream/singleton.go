@@ -121,10 +121,10 @@ func (u *upstream) setOwner(owner string, lost bool) {
 		} else {
 			u.state = Connecting
 		}
-		u.startBy = u.since.Add(u.s.waitForStart(u.cfg))
+		u.startBy = u.since.Add(u.s.startWait(u.cfg))
 	case owner == "" && changed:
 		u.state, u.first, u.since = Connecting, true, time.Now()
-		u.startBy = u.since.Add(u.s.waitForStart(u.cfg))
+		u.startBy = u.since.Add(u.s.startWait(u.cfg))
 	}
 	u.broadcast()
 	u.mu.Unlock()

@@ -17,11 +17,11 @@ import (
 
 // right is the right to run a server, of which there is one.
 type right struct {
-	mu    sync.Mutex
-	owner string
-	until time.Time
-	away  bool // nobody can be asked
-	nodes map[string]*fixture
+	mu      sync.Mutex
+	owner   string
+	expires time.Time
+	away    bool // nobody can be asked
+	nodes   map[string]*fixture
 }
 
 // holder is the right as one process sees it.
@@ -30,14 +30,14 @@ type holder struct {
 	name string
 }
 
-func (h holder) Claim(_ context.Context, _ string, life time.Duration) (string, bool, error) {
+func (h holder) Claim(_ context.Context, _ string, ttl time.Duration) (string, bool, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.away {
 		return "", false, errors.New("the store is away")
 	}
-	if h.owner == "" || h.owner == h.name || time.Now().After(h.until) {
-		h.owner, h.until = h.name, time.Now().Add(life)
+	if h.owner == "" || h.owner == h.name || time.Now().After(h.expires) {
+		h.owner, h.expires = h.name, time.Now().Add(ttl)
 	}
 	return h.owner, h.owner == h.name, nil
 }
@@ -81,7 +81,7 @@ func TestSingletonRunsOnOneNode(t *testing.T) {
 	a := node("a")
 	a.state("one", upstream.Connected)
 	b := node("b")
-	b.until("b to know the owner", func() bool { return ranBy(b) == "a" })
+	b.eventually("b to know the owner", func() bool { return ranBy(b) == "a" })
 	if st, _ := b.StatusOf("one"); st.Node != "a" || st.State != upstream.Connecting {
 		t.Errorf("before its tools are known: %+v", st)
 	}
@@ -117,8 +117,8 @@ func TestSingletonRunsOnOneNode(t *testing.T) {
 	}
 
 	// Someone else took the right: a stops at once.
-	rt.set(func() { rt.owner, rt.until = "c", time.Now().Add(time.Hour) })
-	a.until("a to have stopped", func() bool { return ranBy(a) == "c" })
+	rt.set(func() { rt.owner, rt.expires = "c", time.Now().Add(time.Hour) })
+	a.eventually("a to have stopped", func() bool { return ranBy(a) == "c" })
 	// And it comes back, to one of the two.
 	rt.set(func() { rt.owner = "" })
 	var owner *fixture
@@ -130,12 +130,12 @@ func TestSingletonRunsOnOneNode(t *testing.T) {
 		st, _ := owner.StatusOf("one")
 		return st.State == upstream.Connected && st.Node == ""
 	}
-	a.until("one of them to run it", runs)
+	a.eventually("one of them to run it", runs)
 	// Nobody can be asked: who runs it stops in time.
 	rt.set(func() { rt.away = true })
 	owner.state("one", upstream.Disconnected)
 	rt.set(func() { rt.away = false })
-	a.until("it again", runs)
+	a.eventually("it again", runs)
 }
 
 // lateHolder does not know who has the right until the gate is open.
@@ -144,12 +144,12 @@ type lateHolder struct {
 	gate chan struct{}
 }
 
-func (h lateHolder) Claim(ctx context.Context, server string, life time.Duration) (string, bool, error) {
+func (h lateHolder) Claim(ctx context.Context, server string, ttl time.Duration) (string, bool, error) {
 	select {
 	case <-h.gate:
 	case <-ctx.Done():
 	}
-	return h.holder.Claim(ctx, server, life)
+	return h.holder.Claim(ctx, server, ttl)
 }
 
 // TestCallBeforeOwnerIsKnown: a call that comes before it is known that another
@@ -218,9 +218,9 @@ func TestSingletonIsAppliedLive(t *testing.T) {
 	single := cfg
 	single.Singleton = true
 	r.Apply([]upstream.Config{single})
-	r.until("the right to be claimed", owned("a"))
+	r.eventually("the right to be claimed", owned("a"))
 	r.state("one", upstream.Connected)
 	r.Apply([]upstream.Config{cfg})
-	r.until("the right to be given back", owned(""))
+	r.eventually("the right to be given back", owned(""))
 	r.state("one", upstream.Connected)
 }

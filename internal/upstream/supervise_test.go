@@ -45,7 +45,7 @@ func TestRemoteServerRecoversForNextCall(t *testing.T) {
 				// The calls bring it back. A call may fail with an attempt from
 				// before the return, and on a busy machine before its own attempt
 				// is through; TestBackoffGrowsWithoutEnd measures the time.
-				r.until("a call to be served after the return", func() bool {
+				r.eventually("a call to be served after the return", func() bool {
 					_, err := r.call("x", "echo", `{}`)
 					if err != nil && !errors.Is(err, tool.ErrDown) {
 						t.Fatalf("a call after the return: %v", err)
@@ -75,7 +75,7 @@ func TestKilledChildIsRestartedForNextCall(t *testing.T) {
 		if err := p.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		r.until("the loss to be noticed", func() bool {
+		r.eventually("the loss to be noticed", func() bool {
 			st, _ := r.StatusOf("x")
 			return st.Lost == i+1
 		})
@@ -234,8 +234,8 @@ func TestMissingGuidanceDoesNotDelayServer(t *testing.T) {
 		if took := time.Since(began); took > 5*time.Second {
 			t.Errorf("the first call had to wait %s for the guidance", took)
 		}
-		if offer := r.offer("x", 1); offer.Guidance.Source != tool.FromInstructions {
-			t.Errorf("guidance from %s", offer.Guidance.Source)
+		if set := r.awaitTools("x", 1); set.Guidance.Source != tool.FromInstructions {
+			t.Errorf("guidance from %s", set.Guidance.Source)
 		}
 	})
 }
@@ -273,8 +273,8 @@ func TestCallsWaitForFirstConnection(t *testing.T) {
 		if got := r.ok("x", "echo", `{}`); got != `{}` {
 			t.Errorf("echo = %q", got)
 		}
-		if silent, total := r.Timeouts("x"); silent != 30*time.Second || total != 10*time.Minute {
-			t.Errorf("Timeouts = %s, %s", silent, total)
+		if idle, total := r.Timeouts("x"); idle != 30*time.Second || total != 10*time.Minute {
+			t.Errorf("Timeouts = %s, %s", idle, total)
 		}
 	})
 }
@@ -364,20 +364,20 @@ func TestListChangedReloadsTools(t *testing.T) {
 		r, d := newInside(t, upstreamtest.Script{OldEra: true}, nil)
 		r.run()
 		r.state("x", upstream.Connected)
-		before := len(r.offer("x", 1).Tools)
+		before := len(r.awaitTools("x", 1).Tools)
 		for range 50 { // a burst is one listing
 			d.AddTool()
 		}
 		time.Sleep(time.Second)
-		if got := len(r.offer("x", 2).Tools); got != before+50 {
+		if got := len(r.awaitTools("x", 2).Tools); got != before+50 {
 			t.Errorf("%d tools, want %d", got, before+50)
 		}
 		r.mu.Lock()
-		if n := len(r.offers["x"]); n > 3 {
+		if n := len(r.toolSets["x"]); n > 3 {
 			t.Errorf("the tools were listed %d times", n)
 		}
 		if len(r.notes) > 0 { // what changed is announced by the catalogue
-			t.Errorf("the sink heard %q", r.notes)
+			t.Errorf("the sink received %q", r.notes)
 		}
 		r.mu.Unlock()
 		d.Notify("notifications/tools/list_changed", nil)
@@ -385,7 +385,7 @@ func TestListChangedReloadsTools(t *testing.T) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if !slices.Contains(r.notes, "x notifications/tools/list_changed") {
-			t.Errorf("the sink heard %q", r.notes)
+			t.Errorf("the sink received %q", r.notes)
 		}
 	})
 }
@@ -405,7 +405,7 @@ func TestSilentConnectionsAreProbed(t *testing.T) {
 }
 
 // TestQueueTimeout: waiting for a turn has a limit and an error of its own, and
-// whoever watches the call is told.
+// whoever watches the call is notified.
 func TestQueueTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, _ := newInside(t, upstreamtest.Script{}, func(c *upstream.Config, _ *upstream.Options) {
@@ -418,16 +418,16 @@ func TestQueueTimeout(t *testing.T) {
 		done := make(chan struct{})
 		go func() { defer close(done); _, _ = r.Do(ctx, "x", silent) }()
 		synctest.Wait()
-		var told []bool
+		var queued []bool
 		begun := time.Now()
 		waits := silent
-		waits.Exchange.Queued = func(waiting bool) { told = append(told, waiting) }
+		waits.Exchange.Queued = func(waiting bool) { queued = append(queued, waiting) }
 		_, err := r.Do(ctx, "x", waits)
 		if tool.KindOf(err) != tool.RateLimited || !strings.Contains(err.Error(), "queueTimeoutMs") || time.Since(begun) != 5*time.Second {
 			t.Errorf("after %s: %v", time.Since(begun), err)
 		}
-		if fmt.Sprint(told) != "[true false]" {
-			t.Errorf("told %v", told)
+		if fmt.Sprint(queued) != "[true false]" {
+			t.Errorf("queued %v", queued)
 		}
 		cancel()
 		<-done
@@ -527,8 +527,8 @@ func TestApplyTouchesOnlyWhatChanged(t *testing.T) {
 		if got, _ := r.Config("a"); got.Description != "new words" {
 			t.Errorf("its description is %q", got.Description)
 		}
-		if silent, _ := r.Timeouts("a"); silent != time.Second {
-			t.Errorf("Timeouts = %s", silent)
+		if idle, _ := r.Timeouts("a"); idle != time.Second {
+			t.Errorf("Timeouts = %s", idle)
 		}
 
 		r.Apply([]upstream.Config{described, moved, configs[2], off}) // d off again
@@ -546,7 +546,7 @@ func TestApplyTouchesOnlyWhatChanged(t *testing.T) {
 		}
 		r.mu.Lock()
 		if !slices.Contains(r.removed, "c") || !slices.Contains(r.removed, "d") || slices.Contains(r.removed, "a") {
-			t.Errorf("the sink was told that %q are gone", r.removed)
+			t.Errorf("the sink received the removals %q", r.removed)
 		}
 		r.mu.Unlock()
 		r.Apply([]upstream.Config{described, moved, configs[2]}) // and back
@@ -565,8 +565,8 @@ func TestApplyTouchesOnlyWhatChanged(t *testing.T) {
 		if err := r.Retry("zzz"); tool.KindOf(err) != tool.ServerNotFound {
 			t.Errorf("Retry of nothing: %v", err)
 		}
-		if silent, total := r.Timeouts("zzz"); silent != 0 || total != 0 {
-			t.Errorf("Timeouts of nothing = %s, %s", silent, total)
+		if idle, total := r.Timeouts("zzz"); idle != 0 || total != 0 {
+			t.Errorf("Timeouts of nothing = %s, %s", idle, total)
 		}
 	})
 }
@@ -603,7 +603,7 @@ func TestRetryConnectsAtOnce(t *testing.T) {
 	})
 }
 
-func TestChildrenAreGoneWhenRunReturns(t *testing.T) {
+func TestChildrenHaveEndedWhenRunReturns(t *testing.T) {
 	t.Parallel()
 	cfg := upstreamtest.Stdio(t, "x", upstreamtest.Script{Deaf: true})
 	r := newFixture(t, upstream.Options{}, cfg)

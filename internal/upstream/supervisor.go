@@ -22,7 +22,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// Options are what a Supervisor is made of.
+// Options are the settings and dependencies of a Supervisor.
 type Options struct {
 	Sink Sink         // may be nil
 	Log  *slog.Logger // nil logs nothing
@@ -318,7 +318,7 @@ func (s *Supervisor) Do(ctx context.Context, server string, r tool.Request) (jso
 // Await waits until the named upstreams (all, without a name) have made or
 // failed their first connection, each for as long as it is given to start,
 // and returns those that have not. Of those with a name it also reads the lists
-// that are the own of the context's caller, see [Supervisor.ListFor].
+// that are the own of the context's caller, see [Supervisor.LoadCallerTools].
 func (s *Supervisor) Await(ctx context.Context, servers ...string) (pending []string) {
 	for _, u := range s.all() {
 		if (len(servers) == 0 || slices.Contains(servers, u.name)) && !u.awaitFirst(ctx) {
@@ -326,7 +326,7 @@ func (s *Supervisor) Await(ctx context.Context, servers ...string) (pending []st
 		}
 	}
 	if len(servers) > 0 {
-		pending = append(pending, s.listFor(ctx, tool.CallerFrom(ctx).ID, servers...)...)
+		pending = append(pending, s.loadCallerTools(ctx, tool.CallerFrom(ctx).ID, servers...)...)
 	}
 	return pending
 }
@@ -335,9 +335,9 @@ func (s *Supervisor) Await(ctx context.Context, servers ...string) (pending []st
 // now and from now on. Calls in flight continue.
 func (s *Supervisor) StopWaiting() { s.stop() }
 
-// Timeouts returns how long a call to the upstream may be silent, and how
-// long it may take in all; zero for an upstream that does not exist.
-func (s *Supervisor) Timeouts(server string) (silent, total time.Duration) {
+// Timeouts returns the idle timeout and the total timeout of calls to the
+// upstream; zero for an upstream that does not exist.
+func (s *Supervisor) Timeouts(server string) (idle, total time.Duration) {
 	u := s.find(server)
 	if u == nil {
 		return 0, 0

@@ -128,7 +128,7 @@ func (u *upstream) doTask(ctx context.Context, c *conn, r tool.Request) (json.Ra
 			return nil, &mcp.Error{Code: mcp.CodeMethodNotFound, Message: r.Method + " is not part of protocol version " + mcp.Version20260728}
 		}
 		if mcp.Stateless(r.Exchange.Protocol) && rawjson.Field(r.Exchange.Capabilities, "extensions", mcp.ExtensionTasks) == nil {
-			return nil, mcp.MissingTasks()
+			return nil, mcp.MissingTasksExtension()
 		}
 	}
 	switch {
@@ -239,8 +239,8 @@ func (u *upstream) recipient(c *conn, method string, params json.RawMessage) (ca
 	}
 }
 
-// used records the caller of the upstream.
-func (u *upstream) used(caller string) {
+// recordCaller records the caller of the upstream.
+func (u *upstream) recordCaller(caller string) {
 	if caller == "" || u.manyCallers.Load() {
 		return
 	}

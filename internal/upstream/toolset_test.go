@@ -12,13 +12,13 @@ import (
 	"junctor/internal/upstream/upstreamtest"
 )
 
-// offerOf connects to a server with this script and returns what it offers.
-func offerOf(t *testing.T, script upstreamtest.Script) (upstream.ToolSet, upstream.Status) {
+// toolSetOf connects to a server with this script and returns its tools.
+func toolSetOf(t *testing.T, script upstreamtest.Script) (upstream.ToolSet, upstream.Status) {
 	t.Helper()
 	r, _ := newInside(t, script, func(c *upstream.Config, _ *upstream.Options) { c.Description = "for tests" })
 	r.run()
 	st := r.state("x", upstream.Connected)
-	return r.offer("x", 1), st
+	return r.awaitTools("x", 1), st
 }
 
 func raws(texts ...string) []json.RawMessage {
@@ -40,7 +40,7 @@ func numbered(n int) []json.RawMessage {
 func TestInvalidDefinitionsDoNotAffectOthers(t *testing.T) {
 	t.Parallel()
 	object := `"inputSchema":{"type":"object"}`
-	offer, st := offerOf(t, upstreamtest.Script{Tools: raws(
+	set, st := toolSetOf(t, upstreamtest.Script{Tools: raws(
 		`{"name":"good","x-unknown":12345678901234567890,`+object+`}`,
 		`{"name":"schema is text","inputSchema":"object"}`,
 		`{"name":"no schema"}`,
@@ -55,14 +55,14 @@ func TestInvalidDefinitionsDoNotAffectOthers(t *testing.T) {
 		`{"name":"fine",`+object+`}`,
 	)})
 	var names []string
-	for _, d := range offer.Tools {
+	for _, d := range set.Tools {
 		names = append(names, d.Name.String())
 	}
 	if got, want := strings.Join(names, " "), "x:good x:fine"; got != want {
 		t.Errorf("offered: %s, want %s", got, want)
 	}
-	contains(t, "the raw definition", string(offer.Tools[0].Raw), `"x-unknown":12345678901234567890`)
-	if len(offer.Problems) != 10 || len(st.Problems) != 10 || st.Tools != 2 {
+	contains(t, "the raw definition", string(set.Tools[0].Raw), `"x-unknown":12345678901234567890`)
+	if len(set.Problems) != 10 || len(st.Problems) != 10 || st.Tools != 2 {
 		t.Errorf("%d tools, problems %q", st.Tools, st.Problems)
 	}
 	contains(t, "Problems", strings.Join(st.Problems, "\n"), `tool "schema is text": inputSchema is not an object`, "without a name",
@@ -75,7 +75,7 @@ func TestManyProblemsAreCounted(t *testing.T) {
 	for i := range bad {
 		bad[i] = json.RawMessage(`{"name":"x"}`)
 	}
-	_, st := offerOf(t, upstreamtest.Script{Tools: bad})
+	_, st := toolSetOf(t, upstreamtest.Script{Tools: bad})
 	if n := len(st.Problems); n != 21 || st.Problems[20] != "and 80 more" {
 		t.Errorf("%d problems, the last: %q", n, st.Problems[n-1])
 	}
@@ -95,9 +95,9 @@ func TestListsArePaged(t *testing.T) {
 		"an error instead": {upstreamtest.Script{ToolsError: "database is locked"}, 0, "tools/list: database is locked"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			offer, st := offerOf(t, tt.script)
-			if len(offer.Tools) != tt.tools {
-				t.Errorf("%d tools, want %d", len(offer.Tools), tt.tools)
+			set, st := toolSetOf(t, tt.script)
+			if len(set.Tools) != tt.tools {
+				t.Errorf("%d tools, want %d", len(set.Tools), tt.tools)
 			}
 			if got := strings.Join(st.Problems, "\n"); tt.problem == "" && got != "" || !strings.Contains(got, tt.problem) {
 				t.Errorf("problems %q, want %q", got, tt.problem)
@@ -128,15 +128,15 @@ func TestGuidance(t *testing.T) {
 		"a hundred tools more": {upstreamtest.Script{Tools: numbered(150)}, tool.Generated, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			offer, _ := offerOf(t, tt.script)
-			if offer.Guidance.Source != tt.source || tt.want != "" && offer.Guidance.Text != tt.want {
-				t.Errorf("guidance %q from %s, want %q from %s", offer.Guidance.Text, offer.Guidance.Source, tt.want, tt.source)
+			set, _ := toolSetOf(t, tt.script)
+			if set.Guidance.Source != tt.source || tt.want != "" && set.Guidance.Text != tt.want {
+				t.Errorf("guidance %q from %s, want %q from %s", set.Guidance.Text, set.Guidance.Source, tt.want, tt.source)
 			}
-			if len(offer.Guidance.Text) > 64<<10 {
-				t.Errorf("guidance of %d bytes", len(offer.Guidance.Text))
+			if len(set.Guidance.Text) > 64<<10 {
+				t.Errorf("guidance of %d bytes", len(set.Guidance.Text))
 			}
 			if strings.HasPrefix(name, "a hundred") {
-				contains(t, "guidance", offer.Guidance.Text, "- tool-99", "… and 50 more")
+				contains(t, "guidance", set.Guidance.Text, "- tool-99", "… and 50 more")
 			}
 		})
 	}
@@ -149,8 +149,8 @@ func TestToolsWithInvalidHeadersAreOmittedOverHTTP(t *testing.T) {
 	}})
 	r := newFixture(t, upstream.Options{}, web.Config("x")).run()
 	st := r.state("x", upstream.Connected)
-	if offer := r.offer("x", 1); len(offer.Tools) != 1 || offer.Tools[0].Name.Tool != "good" {
-		t.Errorf("offered %v", offer.Tools)
+	if set := r.awaitTools("x", 1); len(set.Tools) != 1 || set.Tools[0].Name.Tool != "good" {
+		t.Errorf("listed %v", set.Tools)
 	}
 	if len(st.Problems) != 1 || !strings.Contains(st.Problems[0], `"bad" is left out`) {
 		t.Errorf("problems = %q", st.Problems)

@@ -14,7 +14,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// Call is the record of a call in the hands of the process that executes it. It
+// Call is the record of a call as the process that executes the call has it. It
 // is safe for concurrent use.
 type Call struct {
 	s      *Service
@@ -23,7 +23,7 @@ type Call struct {
 	ttl    time.Duration
 
 	mu        sync.Mutex
-	waits     map[string]chan Input // by the input's id
+	answers   map[string]chan Input // by the input's id
 	ended     bool
 	task      tool.ServerTask
 	cancelled chan struct{}
@@ -65,7 +65,7 @@ func (c *Call) Show(ctx context.Context, name string, arguments json.RawMessage)
 		if r.Status.Final() {
 			return ErrCancelled
 		}
-		r.Tool, r.Arguments = name, shown(arguments)
+		r.Tool, r.Arguments = name, truncateArguments(arguments)
 		return nil
 	})
 	return err
@@ -98,11 +98,11 @@ func (c *Call) Ask(ctx context.Context, in Input) (Input, error) {
 		c.mu.Unlock()
 		return in, ErrCancelled
 	}
-	c.waits[in.ID] = answer
+	c.answers[in.ID] = answer
 	c.mu.Unlock()
 	defer func() {
 		c.mu.Lock()
-		delete(c.waits, in.ID)
+		delete(c.answers, in.ID)
 		c.mu.Unlock()
 	}()
 	_, err := c.s.update(ctx, c.id, func(r *Record) error {
@@ -126,7 +126,7 @@ func (c *Call) Ask(ctx context.Context, in Input) (Input, error) {
 	}
 	select {
 	case got := <-answer:
-		err = c.drop(ctx, in.ID)
+		err = c.removeInput(ctx, in.ID)
 		return got, err
 	case <-ctx.Done():
 		err = context.Cause(ctx)
@@ -135,13 +135,13 @@ func (c *Call) Ask(ctx context.Context, in Input) (Input, error) {
 	case <-expired:
 		err = ErrExpired
 	}
-	// Nobody may answer what nobody waits for. An answer that came in this
-	// moment has no effect either.
-	return in, errors.Join(err, c.drop(context.WithoutCancel(ctx), in.ID))
+	// The question is removed because no one waits for its answer any more. An
+	// answer that came at this moment has no effect either.
+	return in, errors.Join(err, c.removeInput(context.WithoutCancel(ctx), in.ID))
 }
 
-// drop removes an input from the record.
-func (c *Call) drop(ctx context.Context, input string) error {
+// removeInput removes an input from the record.
+func (c *Call) removeInput(ctx context.Context, input string) error {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	_, err := c.s.update(ctx, c.id, func(r *Record) error {
@@ -157,8 +157,8 @@ func (c *Call) drop(ctx context.Context, input string) error {
 	return err
 }
 
-// look takes up the answers and the cancellation in the record.
-func (c *Call) look(ctx context.Context) {
+// poll reads the record and delivers its answers and its cancellation.
+func (c *Call) poll(ctx context.Context) {
 	r, err := c.s.read(ctx, c.id)
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		c.s.log.DebugContext(ctx, "waiting call not read", "err", err)
@@ -171,8 +171,8 @@ func (c *Call) look(ctx context.Context) {
 		return
 	}
 	for _, in := range r.Inputs {
-		if wait := c.waits[in.ID]; wait != nil && in.Answer != nil {
-			delete(c.waits, in.ID)
+		if wait := c.answers[in.ID]; wait != nil && in.Answer != nil {
+			delete(c.answers, in.ID)
 			wait <- in
 		}
 	}
@@ -191,8 +191,8 @@ func (c *Call) cancel() {
 func (c *Call) Finish(ctx context.Context, result tool.Result, failure error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
-	if c.mayGoOn(failure) {
-		c.leave()
+	if c.canBeTakenOver(failure) {
+		c.disown()
 		return nil
 	}
 	if failure == nil && len(result.Raw) > maxResult {
@@ -205,7 +205,7 @@ func (c *Call) Finish(ctx context.Context, result tool.Result, failure error) er
 	c.s.mu.Lock()
 	c.end = end
 	c.s.mu.Unlock()
-	c.s.makeRoom(ctx, c.caller, keptResult{c.id, len(result.Raw), end.expires})
+	c.s.evictResults(ctx, c.caller, storedResult{c.id, len(result.Raw), end.expires})
 	return c.write(ctx, end)
 }
 
@@ -213,8 +213,8 @@ func (c *Call) Finish(ctx context.Context, result tool.Result, failure error) er
 // store is away the call stays, for writeEnds.
 func (c *Call) write(ctx context.Context, end *callEnd) error {
 	err := c.store(ctx, end)
-	if err == nil || errors.Is(err, ErrNotFound) || c.s.over() || !time.Now().Before(end.expires) {
-		c.leave()
+	if err == nil || errors.Is(err, ErrNotFound) || c.s.stopping() || !time.Now().Before(end.expires) {
+		c.disown()
 	}
 	return err
 }
@@ -273,41 +273,41 @@ func (r *Record) fail(err error) {
 func (c *Call) Release(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
-	c.leave()
+	c.disown()
 	return c.s.store.DeleteValue(ctx, space, c.id, store.AnyVersion)
 }
 
-// leave ends the ownership of the record.
-func (c *Call) leave() {
+// disown ends the ownership of the record.
+func (c *Call) disown() {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
 	if c.s.own[c.id] == c {
 		delete(c.s.own, c.id)
-		c.s.leave(c.caller)
+		c.s.closeOne(c.caller)
 	}
 }
 
-// errNoRoom is the failure of a call whose result had to wait for the store.
-var errNoRoom = &tool.Error{Kind: tool.Unavailable, Msg: "the call has ended, but its result was dropped: the store was not available, and later results of this caller took its place"}
+// errResultDropped is the failure of a call whose result had to wait for the store.
+var errResultDropped = &tool.Error{Kind: tool.Unavailable, Msg: "the call has ended, but its result was dropped: the store was not available, and later results of this caller took its place"}
 
-// makeRoom deletes the oldest ended calls of a caller that has too many, or too
+// evictResults deletes the oldest ended calls of a caller that has too many, or too
 // large results.
-func (s *Service) makeRoom(ctx context.Context, caller string, add keptResult) {
+func (s *Service) evictResults(ctx context.Context, caller string, add storedResult) {
 	now := time.Now()
 	s.mu.Lock()
-	kept := slices.DeleteFunc(s.kept[caller], func(k keptResult) bool { return k.expires.Before(now) })
+	kept := slices.DeleteFunc(s.kept[caller], func(k storedResult) bool { return k.expires.Before(now) })
 	total := add.bytes
 	for _, k := range kept {
 		total += k.bytes
 	}
-	var gone []string
+	var evicted []string
 	for len(kept) > 0 && (total > maxKept || len(kept) >= s.maxEnded) {
 		old := kept[0]
 		total, kept = total-old.bytes, kept[1:]
 		if c := s.own[old.id]; c != nil && c.end != nil {
-			c.end = &callEnd{failure: errNoRoom, expires: old.expires}
+			c.end = &callEnd{failure: errResultDropped, expires: old.expires}
 		} else {
-			gone = append(gone, old.id)
+			evicted = append(evicted, old.id)
 		}
 	}
 	s.kept[caller] = append(kept, add)
@@ -317,7 +317,7 @@ func (s *Service) makeRoom(ctx context.Context, caller string, add keptResult) {
 		}
 	}
 	s.mu.Unlock()
-	for _, id := range gone {
+	for _, id := range evicted {
 		err := errors.Join(s.store.DeleteValue(ctx, spaceResults, id, store.AnyVersion), s.store.DeleteValue(ctx, space, id, store.AnyVersion))
 		if err != nil {
 			s.log.DebugContext(ctx, "old result not deleted", "err", err)

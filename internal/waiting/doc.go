@@ -12,7 +12,7 @@
 //
 // The owner:
 //
-//	call, err := calls.Start(ctx, waiting.New{Caller: c, Tool: name, Arguments: args})
+//	call, err := calls.Start(ctx, waiting.StartOptions{Caller: c, Tool: name, Arguments: args})
 //	ctx := call.Context(ctx)              // ends when somebody cancels the record
 //	answer, err := call.Ask(ctx, waiting.Input{Kind: "approval", Params: p})
 //	call.Finish(ctx, result, err)         // keeps the result for the time to live
@@ -119,8 +119,8 @@ func (r *Record) Input(id string) *Input {
 	return nil
 }
 
-// New is what a record is made from.
-type New struct {
+// StartOptions describe the call that a record is made for.
+type StartOptions struct {
 	Caller    tool.Caller
 	Face      string
 	Session   string

@@ -129,7 +129,7 @@ func (s *Service) Await(ctx context.Context, id string, version int64) (Record, 
 }
 
 // Follow calls changed with the records as they are, and with each again when it
-// has changed, until all have ended or ctx has. Records that are gone are left
+// has changed, until all have ended or ctx has. Records that do not exist are left
 // out.
 func (s *Service) Follow(ctx context.Context, ids []string, changed func(*Record)) {
 	watch := s.Watch(ctx)
@@ -209,7 +209,7 @@ func (s *Service) notify(ctx context.Context, id string) {
 	c := s.own[id]
 	s.mu.Unlock()
 	if c != nil {
-		c.look(context.WithoutCancel(ctx))
+		c.poll(context.WithoutCancel(ctx))
 		return
 	}
 	s.store.Announce(topicAnswers)

@@ -89,12 +89,12 @@ func TestEndsThatWaitForStoreAreLimited(t *testing.T) {
 }
 
 // An end that could not be written in time is forgotten, as is that of a call
-// whose record is gone.
-func TestEndsAreNotWrittenForEver(t *testing.T) {
+// whose record is deleted.
+func TestEndsAreNotWrittenForever(t *testing.T) {
 	a, _, away := awayNodes(t)
-	late, gone := start(t, a, ann), start(t, a, ann)
+	late, deleted := start(t, a, ann), start(t, a, ann)
 	away.refuse(spaceResults)
-	for _, call := range []*Call{late, gone} {
+	for _, call := range []*Call{late, deleted} {
 		if err := call.Finish(t.Context(), done, nil); err == nil {
 			t.Fatal("Finish without a store")
 		}
@@ -103,7 +103,7 @@ func TestEndsAreNotWrittenForEver(t *testing.T) {
 	late.end = &callEnd{result: done, expires: time.Now()}
 	a.mu.Unlock()
 	a.writeEnds(t.Context())
-	if err := a.store.DeleteValue(t.Context(), space, gone.ID(), store.AnyVersion); err != nil {
+	if err := a.store.DeleteValue(t.Context(), space, deleted.ID(), store.AnyVersion); err != nil {
 		t.Fatal(err)
 	}
 	away.refuse("")

@@ -45,8 +45,8 @@ var (
 	ErrAnswered = errors.New("the call does not wait for this any more")
 	// ErrExpired is what Ask returns when no answer came in time.
 	ErrExpired = errors.New("no answer came in time")
-	// ErrNobody means that a call cannot wait, because nobody can answer.
-	ErrNobody = errors.New("nobody can answer")
+	// ErrNoApprover means that a call cannot wait, because nobody can answer.
+	ErrNoApprover = errors.New("nobody can answer")
 	// ErrCancelled is the cause of the end of a call's context when its record
 	// was cancelled.
 	ErrCancelled = errors.New("the call was cancelled")
@@ -64,19 +64,19 @@ type Service struct {
 	mu       sync.Mutex
 	own      map[string]*Call
 	open     map[string]int // by caller
-	kept     map[string][]keptResult
+	kept     map[string][]storedResult
 	maxEnded int // maxEnded; tests have fewer
 	leased   time.Time
 
-	resume  Resume // nil takes nothing over
-	life    context.Context
+	resume  Resume          // nil takes nothing over
+	runCtx  context.Context // of Run; nil before
 	resumed sync.WaitGroup
 	ended   bool // nothing is taken over any more
 }
 
-// keptResult is a call that has ended, with its result, that is kept for a
+// storedResult is a call that has ended, with its result, that is kept for a
 // caller.
-type keptResult struct {
+type storedResult struct {
 	id      string
 	bytes   int
 	expires time.Time
@@ -86,7 +86,7 @@ type keptResult struct {
 func NewService(s Store, log *slog.Logger) *Service {
 	return &Service{
 		store: s, log: log.With(telemetry.KeyComponent, "waiting"), owner: rand.Text(),
-		own: map[string]*Call{}, open: map[string]int{}, kept: map[string][]keptResult{}, maxEnded: maxEnded,
+		own: map[string]*Call{}, open: map[string]int{}, kept: map[string][]storedResult{}, maxEnded: maxEnded,
 	}
 }
 
@@ -97,15 +97,15 @@ func (s *Service) Run(ctx context.Context) error {
 	tick, find := time.NewTicker(renewInterval), time.NewTicker(leaseDuration)
 	defer tick.Stop()
 	defer find.Stop()
-	defer s.begin(ctx)()
+	defer s.allowTakeovers(ctx)()
 	for {
-		s.look(ctx) // also at intervals, for announcements that were missed
+		s.poll(ctx) // also at intervals, for announcements that were missed
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-answers:
 		case <-find.C:
-			s.findTasks(ctx)
+			s.takeOverTasks(ctx)
 		case <-tick.C:
 			s.mu.Lock()
 			idle := len(s.own) == 0
@@ -122,13 +122,13 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 }
 
-// look takes up the answers to the calls of this process.
-func (s *Service) look(ctx context.Context) {
+// poll delivers the answers to the calls of this process.
+func (s *Service) poll(ctx context.Context) {
 	s.mu.Lock()
 	calls := slices.Collect(maps.Values(s.own))
 	s.mu.Unlock()
 	for _, c := range calls {
-		c.look(ctx)
+		c.poll(ctx)
 	}
 }
 
@@ -148,12 +148,12 @@ func (s *Service) renew(ctx context.Context) error {
 }
 
 // Start makes the record of a call that this process executes.
-func (s *Service) Start(ctx context.Context, n New) (*Call, error) {
+func (s *Service) Start(ctx context.Context, o StartOptions) (*Call, error) {
 	s.mu.Lock()
 	fresh := time.Since(s.leased) < renewInterval
-	full := s.open[n.Caller.ID] >= maxOpen
+	full := s.open[o.Caller.ID] >= maxOpen
 	if !full {
-		s.open[n.Caller.ID]++
+		s.open[o.Caller.ID]++
 	}
 	s.mu.Unlock()
 	if full {
@@ -161,8 +161,8 @@ func (s *Service) Start(ctx context.Context, n New) (*Call, error) {
 	}
 	now := time.Now().UTC()
 	r := Record{
-		ID: idPrefix + rand.Text(), Status: Working, Tool: n.Tool, Arguments: shown(n.Arguments), Caller: n.Caller.ID, CallerName: n.Caller.Name, Profiles: n.Caller.Profiles.Names(),
-		Face: n.Face, Session: n.Session, Created: now, Updated: now, Expires: now.Add(MaxTTL), TTL: n.TTL, Task: n.Task, Owner: s.owner,
+		ID: idPrefix + rand.Text(), Status: Working, Tool: o.Tool, Arguments: truncateArguments(o.Arguments), Caller: o.Caller.ID, CallerName: o.Caller.Name, Profiles: o.Caller.Profiles.Names(),
+		Face: o.Face, Session: o.Session, Created: now, Updated: now, Expires: now.Add(MaxTTL), TTL: o.TTL, Task: o.Task, Owner: s.owner,
 	}
 	if r.TTL <= 0 {
 		r.TTL = defaultTTL
@@ -175,7 +175,7 @@ func (s *Service) Start(ctx context.Context, n New) (*Call, error) {
 	err := s.start(ctx, r, c, fresh)
 	if err != nil {
 		s.mu.Lock()
-		s.leave(r.Caller)
+		s.closeOne(r.Caller)
 		s.mu.Unlock()
 		return nil, fmt.Errorf("keep the record of a waiting call: %w", err)
 	}
@@ -197,13 +197,13 @@ func (s *Service) start(ctx context.Context, r Record, c *Call, fresh bool) erro
 	return nil
 }
 
-// call returns a record in the hands of this process.
+// call returns the Call for a record that this process owns.
 func (s *Service) call(r *Record) *Call {
-	return &Call{s: s, id: r.ID, caller: r.Caller, ttl: r.TTL, task: r.Task, waits: map[string]chan Input{}, cancelled: make(chan struct{})}
+	return &Call{s: s, id: r.ID, caller: r.Caller, ttl: r.TTL, task: r.Task, answers: map[string]chan Input{}, cancelled: make(chan struct{})}
 }
 
-// leave counts one open call less; s.mu is held.
-func (s *Service) leave(caller string) {
+// closeOne counts one open call less; s.mu is held.
+func (s *Service) closeOne(caller string) {
 	if s.open[caller]--; s.open[caller] <= 0 {
 		delete(s.open, caller)
 	}
@@ -280,8 +280,9 @@ func (s *Service) update(ctx context.Context, id string, change func(*Record) er
 	return Record{}, store.ErrConflict
 }
 
-// shown returns arguments as they are shown: long ones as a shortened text.
-func shown(arguments json.RawMessage) json.RawMessage {
+// truncateArguments returns arguments as they are shown: long ones as a shortened
+// text.
+func truncateArguments(arguments json.RawMessage) json.RawMessage {
 	if len(arguments) <= maxArguments {
 		return arguments
 	}

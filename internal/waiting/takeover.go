@@ -35,9 +35,9 @@ func (c *Call) SetTask(ctx context.Context, t tool.ServerTask) {
 	}
 }
 
-// mayGoOn reports whether a call that failed because this process stops waits
-// for a task that another process can wait for.
-func (c *Call) mayGoOn(failure error) bool {
+// canBeTakenOver reports whether a call that failed because this process stops
+// waits for a task that another process can wait for.
+func (c *Call) canBeTakenOver(failure error) bool {
 	if failure == nil {
 		return false
 	}
@@ -47,12 +47,12 @@ func (c *Call) mayGoOn(failure error) bool {
 	return kept && c.s.resume != nil && (c.s.stopped() || errors.Is(failure, tool.ErrStopping))
 }
 
-// begin lets calls be taken over until ctx ends. The function that it returns
-// waits for them.
-func (s *Service) begin(ctx context.Context) (end func()) {
+// allowTakeovers lets this process take over calls until ctx ends. The function
+// that it returns waits for them.
+func (s *Service) allowTakeovers(ctx context.Context) (end func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.life = ctx
+	s.runCtx = ctx
 	return func() {
 		s.mu.Lock()
 		s.ended = true
@@ -65,14 +65,14 @@ func (s *Service) begin(ctx context.Context) (end func()) {
 func (s *Service) stopped() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.life == nil || s.life.Err() != nil
+	return s.runCtx == nil || s.runCtx.Err() != nil
 }
 
-// over reports whether Run has ended or is about to.
-func (s *Service) over() bool {
+// stopping reports whether Run has ended or is about to.
+func (s *Service) stopping() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.life != nil && s.life.Err() != nil
+	return s.runCtx != nil && s.runCtx.Err() != nil
 }
 
 // takeOver makes this process the owner of a record whose process has ended, and
@@ -101,14 +101,14 @@ func (s *Service) takeOver(ctx context.Context, r Record) (Record, error) {
 		c := s.call(&taken)
 		s.own[c.id] = c
 		s.open[c.caller]++
-		s.resumed.Go(func() { c.goOn(s.life, taken) })
+		s.resumed.Go(func() { c.awaitTask(s.runCtx, taken) })
 	}
 	return taken, nil
 }
 
-// goOn waits for the task of a record that was taken over.
-func (c *Call) goOn(life context.Context, r Record) {
-	ctx, cancel := c.Context(life)
+// awaitTask waits for the task of a record that was taken over.
+func (c *Call) awaitTask(runCtx context.Context, r Record) {
+	ctx, cancel := c.Context(runCtx)
 	defer cancel()
 	result, err := c.s.resume(ctx, &r, func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 		in, err := c.Ask(ctx, Input{Kind: method, Params: params})
@@ -124,8 +124,8 @@ func (c *Call) goOn(life context.Context, r Record) {
 	}
 }
 
-// findTasks takes over the tasks of processes that have ended.
-func (s *Service) findTasks(ctx context.Context) {
+// takeOverTasks takes over the tasks of processes that have ended.
+func (s *Service) takeOverTasks(ctx context.Context) {
 	if s.resume == nil {
 		return
 	}

@@ -56,7 +56,7 @@ func twoNodesWith(t *testing.T, wrap func(Store) Store) (a, b *Service) {
 
 func start(t *testing.T, s *Service, c tool.Caller) *Call {
 	t.Helper()
-	call, err := s.Start(t.Context(), New{Caller: c, Tool: "files:delete", Arguments: json.RawMessage(`{"path":"a"}`)})
+	call, err := s.Start(t.Context(), StartOptions{Caller: c, Tool: "files:delete", Arguments: json.RawMessage(`{"path":"a"}`)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +201,7 @@ func TestTaskOfEndedProcessIsTakenOver(t *testing.T) {
 		call := start(t, a, ann)
 		call.SetTask(t.Context(), tool.ServerTask{Server: "files", ID: "7"})
 		expire(t, a)
-		b.findTasks(t.Context())
+		b.takeOverTasks(t.Context())
 		r := awaitStatus(t, b, call.ID(), InputRequired)
 		if r.Owner != b.owner {
 			t.Errorf("the owner is %s", r.Owner)
@@ -257,13 +257,13 @@ func TestLimitsOfRecords(t *testing.T) {
 	a.mu.Lock()
 	a.open[bob.ID] = maxOpen
 	a.mu.Unlock()
-	if _, err := a.Start(t.Context(), New{Caller: bob, Tool: "files:delete"}); tool.KindOf(err) != tool.RateLimited {
+	if _, err := a.Start(t.Context(), StartOptions{Caller: bob, Tool: "files:delete"}); tool.KindOf(err) != tool.RateLimited {
 		t.Errorf("one call too many: %v", err)
 	}
 	if c := start(t, a, ann); c == nil {
 		t.Error("the limit of one caller stops another")
 	}
-	long, err := a.Start(t.Context(), New{Caller: ann, Tool: "files:write", Arguments: json.RawMessage(`{"text":"` + strings.Repeat("a", maxArguments) + `"}`)})
+	long, err := a.Start(t.Context(), StartOptions{Caller: ann, Tool: "files:write", Arguments: json.RawMessage(`{"text":"` + strings.Repeat("a", maxArguments) + `"}`)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ func New(cfg llm.Config, transport http.RoundTripper, log *slog.Logger) (llm.Mod
 	case llm.OpenAI, llm.XAI, llm.Ollama, llm.OpenAICompatible:
 		m = openai.New(cfg, transport)
 	default:
-		return nil, fmt.Errorf("llm.provider: %q is not known; use one of %v", cfg.Provider, cfg.Provider.Words())
+		return nil, fmt.Errorf("llm.provider: %q is not known; use one of %v", cfg.Provider, cfg.Provider.Values())
 	}
 	m = llm.WithDebugLog(m, log.With(telemetry.KeyComponent, "llm"))
 	m = llm.WithRetries(m, cfg.MaxRetries, log.With(telemetry.KeyComponent, "llm"))

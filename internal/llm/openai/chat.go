@@ -69,11 +69,11 @@ func (m *Model) streamChat(ctx context.Context, req llm.Request, yield func(llm.
 
 func (m *Model) chatBody(req llm.Request) (map[string]any, error) {
 	body := map[string]any{"model": m.cfg.Model}
-	if m.takes("stream_options") {
+	if m.supports("stream_options") {
 		body["stream_options"] = map[string]any{"include_usage": true}
 	}
 	maxName := "max_tokens" // what the servers that copy OpenAI know
-	if m.own() {
+	if m.isOpenAI() {
 		maxName = "max_completion_tokens"
 	}
 	m.settings(body, req, maxName)
@@ -84,7 +84,7 @@ func (m *Model) chatBody(req llm.Request) (map[string]any, error) {
 	}
 	if len(tools) > 0 {
 		body["tools"] = tools
-		if m.takes("tool_choice") {
+		if m.supports("tool_choice") {
 			switch {
 			case req.Choice == llm.None:
 				body["tool_choice"] = "none"
@@ -94,7 +94,7 @@ func (m *Model) chatBody(req llm.Request) (map[string]any, error) {
 				body["tool_choice"] = "required"
 			}
 		}
-		if req.Single && m.takes("parallel_tool_calls") {
+		if req.Single && m.supports("parallel_tool_calls") {
 			body["parallel_tool_calls"] = false
 		}
 	}
@@ -327,7 +327,7 @@ func merge(dst map[string]any, name string, v any) map[string]any {
 	}
 	switch v := v.(type) {
 	case string:
-		if old, ok := dst[name].(string); ok && grows[name] {
+		if old, ok := dst[name].(string); ok && streamedFields[name] {
 			dst[name] = old + v
 			return dst
 		}
@@ -353,8 +353,8 @@ func merge(dst map[string]any, name string, v any) map[string]any {
 	return dst
 }
 
-// grows names the fields that arrive in pieces.
-var grows = map[string]bool{"reasoning_content": true, "reasoning": true, "text": true, "summary": true, "thinking": true, "data": true}
+// streamedFields names the fields that arrive in pieces.
+var streamedFields = map[string]bool{"reasoning_content": true, "reasoning": true, "text": true, "summary": true, "thinking": true, "data": true}
 
 func mergeItem(list []any, item any) []any {
 	m, ok := item.(map[string]any)

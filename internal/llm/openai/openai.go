@@ -82,7 +82,7 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Event
 			if err == nil || errors.Is(err, errBroken) {
 				return
 			}
-			if !begun && m.learn(sent, err) {
+			if !begun && m.learnUnsupported(sent, err) {
 				continue
 			}
 			yield(llm.Event{}, m.fail(ctx, err, begun))
@@ -104,9 +104,9 @@ var errTooLong = errors.New("the reply is too long")
 var optional = []string{"stream_options", "parallel_tool_calls", "temperature", "max_completion_tokens", "max_tokens",
 	"prompt_cache_key", "tool_choice", "store", "include"}
 
-// learn records which of the sent parameters the server does not support, and
-// reports whether a retry without it makes sense.
-func (m *Model) learn(sent map[string]any, err error) bool {
+// learnUnsupported records which of the sent parameters the server does not
+// support, and reports whether a retry without it makes sense.
+func (m *Model) learnUnsupported(sent map[string]any, err error) bool {
 	e, ok := errors.AsType[*sdk.Error](err)
 	if !ok || e.StatusCode != http.StatusBadRequest && e.StatusCode != http.StatusUnprocessableEntity {
 		return false
@@ -115,7 +115,7 @@ func (m *Model) learn(sent map[string]any, err error) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, name := range optional {
-		if _, ok := sent[name]; ok && !m.refused[name] && (e.Param == name || complains(text, name)) {
+		if _, ok := sent[name]; ok && !m.refused[name] && (e.Param == name || mentionsParameter(text, name)) {
 			m.refused[name] = true
 			return true
 		}
@@ -123,9 +123,9 @@ func (m *Model) learn(sent map[string]any, err error) bool {
 	return false
 }
 
-// complains reports whether a server's error message is about a parameter.
+// mentionsParameter reports whether a server's error message is about a parameter.
 // Parameters whose names are common words must be in quotes.
-func complains(text, name string) bool {
+func mentionsParameter(text, name string) bool {
 	text = strings.ToLower(text)
 	if name == "include" && strings.Contains(text, "encrypted content") {
 		return true
@@ -148,15 +148,15 @@ func complains(text, name string) bool {
 
 func wordByte(c byte) bool { return c == '_' || c >= 'a' && c <= 'z' || c >= '0' && c <= '9' }
 
-func (m *Model) takes(name string) bool {
+func (m *Model) supports(name string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return !m.refused[name]
 }
 
-// own reports whether the server is OpenAI's, which accepts parameters that
+// isOpenAI reports whether the server is OpenAI's, which accepts parameters that
 // others may not.
-func (m *Model) own() bool { return m.cfg.Provider == llm.OpenAI && m.cfg.BaseURL == "" }
+func (m *Model) isOpenAI() bool { return m.cfg.Provider == llm.OpenAI && m.cfg.BaseURL == "" }
 
 // format returns the name of the declaration format.
 func (m *Model) format() string {
@@ -178,18 +178,18 @@ func (m *Model) requestOptions(req llm.Request) []option.RequestOption {
 
 // settings adds the parameters that both APIs share to a request body.
 func (m *Model) settings(body map[string]any, req llm.Request, maxName string) {
-	if t := req.TemperatureOr(m.cfg.Temperature); t != nil && m.takes("temperature") {
+	if t := req.TemperatureOr(m.cfg.Temperature); t != nil && m.supports("temperature") {
 		body["temperature"] = *t
 	}
 	if limit := m.cfg.ReplyTokens(req); limit > 0 {
-		if !m.takes(maxName) {
+		if !m.supports(maxName) {
 			maxName = map[string]string{"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}[maxName]
 		}
-		if maxName != "" && m.takes(maxName) {
+		if maxName != "" && m.supports(maxName) {
 			body[maxName] = limit
 		}
 	}
-	if m.own() && req.CacheKey != "" && m.takes("prompt_cache_key") {
+	if m.isOpenAI() && req.CacheKey != "" && m.supports("prompt_cache_key") {
 		body["prompt_cache_key"] = req.CacheKey
 	}
 }

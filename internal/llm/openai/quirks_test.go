@@ -234,7 +234,7 @@ func TestStreamWithoutEndIsCutOff(t *testing.T) {
 	}
 }
 
-func TestComplainsAboutParameter(t *testing.T) {
+func TestMentionsParameter(t *testing.T) {
 	for _, tt := range []struct {
 		text, name string
 		want       bool
@@ -247,8 +247,8 @@ func TestComplainsAboutParameter(t *testing.T) {
 		{"Encrypted content is not supported with this model.", "include", true},
 		{"in store for you", "store", false},
 	} {
-		if got := complains(tt.text, tt.name); got != tt.want {
-			t.Errorf("complains(%q, %q) = %v", tt.text, tt.name, got)
+		if got := mentionsParameter(tt.text, tt.name); got != tt.want {
+			t.Errorf("mentionsParameter(%q, %q) = %v", tt.text, tt.name, got)
 		}
 	}
 }

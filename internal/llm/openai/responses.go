@@ -57,10 +57,10 @@ func (m *Model) streamResponses(ctx context.Context, req llm.Request, yield func
 
 func (m *Model) responsesBody(req llm.Request) (map[string]any, error) {
 	body := map[string]any{"model": m.cfg.Model}
-	if m.takes("store") {
+	if m.supports("store") {
 		body["store"] = false // the conversation is kept here, not there
 	}
-	if m.takes("include") && !plain.MatchString(m.cfg.Model) {
+	if m.supports("include") && !plain.MatchString(m.cfg.Model) {
 		body["include"] = []string{"reasoning.encrypted_content"}
 	}
 	m.settings(body, req, "max_output_tokens")
@@ -81,7 +81,7 @@ func (m *Model) responsesBody(req llm.Request) (map[string]any, error) {
 		case req.Choice == llm.Required:
 			body["tool_choice"] = "required"
 		}
-		if req.Single && m.takes("parallel_tool_calls") {
+		if req.Single && m.supports("parallel_tool_calls") {
 			body["parallel_tool_calls"] = false
 		}
 	}

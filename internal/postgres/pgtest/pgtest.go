@@ -101,7 +101,7 @@ func (s *Server) init() error {
 
 func (s *Server) data() string { return filepath.Join(s.dir, "data") }
 
-// quick are settings for a server that is soon thrown away.
+// quick are settings for a temporary server.
 var quick = []string{"listen_addresses=", "fsync=off", "shared_buffers=16MB", "max_connections=200", "max_wal_size=256MB"}
 
 // Start starts a server that was stopped.
@@ -223,7 +223,7 @@ func (s *Shared) Main(m *testing.M) int {
 func (s *Shared) Server(t testing.TB) *Server {
 	t.Helper()
 	s.once.Do(func() { s.server, s.err = Start() })
-	Need(t, s.err)
+	SkipOrFail(t, s.err)
 	return s.server
 }
 
@@ -240,7 +240,7 @@ func New(t testing.TB) *Server {
 		t.Skip("needs PostgreSQL; not in make test-fast")
 	}
 	s, err := Start()
-	Need(t, err)
+	SkipOrFail(t, err)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Errorf("pgtest: %v", err)
@@ -249,9 +249,9 @@ func New(t testing.TB) *Server {
 	return s
 }
 
-// Need ends a test that has no server: as skipped where PostgreSQL is missing,
-// as failed everywhere else and under CI.
-func Need(t testing.TB, err error) {
+// SkipOrFail ends a test that has no server: as skipped where PostgreSQL is
+// missing, as failed everywhere else and under CI.
+func SkipOrFail(t testing.TB, err error) {
 	t.Helper()
 	switch {
 	case err == nil:

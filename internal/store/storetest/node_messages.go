@@ -9,12 +9,12 @@ import (
 	"junctor/internal/store"
 )
 
-// nodeMessages: messages reach their queue alone, from any handle, and stay until they
-// are said to be done.
+// nodeMessages: messages reach only their queue, from any handle, and stay until they
+// are acknowledged.
 func nodeMessages(t *testing.T, open Opener) {
 	ctx := deadline(t)
 	a, b := running(t, open), running(t, open)
-	heard := b.Watch(ctx, store.TopicNodeMessages("b"))
+	signals := b.Watch(ctx, store.TopicNodeMessages("b"))
 	if err := a.SendMessages(ctx, "b"); err != nil {
 		t.Errorf("no messages: %v", err)
 	}
@@ -32,9 +32,9 @@ func nodeMessages(t *testing.T, open Opener) {
 		t.Fatal(err)
 	}
 	select {
-	case <-heard:
+	case <-signals:
 	case <-ctx.Done():
-		t.Fatal("nothing was heard of the messages")
+		t.Fatal("nothing was signals of the messages")
 	}
 	want := []string{"one", "two", "", odd}
 	first := must[[]store.NodeMessage](t)(b.TakeMessages(ctx, "b", nil))

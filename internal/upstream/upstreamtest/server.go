@@ -49,7 +49,7 @@ func New(script Script) *Server {
 
 // renew forgets all sessions.
 func (s *Server) renew() *mcpserver.Server {
-	return s.server.Swap(mcpserver.New(mcpserver.Options{Info: s.info(), DrainFor: time.Millisecond}, s))
+	return s.server.Swap(mcpserver.New(mcpserver.Options{Info: s.info(), DrainTimeout: time.Millisecond}, s))
 }
 
 // Connections counts the connections and HTTP sessions that were made.

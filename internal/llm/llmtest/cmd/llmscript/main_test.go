@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-func TestServesAScriptUntilItsInputEnds(t *testing.T) {
+func TestScriptIsServedUntilInputEnds(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "script.json")
 	if err := os.WriteFile(file, []byte(`{"default":{"text":"scripted"}}`), 0o600); err != nil {
 		t.Fatal(err)

@@ -9,9 +9,9 @@ import (
 	"junctor/internal/tool"
 )
 
-// When limits a rule to tools with certain properties. All that is set must
+// Condition limits a rule to tools with certain properties. All that is set must
 // apply.
-type When struct {
+type Condition struct {
 	// What the server says of whether the tool only reads: yes, no or unknown; one of a list is enough. Default: any.
 	ReadOnly []Hint `json:"readOnly,omitempty"`
 	// Whether the tool may destroy something: yes, no or unknown. Default: any.
@@ -34,20 +34,20 @@ const (
 	Unknown Hint = "unknown" // the server does not say
 )
 
-// Words lists the hints.
-func (Hint) Words() []string { return []string{string(Yes), string(No), string(Unknown)} }
+// Values lists the hints.
+func (Hint) Values() []string { return []string{string(Yes), string(No), string(Unknown)} }
 
 // fits reports whether the tool has the properties.
-func (w *When) fits(a tool.Annotations, tags []string) bool {
-	if w == nil {
+func (c *Condition) fits(a tool.Annotations, tags []string) bool {
+	if c == nil {
 		return true
 	}
-	for _, h := range w.hints() {
+	for _, h := range c.hints() {
 		if h.wanted != nil && !contains(h.wanted, h.of(a)) {
 			return false
 		}
 	}
-	return w.Tags == nil || tool.SelectsAny(w.Tags, tags)
+	return c.Tags == nil || tool.SelectsAny(c.Tags, tags)
 }
 
 type hintCheck struct {
@@ -56,12 +56,12 @@ type hintCheck struct {
 	of     func(tool.Annotations) *bool
 }
 
-func (w *When) hints() []hintCheck {
+func (c *Condition) hints() []hintCheck {
 	return []hintCheck{
-		{"readOnly", w.ReadOnly, func(a tool.Annotations) *bool { return a.ReadOnlyHint }},
-		{"destructive", w.Destructive, func(a tool.Annotations) *bool { return a.DestructiveHint }},
-		{"idempotent", w.Idempotent, func(a tool.Annotations) *bool { return a.IdempotentHint }},
-		{"openWorld", w.OpenWorld, func(a tool.Annotations) *bool { return a.OpenWorldHint }},
+		{"readOnly", c.ReadOnly, func(a tool.Annotations) *bool { return a.ReadOnlyHint }},
+		{"destructive", c.Destructive, func(a tool.Annotations) *bool { return a.DestructiveHint }},
+		{"idempotent", c.Idempotent, func(a tool.Annotations) *bool { return a.IdempotentHint }},
+		{"openWorld", c.OpenWorld, func(a tool.Annotations) *bool { return a.OpenWorldHint }},
 	}
 }
 
@@ -90,22 +90,22 @@ func (r ToolRule) trusts() bool {
 	return len(r.Pattern) == 0
 }
 
-func (w *When) validate() error {
-	if w == nil {
+func (c *Condition) validate() error {
+	if c == nil {
 		return nil
 	}
 	var errs []error
-	set := w.Tags != nil
-	for _, h := range w.hints() {
+	set := c.Tags != nil
+	for _, h := range c.hints() {
 		set = set || h.wanted != nil
 		for i, word := range h.wanted {
-			errs = append(errs, setting.UnderIndex(h.key, i, setting.OneOf("", word)))
+			errs = append(errs, setting.PrefixIndex(h.key, i, setting.OneOf("", word)))
 		}
 		if h.wanted != nil && len(h.wanted) == 0 {
 			errs = append(errs, setting.Wrong(h.key, "is empty, and matches no tool; write yes, no or unknown"))
 		}
 	}
-	if err := tool.CheckGlobs(w.Tags); err != nil {
+	if err := tool.CheckGlobs(c.Tags); err != nil {
 		errs = append(errs, setting.Wrong("tags", "%v", err))
 	}
 	if !set {

@@ -27,9 +27,9 @@ import (
 	"junctor/internal/tool"
 )
 
-// rig is a gateway with the authorization server and one endpoint, /mcp,
+// fixture is a gateway with the authorization server and one endpoint, /mcp,
 // which answers with the caller's name, or with a stream for ?stream.
-type rig struct {
+type fixture struct {
 	*Server
 	t       *testing.T
 	url     string
@@ -72,13 +72,13 @@ func openStore(t *testing.T) store.Store {
 
 func testSealer() (*store.Sealer, error) { return store.NewSealer(make([]byte, store.KeySize)) }
 
-func newRig(t *testing.T) *rig { return newNode(t, openStore(t), "") }
+func newFixture(t *testing.T) *fixture { return newNode(t, openStore(t), "") }
 
 // newNode starts a gateway over a store. issuer is the public URL of all
 // nodes; empty for the gateway's own.
-func newNode(t *testing.T, s store.Store, issuer string) *rig {
+func newNode(t *testing.T, s store.Store, issuer string) *fixture {
 	t.Helper()
-	r := &rig{t: t, store: s, log: &safeBuffer{}, streams: make(chan context.Context, 100)}
+	r := &fixture{t: t, store: s, log: &safeBuffer{}, streams: make(chan context.Context, 100)}
 	log := slog.New(slog.NewTextHandler(r.log, nil))
 	mux := http.NewServeMux()
 	var handler http.Handler
@@ -132,13 +132,13 @@ func newNode(t *testing.T, s store.Store, issuer string) *rig {
 	return r
 }
 
-func (r *rig) pass(d time.Duration) {
+func (r *fixture) advance(d time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.skew += d
 }
 
-func (r *rig) addKey(name string) telemetry.Secret {
+func (r *fixture) addKey(name string) telemetry.Secret {
 	r.t.Helper()
 	secret, key := auth.NewKey(name)
 	key.Admin = true
@@ -150,7 +150,7 @@ func (r *rig) addKey(name string) telemetry.Secret {
 
 // do sends a request and returns status, headers and body. Redirects are not
 // followed.
-func (r *rig) do(method, target string, header map[string]string, body string) (int, http.Header, string) {
+func (r *fixture) do(method, target string, header map[string]string, body string) (int, http.Header, string) {
 	r.t.Helper()
 	if strings.HasPrefix(target, "/") {
 		target = r.url + target
@@ -177,12 +177,12 @@ func (r *rig) do(method, target string, header map[string]string, body string) (
 	return resp.StatusCode, resp.Header, string(text)
 }
 
-func (r *rig) form(path string, form url.Values) (int, http.Header, string) {
+func (r *fixture) form(path string, form url.Values) (int, http.Header, string) {
 	r.t.Helper()
 	return r.do("POST", path, map[string]string{"Content-Type": "application/x-www-form-urlencoded"}, form.Encode())
 }
 
-func (r *rig) register(metadata string) (int, map[string]any) {
+func (r *fixture) register(metadata string) (int, map[string]any) {
 	r.t.Helper()
 	status, _, body := r.do("POST", RegisterPath, map[string]string{"Content-Type": "application/json"}, metadata)
 	var answer map[string]any
@@ -199,11 +199,11 @@ const (
 
 // attempt is a sign-in of a registered client.
 type attempt struct {
-	r     *rig
+	r     *fixture
 	query url.Values
 }
 
-func (r *rig) attempt(client string) attempt {
+func (r *fixture) attempt(client string) attempt {
 	sum := sha256.Sum256([]byte(verifier))
 	return attempt{r, url.Values{
 		"response_type": {"code"}, "client_id": {client}, "redirect_uri": {redirectURI}, "state": {"the state"},
@@ -211,7 +211,7 @@ func (r *rig) attempt(client string) attempt {
 	}}
 }
 
-func (r *rig) newClient() string {
+func (r *fixture) newClient() string {
 	r.t.Helper()
 	status, answer := r.register(`{"client_name":"Test client","redirect_uris":["` + redirectURI + `"]}`)
 	if status != http.StatusCreated {
@@ -279,7 +279,7 @@ type tokens struct {
 	Expires int    `json:"expires_in"`
 }
 
-func (r *rig) token(form url.Values) (int, tokens) {
+func (r *fixture) token(form url.Values) (int, tokens) {
 	r.t.Helper()
 	status, _, body := r.form(TokenPath, form)
 	var answer tokens
@@ -290,7 +290,7 @@ func (r *rig) token(form url.Values) (int, tokens) {
 }
 
 // signIn is a whole sign-in of alice with a new client.
-func (r *rig) signIn() (client string, got tokens) {
+func (r *fixture) signIn() (client string, got tokens) {
 	r.t.Helper()
 	if r.key == "" {
 		r.key = r.addKey("alice")
@@ -308,7 +308,7 @@ func refreshForm(client, token string) url.Values {
 	return url.Values{"grant_type": {"refresh_token"}, "client_id": {client}, "refresh_token": {token}}
 }
 
-func (r *rig) call(token string) (int, string) {
+func (r *fixture) call(token string) (int, string) {
 	r.t.Helper()
 	status, _, body := r.do("POST", "/mcp", map[string]string{"Authorization": "Bearer " + token}, "")
 	return status, body

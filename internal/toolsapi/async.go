@@ -11,13 +11,13 @@ import (
 	"junctor/internal/waiting"
 )
 
-// leftCapabilities are what a caller that left a call can be asked: it answers
-// at the call's record.
-var leftCapabilities = json.RawMessage(`{"elicitation":{"form":{},"url":{}}}`)
+// asyncCapabilities are the kinds of questions that the caller of such a call can
+// answer, at the call's record.
+var asyncCapabilities = json.RawMessage(`{"elicitation":{"form":{},"url":{}}}`)
 
-// leave executes a call that its caller does not wait for. The result, and the
-// questions of the server meanwhile, are at /api/calls/{id}.
-func (a *API) leave(w http.ResponseWriter, r *http.Request, server string, call provider.Call) error {
+// executeAsync executes a call that its caller does not wait for. The result, and
+// the questions of the server until then, are at /api/calls/{id}.
+func (a *API) executeAsync(w http.ResponseWriter, r *http.Request, server string, call provider.Call) error {
 	if a.Waiting == nil {
 		return &tool.Error{Kind: tool.Unavailable, Msg: `calls cannot be left here; send "wait": true`}
 	}
@@ -26,14 +26,14 @@ func (a *API) leave(w http.ResponseWriter, r *http.Request, server string, call 
 	if name, known := a.resolve(&caller, server, call.Name); known != nil {
 		shown = name.String()
 	}
-	record, err := a.Waiting.Start(ctx, waiting.New{Caller: caller, Face: face, Tool: shown})
+	record, err := a.Waiting.Start(ctx, waiting.StartOptions{Caller: caller, Face: face, Tool: shown})
 	if err != nil {
 		return err
 	}
 	id := httperr.RequestID(ctx)
 	running, cancel := record.Context(context.WithoutCancel(ctx))
 	forget := tool.OnCredentialEnd(ctx, cancel)
-	ex := tool.Exchange{Capabilities: leftCapabilities, Ask: func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+	ex := tool.Exchange{Capabilities: asyncCapabilities, Ask: func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 		in, err := record.Ask(ctx, waiting.Input{Kind: method, Params: params})
 		return in.Answer, err
 	}, Task: func(kept tool.ServerTask) { record.SetTask(running, kept) },
