@@ -73,7 +73,10 @@ func lease(path string) {
 		_, _, err = s.Acquire(context.Background(), "chat/1", "process", time.Hour)
 	}
 	fmt.Println("taken", err)
-	select {}
+	if err == nil { // without goroutines that can go on, the runtime would end the process
+		err = s.Run(context.Background())
+	}
+	fmt.Println("ended", err)
 }
 
 // TestLeaseEndsWithItsProcess kills a process that holds a lease: whoever asks
