@@ -34,7 +34,7 @@ func nodeMessages(t *testing.T, open Opener) {
 	select {
 	case <-signals:
 	case <-ctx.Done():
-		t.Fatal("nothing was signals of the messages")
+		t.Fatal("nothing was signalled of the messages")
 	}
 	want := []string{"one", "two", "", odd}
 	first := must[[]store.NodeMessage](t)(b.TakeMessages(ctx, "b", nil))
