@@ -52,7 +52,7 @@ func (p *person) types(typed string, args ...string) (code int, out, err string)
 	return code, stdout.String(), stderr.String()
 }
 
-const script = `{"rules":[
+const modelScript = `{"rules":[
 	{"when":{"user":"add","results":0},"reply":{"text":"Let me compute. ","calls":[{"tool":"calculate","args":{"expression":"40+2"}}]}},
 	{"when":{"user":"add","result":"approved"},"reply":{"text":"As you wish."}},
 	{"when":{"user":"add"},"reply":{"text":"The answer is 42."}},
@@ -67,7 +67,7 @@ const script = `{"rules":[
 
 func talker(t *testing.T) *person {
 	t.Helper()
-	s, err := llmtest.ParseScript([]byte(script))
+	s, err := llmtest.ParseScript([]byte(modelScript))
 	if err != nil {
 		t.Fatal(err)
 	}

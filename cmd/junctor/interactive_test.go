@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"junctor/internal/launch"
+	"junctor/internal/script/scripttest"
 	"junctor/internal/terminal"
 	"junctor/internal/upstream/upstreamtest"
 )
@@ -153,6 +154,7 @@ func TestDoctorShowsColorAndProgressOnTerminal(t *testing.T) {
 // Names and texts of tools come from servers: none of them may reach a terminal
 // with its control sequences.
 func TestToolTextCannotControlTerminal(t *testing.T) {
+	scripttest.NeedEngine(t)
 	const name = "paint\x1b]0;owned\a"
 	definition, err := json.Marshal(map[string]any{
 		"name": name, "description": "Paints " + name,

@@ -12,6 +12,7 @@ import (
 	"junctor/internal/mcpclient"
 	"junctor/internal/mcpserver"
 	"junctor/internal/rawjson"
+	"junctor/internal/script/scripttest"
 	"junctor/internal/tool"
 	"junctor/internal/upstream"
 )
@@ -36,6 +37,7 @@ func runScript(t *testing.T, c *mcpclient.Client, code string) (texts []string, 
 const typedTool = `{"name":"create-issue","description":"Create an issue.","inputSchema":{"type":"object","properties":{"repo":{"type":"string","description":"owner/name"},"labels":{"type":"array","items":{"enum":["bug","idea"]}}},"required":["repo"]},"outputSchema":{"type":"object","properties":{"number":{"type":"integer"}},"required":["number"]}}`
 
 func TestCodeModeHasTwoTools(t *testing.T) {
+	scripttest.NeedEngine(t)
 	r := newFixture(t, map[string]*testServer{"git-hub": newTestServer(typedTool), "fs": newTestServer(anyTool("read"))})
 	for _, version := range versions {
 		c := r.client(version, View{Mode: CodeMode})
@@ -64,6 +66,7 @@ func TestCodeModeHasTwoTools(t *testing.T) {
 }
 
 func TestScriptsCallTools(t *testing.T) {
+	scripttest.NeedEngine(t)
 	r := newFixture(t, map[string]*testServer{
 		"git-hub": newTestServer(typedTool), "fs": newTestServer(anyTool("read"), anyTool("refuse"), anyTool("picture"), anyTool("secret")), "ask": newTestServer(anyTool("ask")),
 	}, func(r *fixture, _ *[]upstream.Config) {
@@ -105,6 +108,7 @@ func TestScriptsCallTools(t *testing.T) {
 
 // Every call of a script has a record whose parent is that of the script.
 func TestCallsOfScriptsAreRecorded(t *testing.T) {
+	scripttest.NeedEngine(t)
 	r := newFixture(t, map[string]*testServer{"fs": newTestServer(anyTool("read"))})
 	c := r.client(mcp.Version20251125, View{Mode: CodeMode})
 	runScript(t, c, `await tools.fs.read(); await tools.fs.read(); return 1`)
@@ -125,6 +129,7 @@ func TestCallsOfScriptsAreRecorded(t *testing.T) {
 }
 
 func TestScriptsHaveTheRightsOfTheirCaller(t *testing.T) {
+	scripttest.NeedEngine(t)
 	r := newFixture(t, map[string]*testServer{"fs": newTestServer(anyTool("read")), "hidden": newTestServer(anyTool("see"))})
 	c := r.clientAs(tool.Caller{ID: "key:x", Servers: []string{"fs"}}, mcp.Version20251125, View{Mode: CodeMode})
 	texts, _ := runScript(t, c, `const out = []
@@ -142,6 +147,7 @@ func TestScriptsHaveTheRightsOfTheirCaller(t *testing.T) {
 
 // A question of a tool reaches the person behind the client.
 func TestToolsOfScriptsAskThePerson(t *testing.T) {
+	scripttest.NeedEngine(t)
 	r := newFixture(t, map[string]*testServer{"ask": newTestServer(anyTool("ask"))})
 	for _, version := range []string{mcp.Version20251125, mcp.Version20260728} {
 		var notes []string
@@ -163,6 +169,7 @@ func TestToolsOfScriptsAskThePerson(t *testing.T) {
 // A caller whose key, rule or profile excludes junctor:run_code gets the
 // meta-tools in place of those of code mode, and cannot run a script.
 func TestScriptsCanBeWithheld(t *testing.T) {
+	scripttest.NeedEngine(t)
 	r := newFixture(t, map[string]*testServer{"fs": newTestServer(anyTool("read"))})
 	cfg := DefaultConfig()
 	cfg.Code = true

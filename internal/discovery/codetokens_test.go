@@ -11,6 +11,7 @@ import (
 
 	"junctor/internal/mcp"
 	"junctor/internal/mcpclient"
+	"junctor/internal/script/scripttest"
 	"junctor/internal/tool"
 )
 
@@ -61,6 +62,7 @@ return done`, `6`},
 // in three modes: definitions, calls and results, each once. go test -v prints
 // the table of docs/code-mode.md.
 func TestTokensOfCodeMode(t *testing.T) {
+	scripttest.NeedEngine(t)
 	codec, err := tokenizer.Get(tokenizer.O200kBase)
 	if err != nil {
 		t.Fatal(err)
@@ -145,6 +147,7 @@ func (r *fixture) recorded() []string {
 }
 
 func TestManyScriptsAtOnce(t *testing.T) {
+	scripttest.NeedEngine(t)
 	r := newFixture(t, codeServers())
 	c := r.client(mcp.Version20251125, View{Mode: CodeMode})
 	var wg sync.WaitGroup

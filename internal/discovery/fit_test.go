@@ -9,6 +9,7 @@ import (
 	"junctor/internal/mcp"
 	"junctor/internal/mcpclient"
 	"junctor/internal/rawjson"
+	"junctor/internal/script/scripttest"
 	"junctor/internal/tool"
 	"junctor/internal/upstream"
 )
@@ -59,6 +60,7 @@ func TestExecuteToolSelects(t *testing.T) {
 }
 
 func TestLargeResultsArePaged(t *testing.T) {
+	scripttest.NeedEngine(t)
 	r := newFixture(t, map[string]*testServer{"fs": newTestServer(anyTool("read"))})
 	cfg := DefaultConfig()
 	cfg.MaxResultBytes = 2000

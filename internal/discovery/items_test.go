@@ -5,10 +5,12 @@ import (
 	"testing"
 
 	"junctor/internal/mcp"
+	"junctor/internal/script/scripttest"
 	"junctor/internal/tool"
 )
 
 func TestResourcesAndPromptsAreReadWithTools(t *testing.T) {
+	scripttest.NeedEngine(t)
 	r := newFixture(t, map[string]*testServer{"desk": newTestServer(anyTool("one")), "other": newTestServer(anyTool("two"))})
 	for _, version := range []string{mcp.Version20251125, mcp.Version20260728} {
 		c := r.client(version, View{Mode: MetaMode})

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"sync"
 
 	"github.com/tetratelabs/wazero"
@@ -22,6 +23,11 @@ var (
 	built embed.FS
 	//go:embed prelude.js
 	prelude string
+)
+
+const (
+	folder     = "engine/dist/" // in built
+	moduleFile = "quickjs.wasm.gz"
 )
 
 // ErrNotBuilt is returned for every program if the engine is missing from this
@@ -76,7 +82,7 @@ func (e *Engine) Close() error {
 
 func (e *Engine) load() error {
 	ctx := context.Background()
-	code, err := unpack("quickjs.wasm.gz")
+	code, err := unpack(moduleFile)
 	if err != nil {
 		return err
 	}
@@ -103,8 +109,14 @@ func (e *Engine) loadStripper() error {
 	return e.stripErr
 }
 
+// Built reports whether the engine is part of this binary.
+func Built() bool {
+	_, err := fs.Stat(built, folder+moduleFile)
+	return err == nil
+}
+
 func unpack(name string) ([]byte, error) {
-	packed, err := built.ReadFile("engine/dist/" + name)
+	packed, err := built.ReadFile(folder + name)
 	if err != nil {
 		return nil, ErrNotBuilt
 	}

@@ -1,20 +1,14 @@
 package script
 
 import (
-	"errors"
 	"flag"
 	"os"
 	"testing"
 )
 
-func engineMissing() bool {
-	_, err := unpack("quickjs.wasm.gz")
-	return errors.Is(err, ErrNotBuilt)
-}
-
 // TestMain runs only TestEngineIsBuilt if the engine is missing.
 func TestMain(m *testing.M) {
-	if engineMissing() {
+	if !Built() {
 		flag.Parse()
 		if err := flag.Set("test.run", "^TestEngineIsBuilt$"); err != nil {
 			panic(err)
@@ -24,7 +18,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestEngineIsBuilt(t *testing.T) {
-	if !engineMissing() {
+	if Built() {
 		return
 	}
 	if os.Getenv("CI") == "true" {

@@ -12,6 +12,7 @@ import (
 	"junctor/internal/catalog"
 	"junctor/internal/listing"
 	"junctor/internal/provider"
+	"junctor/internal/script/scripttest"
 	"junctor/internal/tool"
 	"junctor/internal/toolsapi/openapitest"
 	"junctor/internal/upstream"
@@ -41,6 +42,7 @@ type openapiDoc struct {
 // TestOpenAPI keeps the description true: it has every route and no other,
 // and every answer of every path is what it says.
 func TestOpenAPI(t *testing.T) {
+	scripttest.NeedEngine(t)
 	ts := standard(t)
 	res := get(t, ts.URL+"/openapi.json")
 	var doc openapiDoc
