@@ -74,7 +74,12 @@ type agent struct {
 
 func (a *agents) start(args ...string) *agent {
 	a.t.Helper()
-	cmd := a.command(append([]string{"mcp"}, args...)...)
+	return a.initialize(a.command(append([]string{"mcp"}, args...)...))
+}
+
+// initialize starts a command and makes the handshake with it.
+func (a *agents) initialize(cmd *exec.Cmd) *agent {
+	a.t.Helper()
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		a.t.Fatal(err)
@@ -234,4 +239,47 @@ func TestRequestsBeforeTheEndOfInputAreAnswered(t *testing.T) {
 	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "nowhere") {
 		t.Errorf("%v: %s", err, out)
 	}
+}
+
+// A client may never read the stderr of its agent. When the pipe is full, calls go
+// on, and how many log lines were dropped is logged when somebody reads.
+func TestUnreadStderrBlocksNoCall(t *testing.T) {
+	t.Parallel()
+	a := newAgents(t)
+	cmd := a.command("mcp", "--log-level", "trace")
+	stderr, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { stderr.Close(); w.Close() })
+	cmd.Stderr = w
+	c := a.initialize(cmd)
+	text := strings.Repeat("hello ", 1000)
+	for range 100 { // more than the pipe and the gateway keep
+		id := c.request("tools/call", `{"name":"execute_tool","arguments":{"server":"one","tool":"echo","arguments":{"text":"`+text+`"}}}`)
+		if got := c.answer(id); !strings.Contains(got, text) {
+			t.Fatalf("a call: %s", got)
+		}
+	}
+	reported := make(chan struct{})
+	go func() {
+		lines := bufio.NewScanner(stderr)
+		lines.Buffer(nil, 1<<20)
+		for lines.Scan() {
+			if strings.Contains(lines.Text(), "log lines were dropped") {
+				close(reported)
+				break
+			}
+		}
+		_, _ = io.Copy(io.Discard, stderr)
+	}()
+	eventually(t, "the number of dropped lines is logged", func() bool {
+		c.works()
+		select {
+		case <-reported:
+			return true
+		default:
+			return false
+		}
+	})
 }

@@ -52,12 +52,11 @@ func (l *Launcher) Build(ctx context.Context, cfg *config.Config, reload config.
 	leveler.Set(level.Slog())
 	recent := telemetry.NewRing[telemetry.LogEntry](1000)
 	_, isTerminal := l.Width(l.Err)
-	output := l.Err
-	if !isTerminal {
-		buffer := telemetry.NewLineBuffer(l.Err)
-		l.LogBuffer.Store(buffer)
-		output = buffer
+	buffer := telemetry.NewLineBuffer(l.Err)
+	if isTerminal {
+		_ = buffer.Unbuffer() // has nothing to write yet
 	}
+	l.LogBuffer.Store(buffer)
 	admin, _ := cfg.Lookup("JUNCTOR_ADMIN_KEY")
 	if err := auth.CheckKey(telemetry.Secret(admin)); admin != "" && err != nil {
 		return nil, fmt.Errorf("JUNCTOR_ADMIN_KEY %w; make one with: openssl rand -hex 24", err)
@@ -67,7 +66,7 @@ func (l *Launcher) Build(ctx context.Context, cfg *config.Config, reload config.
 		Config: cfg, Reload: reload, Version: l.Version, DataDir: l.DataDir, Environ: withoutOwnKeys(l.Environ),
 		AdminKey: telemetry.Secret(admin), SecretKey: telemetry.Secret(key), Socket: l.Socket,
 		Log: telemetry.NewLogger(telemetry.LogOptions{
-			Output: output, Terminal: isTerminal, Colour: isTerminal && !l.NoColour, Format: cfg.Log.Format,
+			Output: buffer, Terminal: isTerminal, Colour: isTerminal && !l.NoColour, Format: cfg.Log.Format,
 			Level: &leveler, Redactor: redactor, Recent: recent,
 		}),
 		Level: &leveler, Recent: recent, Redactor: redactor,

@@ -1,14 +1,18 @@
 package telemetry
 
 import (
+	"bytes"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 const (
-	flushAfter = 50 * time.Millisecond // the longest that a line waits
-	flushBytes = 32 << 10              // or until so much has gathered
+	flushAfter   = 50 * time.Millisecond // the longest that a line waits
+	flushBytes   = 32 << 10              // or until so much has gathered
+	stallTimeout = time.Second           // the longest that the program waits for a write
+	maxStalled   = 256 << 10             // bytes kept while the output accepts nothing
 )
 
 // LineBuffer gathers the lines of a busy log, so that many go out with one
@@ -17,15 +21,27 @@ const (
 // what has gathered: the logger calls it behind every warning and error, and
 // the program when it ends. It is safe for concurrent use, and a nil
 // *LineBuffer has nothing to flush.
+//
+// An output that accepts nothing, such as a pipe that its reader ignores, does
+// not block the program: after stallTimeout the program no longer waits for the
+// write. Lines that follow are kept up to maxStalled bytes; further ones are
+// dropped and counted.
 type LineBuffer struct {
-	out io.Writer
+	out     io.Writer
+	dropped atomic.Int64 // lines
 
-	mu      sync.Mutex
-	lines   []byte
-	last    time.Time   // of the last write
-	timer   *time.Timer // writes what has gathered; nil before the first use
-	waiting bool        // for the timer
-	direct  bool        // every line is written at once
+	mu       sync.Mutex
+	lines    []byte
+	spare    []byte        // the memory of the last write
+	appended int64         // bytes, in all
+	written  int64         // of these
+	writing  chan struct{} // closed when the current write ends; nil if there is none
+	stalled  bool          // the current write has taken longer than stallTimeout
+	err      error         // of the last write
+	last     time.Time     // of the last write
+	timer    *time.Timer   // writes what has gathered; nil before the first use
+	waiting  bool          // for the timer
+	direct   bool          // every line is written at once
 }
 
 // NewLineBuffer gathers lines before out.
@@ -35,7 +51,12 @@ func NewLineBuffer(out io.Writer) *LineBuffer { return &LineBuffer{out: out} }
 func (b *LineBuffer) Write(lines []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.stalled && len(b.lines)+len(lines) > maxStalled {
+		b.dropped.Add(int64(bytes.Count(lines, []byte("\n"))))
+		return len(lines), nil
+	}
 	b.lines = append(b.lines, lines...)
+	b.appended += int64(len(lines))
 	if b.direct || len(b.lines) >= flushBytes {
 		return len(lines), b.flush()
 	}
@@ -77,19 +98,70 @@ func (b *LineBuffer) Unbuffer() error {
 	return b.flush()
 }
 
-// flush writes what has gathered. b.mu is held.
-func (b *LineBuffer) flush() error {
+// takeDropped returns how many lines were dropped since the last call. It returns
+// 0 until the output accepts lines again.
+func (b *LineBuffer) takeDropped() int64 {
+	if b.dropped.Load() == 0 {
+		return 0
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.stalled {
+		return 0
+	}
+	return b.dropped.Swap(0)
+}
+
+// flush writes what has gathered, and waits for it unless the output is
+// stalled. b.mu is held, and released while waiting.
+func (b *LineBuffer) flush() (err error) {
 	if b.waiting {
 		b.waiting = false
 		b.timer.Stop()
 	}
 	b.last = time.Now()
-	if len(b.lines) == 0 {
-		return nil
-	}
-	_, err := b.out.Write(b.lines)
-	if b.lines = b.lines[:0]; cap(b.lines) > 2*flushBytes {
-		b.lines = nil // one line was very long
+	for upTo := b.appended; b.written < upTo && !b.stalled; {
+		if b.writing == nil {
+			b.write()
+		}
+		b.await(b.writing)
+		err = b.err
 	}
 	return err
+}
+
+// write begins to write what has gathered. b.mu is held.
+func (b *LineBuffer) write() {
+	lines, upTo, done := b.lines, b.appended, make(chan struct{})
+	b.lines, b.spare, b.writing = b.spare, nil, done
+	go func() {
+		_, err := b.out.Write(lines)
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.err, b.written, b.writing = err, upTo, nil
+		if cap(lines) <= 2*flushBytes { // otherwise one line was very long
+			b.spare = lines[:0]
+		}
+		close(done)
+		if b.stalled && len(b.lines) > 0 { // no flush will write them
+			b.write()
+		}
+		b.stalled = false
+	}()
+}
+
+// await waits for a write, but not longer than stallTimeout. b.mu is held, and
+// released while waiting.
+func (b *LineBuffer) await(done chan struct{}) {
+	b.mu.Unlock()
+	timer := time.NewTimer(stallTimeout)
+	select {
+	case <-done:
+	case <-timer.C:
+	}
+	timer.Stop()
+	b.mu.Lock()
+	if b.writing == done {
+		b.stalled = true
+	}
 }

@@ -155,3 +155,66 @@ func TestRecentDetails(t *testing.T) {
 		}
 	}
 }
+
+// An output that accepts nothing blocks the program once, for stallTimeout. What
+// fits is kept, the rest is counted, and both are written when the output accepts
+// lines again.
+func TestLineBufferWithUnreadOutput(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		out := &stuck{read: make(chan struct{})}
+		b := NewLineBuffer(out)
+		log := NewLogger(LogOptions{Output: b, Format: FormatJSON}).With("bound", 1)
+		begun := time.Now()
+		const lines = 5000
+		for i := range lines {
+			log.Warn("line", "n", i, "text", strings.Repeat("x", 100))
+		}
+		if err := b.Unbuffer(); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(begun); took != stallTimeout {
+			t.Errorf("%d lines took %s, want %s for all of them", lines, took, stallTimeout)
+		}
+		if n := len(b.lines); n > maxStalled {
+			t.Errorf("%d bytes are kept, want %d at most", n, maxStalled)
+		}
+		close(out.read)
+		synctest.Wait()
+		log.Info("read again")
+		var came, dropped int
+		for line := range strings.Lines(out.text()) {
+			var m struct {
+				Msg             string
+				N, Lines, Bound int
+			}
+			if err := json.Unmarshal([]byte(line), &m); err != nil {
+				t.Fatalf("%q: %v", line, err)
+			}
+			switch {
+			case m.Msg == "line" && m.N == came && m.Bound == 1:
+				came++
+			case m.Lines > 0 && m.Bound == 0:
+				dropped += m.Lines
+			case m.Msg != "read again":
+				t.Fatalf("after %d lines: %s", came, line)
+			}
+		}
+		if came == 0 || dropped == 0 || came+dropped != lines {
+			t.Errorf("%d lines came and %d were dropped, want %d in all", came, dropped, lines)
+		}
+		if !strings.HasSuffix(out.text(), "\"read again\",\"bound\":1}\n") {
+			t.Errorf("the last line is missing: %q", out.text()[len(out.text())-200:])
+		}
+	})
+}
+
+// stuck accepts nothing until read is closed.
+type stuck struct {
+	writes
+	read chan struct{}
+}
+
+func (s *stuck) Write(b []byte) (int, error) {
+	<-s.read
+	return s.writes.Write(b)
+}

@@ -85,18 +85,21 @@ func NewLogger(o LogOptions) *slog.Logger {
 		h = newLines(o.Output, o.Recent, level)
 	}
 	if b, ok := o.Output.(*LineBuffer); ok {
-		h = flushing{h, b}
+		h = flushing{h, b, h}
 	}
 	return slog.New(&handler{next: h, redactor: o.Redactor, level: level})
 }
 
-// flushing has warnings and errors written at once.
+// flushing has warnings and errors written at once, and reports lines that were
+// dropped.
 type flushing struct {
 	slog.Handler
 	buffer *LineBuffer
+	plain  slog.Handler // without attributes
 }
 
 func (f flushing) Handle(ctx context.Context, rec slog.Record) error {
+	f.reportDropped(ctx)
 	err := f.Handler.Handle(ctx, rec)
 	if rec.Level >= slog.LevelWarn {
 		err = errors.Join(err, f.buffer.Flush())
@@ -106,6 +109,7 @@ func (f flushing) Handle(ctx context.Context, rec slog.Record) error {
 
 func (f flushing) handleAttrs(at time.Time, level slog.Level, msg string, attrs []slog.Attr) (done bool, err error) {
 	if next, ok := f.Handler.(attrHandler); ok {
+		f.reportDropped(context.Background())
 		done, err = next.handleAttrs(at, level, msg, attrs)
 	}
 	if done && level >= slog.LevelWarn {
@@ -115,11 +119,19 @@ func (f flushing) handleAttrs(at time.Time, level slog.Level, msg string, attrs 
 }
 
 func (f flushing) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return flushing{f.Handler.WithAttrs(attrs), f.buffer}
+	return flushing{f.Handler.WithAttrs(attrs), f.buffer, f.plain}
 }
 
 func (f flushing) WithGroup(name string) slog.Handler {
-	return flushing{f.Handler.WithGroup(name), f.buffer}
+	return flushing{f.Handler.WithGroup(name), f.buffer, f.plain}
+}
+
+func (f flushing) reportDropped(ctx context.Context) {
+	if n := f.buffer.takeDropped(); n > 0 {
+		rec := slog.NewRecord(time.Now(), slog.LevelWarn, "log lines were dropped because the output did not accept them", 0)
+		rec.AddAttrs(slog.Int64("lines", n))
+		_ = f.plain.Handle(ctx, rec) // a write error of the log cannot be logged
+	}
 }
 
 // Handler returns a handler that adds what the context knows, masks the
