@@ -262,17 +262,14 @@ func (s *Service) Info(ctx context.Context, server, caller string) Info {
 func (s *Service) redirect(ctx context.Context, cfg upstream.Config, issuer string) (string, error) {
 	own := oauthOf(cfg)
 	s.mu.Lock()
-	callback, back := s.callback, s.back
+	callback := s.callback
 	s.mu.Unlock()
 	switch {
 	case callback != "" && own.RedirectURI != "":
 		return own.RedirectURI, nil
 	case callback != "":
 		return callback, nil
-	case back != nil && own.RedirectURI == "" && own.CallbackPort == 0:
-		return back.url, nil
 	}
-	// Reusing the port of the last login avoids a registration.
 	host, port, path := "127.0.0.1", strconv.Itoa(own.CallbackPort), CallbackPath
 	if own.RedirectURI != "" {
 		u, err := url.Parse(own.RedirectURI)
@@ -286,9 +283,20 @@ func (s *Service) redirect(ctx context.Context, cfg upstream.Config, issuer stri
 		if u.Port() != "" {
 			port = u.Port()
 		}
-	} else if kept, ok, _ := s.registration(ctx, issuer, "http://127.0.0.1"+CallbackPath); ok && port == "0" {
-		if u, err := url.Parse(kept.Redirect); err == nil {
-			port = u.Port()
+	}
+	// One sign-in at a time opens a listener: others that request the same wait for it.
+	s.listening.Lock()
+	defer s.listening.Unlock()
+	requested := net.JoinHostPort(host, port) + path
+	if l := s.listenerOf(requested); l != nil {
+		return l.url, nil
+	}
+	if own.RedirectURI == "" && own.CallbackPort == 0 {
+		// Reusing the port of the last login avoids a registration.
+		if kept, ok, _ := s.registration(ctx, issuer, "http://127.0.0.1"+CallbackPath); ok {
+			if u, err := url.Parse(kept.Redirect); err == nil {
+				port = u.Port()
+			}
 		}
 	}
 	l, err := s.listen(host, port, path)
@@ -298,13 +306,30 @@ func (s *Service) redirect(ctx context.Context, cfg upstream.Config, issuer stri
 	if err != nil {
 		return "", &tool.Error{Kind: tool.Unavailable, Msg: "no port of this machine is free for the answer of the authorization server", Err: err}
 	}
+	if err := s.addListener(requested, l); err != nil {
+		return "", err
+	}
+	return l.url, nil
+}
+
+// listenerOf returns the listener of a requested host, port and path, or nil.
+func (s *Service) listenerOf(requested string) *listener {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.back != nil {
-		s.back.close()
+	return s.listeners[requested]
+}
+
+// addListener keeps a listener until the Service is closed, for all sign-ins that
+// request the same.
+func (s *Service) addListener(requested string, l *listener) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		l.close()
+		return errStopping
 	}
-	s.back = l
-	return l.url, nil
+	s.listeners[requested] = l
+	return nil
 }
 
 // listener receives callbacks on loopback, for processes without an HTTP

@@ -2,6 +2,7 @@ package oauth
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"junctor/internal/address/addresstest"
 	"junctor/internal/telemetry"
 	"junctor/internal/tool"
 	"junctor/internal/upstream"
@@ -406,5 +408,37 @@ func TestLoginWithOwnListener(t *testing.T) {
 			t.Errorf("redirect for %s = %q, %v", redirect, got, err)
 		}
 		s.Close()
+	}
+}
+
+// Sign-ins that request the same port share its listener, and it stays open while
+// other sign-ins open theirs.
+func TestListenersOfPendingSignIns(t *testing.T) {
+	s := newFixture(t, newWorld(t)).another()
+	s.SetCallback("")
+	t.Cleanup(s.Close)
+	fixed := &upstream.OAuth{CallbackPort: addresstest.UnusedPort(t)}
+	var redirects []string
+	for _, own := range []*upstream.OAuth{fixed, nil, {RedirectURI: "http://127.0.0.1/other"}, fixed, nil} {
+		redirect, err := s.redirect(t.Context(), upstream.Config{OAuth: own}, "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		redirects = append(redirects, redirect)
+	}
+	if redirects[0] != redirects[3] || redirects[1] != redirects[4] {
+		t.Errorf("redirects %q", redirects)
+	}
+	for _, redirect := range redirects {
+		resp, err := http.Get(redirect)
+		if err != nil {
+			t.Errorf("the callback of a pending sign-in: %v", err)
+			continue
+		}
+		resp.Body.Close()
+	}
+	s.Close()
+	if _, err := s.redirect(t.Context(), upstream.Config{OAuth: &upstream.OAuth{RedirectURI: "http://127.0.0.1/late"}}, "x"); !errors.Is(err, errStopping) {
+		t.Errorf("after Close: %v", err)
 	}
 }

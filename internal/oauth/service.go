@@ -5,9 +5,11 @@ import (
 	"crypto/rand"
 	"errors"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"slices"
 	"sync"
 	"time"
 
@@ -69,9 +71,14 @@ type Service struct {
 	redacted map[telemetry.Secret]time.Time // the values known to the redactor, and when they were last seen
 	swept    time.Time                      // when old ones were last removed from it
 	callback string                         // the redirect URI; "" until known
-	back     *listener                      // receives callbacks if there is no redirect URI; nil until needed
 	waiting  map[upstream.Login][]chan error
 	closed   bool
+
+	// listeners receive callbacks if there is no redirect URI, by the host, port
+	// and path that was requested. They are opened when needed, while listening is
+	// locked (before mu).
+	listeners map[string]*listener
+	listening sync.Mutex
 }
 
 // New returns a Service. It sends and starts nothing.
@@ -86,6 +93,7 @@ func New(o Options) *Service {
 		opts: o, log: o.Log.With(telemetry.KeyComponent, "oauth"), out: newOutbound(o.Proxy, o.Version),
 		owner:  o.Node + "/" + rand.Text()[:8],
 		states: map[upstream.Login]*state{}, redacted: map[telemetry.Secret]time.Time{}, waiting: map[upstream.Login][]chan error{},
+		listeners: map[string]*listener{},
 	}
 }
 
@@ -118,15 +126,15 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 }
 
-// Close closes the loopback listener and waits for refreshes in progress,
+// Close closes the loopback listeners and waits for refreshes in progress,
 // because a used refresh token must be replaced in the store.
 func (s *Service) Close() {
 	s.mu.Lock()
-	back := s.back
-	s.back, s.closed = nil, true
+	s.closed = true
+	listeners := slices.Collect(maps.Values(s.listeners))
 	s.mu.Unlock()
-	if back != nil {
-		back.close()
+	for _, l := range listeners {
+		l.close()
 	}
 	s.work.Wait()
 }
