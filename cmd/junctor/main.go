@@ -59,6 +59,16 @@ func osEnvironment() *environment {
 	return w
 }
 
+// printLast prints the last line of the program, through the buffer of the log if
+// there is one, which does not wait indefinitely for a stderr that is not read.
+func (w *environment) printLast(line string) {
+	if b := w.LogBuffer.Load(); b != nil {
+		_, _ = b.Write([]byte(line + "\n"))
+		return
+	}
+	fmt.Fprintln(w.Err, line)
+}
+
 // silentError is a failure that has been shown already.
 type silentError struct{ error }
 
@@ -85,10 +95,10 @@ func run(args []string, w *environment) int {
 		return exitFailed
 	}
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		fmt.Fprintln(w.Err, "junctor: stopped")
+		w.printLast("junctor: stopped")
 		return exitFailed
 	}
-	fmt.Fprintln(w.Err, "junctor: "+terminal.Printable(err.Error())) // servers have a say in it
+	w.printLast("junctor: " + terminal.Printable(err.Error())) // it may have text of a server
 	if _, ok := errors.AsType[usageError](err); ok {
 		return exitUsage
 	}

@@ -87,14 +87,15 @@ func (b *LineBuffer) Flush() error {
 }
 
 // Unbuffer flushes, and has every later line written at once: for a program
-// that may be ended from outside at any moment.
+// that may be ended from outside at any moment. It waits for a stalled output
+// once more.
 func (b *LineBuffer) Unbuffer() error {
 	if b == nil {
 		return nil
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.direct = true
+	b.direct, b.stalled = true, false
 	return b.flush()
 }
 
@@ -135,7 +136,9 @@ func (b *LineBuffer) write() {
 	lines, upTo, done := b.lines, b.appended, make(chan struct{})
 	b.lines, b.spare, b.writing = b.spare, nil, done
 	go func() {
+		begun := time.Now()
 		_, err := b.out.Write(lines)
+		slow := time.Since(begun) >= stallTimeout
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.err, b.written, b.writing = err, upTo, nil
@@ -146,7 +149,7 @@ func (b *LineBuffer) write() {
 		if b.stalled && len(b.lines) > 0 { // no flush will write them
 			b.write()
 		}
-		b.stalled = false
+		b.stalled = b.stalled && b.writing != nil && slow // the next write may be slow, too
 	}()
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"strings"
 	"sync"
@@ -169,11 +170,14 @@ func TestLineBufferWithUnreadOutput(t *testing.T) {
 		for i := range lines {
 			log.Warn("line", "n", i, "text", strings.Repeat("x", 100))
 		}
+		if took := time.Since(begun); took != stallTimeout {
+			t.Errorf("%d lines took %s, want %s for all of them", lines, took, stallTimeout)
+		}
 		if err := b.Unbuffer(); err != nil {
 			t.Error(err)
 		}
-		if took := time.Since(begun); took != stallTimeout {
-			t.Errorf("%d lines took %s, want %s for all of them", lines, took, stallTimeout)
+		if took := time.Since(begun); took != 2*stallTimeout {
+			t.Errorf("Unbuffer returned after %s, want %s", took, 2*stallTimeout)
 		}
 		if n := len(b.lines); n > maxStalled {
 			t.Errorf("%d bytes are kept, want %d at most", n, maxStalled)
@@ -217,4 +221,39 @@ type stuck struct {
 func (s *stuck) Write(b []byte) (int, error) {
 	<-s.read
 	return s.writes.Write(b)
+}
+
+// A reader that takes some lines now and then does not block the program again
+// each time.
+func TestLineBufferWithSlowReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, w := io.Pipe()
+		b := NewLineBuffer(w)
+		line := []byte("a line\n")
+		if _, err := b.Write(line); err != nil { // takes stallTimeout
+			t.Fatal(err)
+		}
+		begun, read := time.Now(), make([]byte, len(line))
+		for range 10 {
+			for range 2 {
+				if _, err := b.Write(line); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if took := time.Since(begun); took > 0 {
+				t.Fatalf("a line took %s", took)
+			}
+			time.Sleep(2 * stallTimeout)
+			if _, err := io.ReadFull(r, read); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			begun = time.Now()
+		}
+		go func() { _, _ = io.Copy(io.Discard, r) }()
+		if err := b.Unbuffer(); err != nil || len(b.lines) > 0 {
+			t.Errorf("Unbuffer = %v, and %d bytes are left", err, len(b.lines))
+		}
+		r.Close()
+	})
 }
