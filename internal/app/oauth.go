@@ -143,8 +143,8 @@ func (a *App) CallerNamed(ctx context.Context, name string) (tool.Caller, error)
 	if err != nil {
 		return tool.Caller{}, err
 	}
-	for _, k := range keys {
-		if k.Name == name || "key:"+k.ID == name {
+	for _, k := range keys { // another key may have the name of a revoked one
+		if k.Name == name && k.Revoked.IsZero() || "key:"+k.ID == name {
 			return tool.Caller{ID: "key:" + k.ID, Name: k.Name}, nil
 		}
 	}

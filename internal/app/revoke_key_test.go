@@ -99,6 +99,14 @@ func TestRevokedKeyCompletesNoSignIn(t *testing.T) {
 	if _, err := r.Logins().Complete(t.Context(), url.Values{"state": {u.Query().Get("state")}, "code": {"x"}}); tool.KindOf(err) != tool.Denied {
 		t.Errorf("the sign-in of a revoked key: %v", err)
 	}
+	// A new key may have the name; its owner is not the revoked key.
+	if c, err := r.CallerNamed(t.Context(), "rv"); err == nil {
+		t.Errorf("CallerNamed of a revoked key = %q", c.ID)
+	}
+	r.makeKey("rv")
+	if c, err := r.CallerNamed(t.Context(), "rv"); err != nil || c.ID == "key:"+keys[0].ID {
+		t.Errorf("CallerNamed = %q, %v; the revoked key is %s", c.ID, err, keys[0].ID)
+	}
 }
 
 // keysAway is a store whose keys cannot be read the first time.
