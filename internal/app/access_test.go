@@ -79,7 +79,7 @@ var access = map[string]need{
 	// The rest.
 	"GET /metrics": whole, "/.well-known/": public, "/": public,
 	// Not routes of the gateway, or made from tables that are here.
-	`"GET " + path`: notHere, `"POST " + path`: notHere, `"GET " + PagePath`: notHere, "pattern": notHere, `r.method + " " + r.path`: notHere, "r.path": notHere, "root": notHere,
+	`"GET " + PagePath`: notHere, "pattern": notHere, `r.method + " " + r.path`: notHere, "r.path": notHere, "root": notHere,
 }
 
 // routesInSource returns the patterns of all routes, as the source has them.

@@ -2,6 +2,7 @@ package oauth
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -303,6 +304,9 @@ func (s *Service) redirect(ctx context.Context, cfg upstream.Config, issuer stri
 	if err != nil && own.RedirectURI == "" && own.CallbackPort == 0 {
 		l, err = s.listen(host, "0", path)
 	}
+	if errors.Is(err, errStopping) {
+		return "", err
+	}
 	if err != nil {
 		return "", &tool.Error{Kind: tool.Unavailable, Msg: "no port of this machine is free for the answer of the authorization server", Err: err}
 	}
@@ -316,7 +320,15 @@ func (s *Service) redirect(ctx context.Context, cfg upstream.Config, issuer stri
 func (s *Service) listenerOf(requested string) *listener {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.listeners[requested]
+	if l := s.listeners[requested]; l != nil {
+		return l
+	}
+	for _, l := range s.listeners { // one that requested any port may have this one
+		if l.url == "http://"+requested {
+			return l
+		}
+	}
+	return nil
 }
 
 // addListener keeps a listener until the Service is closed, for all sign-ins that
@@ -341,6 +353,26 @@ type listener struct {
 
 func (l *listener) close() { _ = l.server.Close() }
 
+// onlyCallback serves the callback at a path of the configuration, which may be
+// empty or no valid pattern of a [http.ServeMux].
+func (s *Service) onlyCallback(path string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		switch q := r.URL.Query(); {
+		case r.URL.Path != cmp.Or(path, "/"):
+			http.NotFound(w, r)
+		case r.Method == http.MethodPost:
+			s.confirmed(w, r)
+		case r.Method != http.MethodGet:
+			w.Header().Set("Allow", "GET, POST")
+			http.Error(w, http.StatusText(http.StatusMethodNotAllowed), http.StatusMethodNotAllowed)
+		case s.awaited(r.Context(), q):
+			s.finish(w, r, q)
+		default:
+			s.callbackPage(w, r)
+		}
+	}
+}
+
 func (s *Service) listen(host, port, path string) (*listener, error) {
 	ln, err := net.Listen("tcp", net.JoinHostPort(host, port))
 	if err != nil {
@@ -350,19 +382,10 @@ func (s *Service) listen(host, port, path string) (*listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
-		if q := r.URL.Query(); s.awaited(r.Context(), q) {
-			s.finish(w, r, q)
-			return
-		}
-		s.callbackPage(w, r)
-	})
-	mux.HandleFunc("POST "+path, s.confirmed)
 	l := &listener{
 		url: "http://" + net.JoinHostPort(host, port) + path,
 		server: &http.Server{
-			Handler: mux, ReadTimeout: 10 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10,
+			Handler: s.onlyCallback(path), ReadTimeout: 10 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10,
 		},
 	}
 	if !s.spawn(func() { _ = l.server.Serve(ln) }) { // returns when it is closed

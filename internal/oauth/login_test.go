@@ -400,6 +400,8 @@ func TestLoginWithOwnListener(t *testing.T) {
 		"http://localhost:0/cb":  "http://localhost:",
 		"https://me.example/cb":  "https://me.example/cb",
 		"http://127.0.0.1/other": "http://127.0.0.1:",
+		"http://127.0.0.1":       "http://127.0.0.1:", // without a path
+		"http://127.0.0.1/{a":    "http://127.0.0.1:",
 	} {
 		s := r.another()
 		s.SetCallback("")
@@ -429,13 +431,23 @@ func TestListenersOfPendingSignIns(t *testing.T) {
 	if redirects[0] != redirects[3] || redirects[1] != redirects[4] {
 		t.Errorf("redirects %q", redirects)
 	}
+	// The port that another got for any port, requested by number.
+	again, err := s.redirect(t.Context(), upstream.Config{OAuth: &upstream.OAuth{RedirectURI: redirects[1]}}, "x")
+	if err != nil || again != redirects[1] {
+		t.Errorf("redirect for %s = %q, %v", redirects[1], again, err)
+	}
 	for _, redirect := range redirects {
-		resp, err := http.Get(redirect)
-		if err != nil {
-			t.Errorf("the callback of a pending sign-in: %v", err)
-			continue
+		for suffix, want := range map[string]int{"": http.StatusBadRequest, "/elsewhere": http.StatusNotFound} {
+			resp, err := http.Get(redirect + suffix)
+			if err != nil {
+				t.Errorf("the callback of a pending sign-in: %v", err)
+				continue
+			}
+			resp.Body.Close()
+			if resp.StatusCode != want {
+				t.Errorf("GET %s: %d, want %d", redirect+suffix, resp.StatusCode, want)
+			}
 		}
-		resp.Body.Close()
 	}
 	s.Close()
 	if _, err := s.redirect(t.Context(), upstream.Config{OAuth: &upstream.OAuth{RedirectURI: "http://127.0.0.1/late"}}, "x"); !errors.Is(err, errStopping) {
