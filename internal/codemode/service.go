@@ -30,7 +30,7 @@ const (
 // Calls executes calls.
 type Calls interface {
 	Call(ctx context.Context, c tool.Call) (tool.Result, error)
-	Group(ctx context.Context, c tool.Call, work func(ctx context.Context, id string) (tool.Result, error)) (tool.Result, error)
+	Group(ctx context.Context, c tool.Call, work func(context.Context, *tool.Call) (tool.Result, error)) (tool.Result, error)
 }
 
 // Tools provides the tools that a caller may use.
@@ -154,14 +154,15 @@ func (s *Service) Run(ctx context.Context, r Request) (Outcome, error) {
 	record := tool.Call{
 		Face: r.Face, Caller: r.Caller, Session: r.Session, Server: Server, Tool: Tool, Arguments: arguments, Meta: r.Meta, Exchange: r.Exchange,
 	}
-	_, err = s.opts.Calls.Group(ctx, record, func(ctx context.Context, id string) (tool.Result, error) {
+	_, err = s.opts.Calls.Group(ctx, record, func(ctx context.Context, call *tool.Call) (tool.Result, error) {
+		r.Caller = call.Caller
 		if !Permitted(&r.Caller) {
 			return tool.Result{}, &tool.Error{Kind: tool.Denied, Msg: "this caller may not run scripts: its key, rule or profile excludes junctor:run_code; call the tools one by one"}
 		}
 		run := &scriptRun{s: s, r: &r, begun: time.Now(), calls: []Call{}}
 		ended, err := s.engine.Run(ctx, script.Program{Source: r.Code, Owner: r.Caller.ID, Limits: cfg.limits(), Host: script.Host{Call: run.call, Sync: run.sync}})
 		out = Outcome{
-			ID: id, Value: ended.Value, Log: ended.Log, Dropped: ended.Dropped, Calls: run.calls,
+			ID: call.ID, Value: ended.Value, Log: ended.Log, Dropped: ended.Dropped, Calls: run.calls,
 			CPUMs: millis(ended.CPU), TookMs: millis(time.Since(run.begun)),
 		}
 		if err != nil {

@@ -816,6 +816,14 @@ func TestCallWithoutCallerHasNoRights(t *testing.T) {
 		if _, err := r.Forward(t.Context(), tool.Forward{Caller: caller, Server: "fs", Method: "resources/list"}); tool.KindOf(err) != tool.ServerNotFound {
 			t.Errorf("Forward by %+v: %v", caller, err)
 		}
+		if _, err := r.Group(t.Context(), c, func(_ context.Context, work *tool.Call) (tool.Result, error) {
+			if work.Caller.ID != tool.AnonymousID || work.Caller.Admin {
+				t.Errorf("the work of %+v runs for %+v", caller, work.Caller)
+			}
+			return tool.Result{}, nil
+		}); err != nil {
+			t.Errorf("Group by %+v: %v", caller, err)
+		}
 	}
 	if r.calls > 0 {
 		t.Errorf("%d requests were sent", r.calls)

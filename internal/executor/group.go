@@ -10,8 +10,8 @@ import (
 // Group executes work of the gateway's own, such as a script, that the caller
 // asked for like a tool. It is recorded like a call of call.Server and
 // call.Tool, and is the parent of the calls that it makes with its context. The
-// work checks the caller's rights itself.
-func (x *Executor) Group(ctx context.Context, call tool.Call, work func(ctx context.Context, id string) (tool.Result, error)) (result tool.Result, err error) {
+// work gets the call as it is recorded, and checks the caller's rights itself.
+func (x *Executor) Group(ctx context.Context, call tool.Call, work func(context.Context, *tool.Call) (tool.Result, error)) (result tool.Result, err error) {
 	f, ctx := x.begin(ctx, mcp.MethodToolsCall, call, call.Arguments, call.Meta)
 	defer f.end(&result, &err)
 	f.name = tool.Name{Server: call.Server, Tool: call.Tool}
@@ -21,7 +21,7 @@ func (x *Executor) Group(ctx context.Context, call tool.Call, work func(ctx cont
 	if err := x.limits.allow(&f.call.Caller, f.name, f.cfg.Limits); err != nil {
 		return tool.Result{}, err
 	}
-	result, err = work(ctx, f.call.ID)
+	result, err = work(ctx, &f.call)
 	f.stage("run")
 	return result, err
 }

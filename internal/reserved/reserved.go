@@ -33,7 +33,7 @@ type Executor interface {
 	Call(ctx context.Context, c tool.Call) (tool.Result, error)
 	Forward(ctx context.Context, r tool.Forward) (json.RawMessage, error)
 	Permit(caller *tool.Caller, server, method string) error
-	Group(ctx context.Context, c tool.Call, work func(ctx context.Context, id string) (tool.Result, error)) (tool.Result, error)
+	Group(ctx context.Context, c tool.Call, work func(context.Context, *tool.Call) (tool.Result, error)) (tool.Result, error)
 }
 
 // Calls is an Executor with the reserved tools.
@@ -107,8 +107,8 @@ func (c *Calls) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 		return c.Executor.Call(ctx, call)
 	}
 	call.Tool = name
-	return c.Executor.Group(ctx, call, func(ctx context.Context, _ string) (tool.Result, error) {
-		raw, err := own.handle(c, ctx, &call)
+	return c.Executor.Group(ctx, call, func(ctx context.Context, call *tool.Call) (tool.Result, error) {
+		raw, err := own.handle(c, ctx, call)
 		return tool.Result{Raw: raw}, err
 	})
 }
