@@ -191,7 +191,7 @@ func (s *Server) replayed(ctx context.Context, v store.Value, code codeRecord) e
 		if _, err := s.putCode(ctx, v, code); err != nil && !errors.Is(err, store.ErrConflict) {
 			return err
 		}
-		s.audit(ctx, "client.revoke", Grant{ID: code.Grant, Client: code.Client, ClientName: code.ClientName, Name: code.Name}, map[string]string{"reason": "authorization code used twice"})
+		s.audit(ctx, "client.revoke", Grant{ID: code.Grant, Client: code.Client, ClientName: code.ClientName, Name: code.Name, Profile: code.Profile, Redirect: redirectName(code.Redirect)}, map[string]string{"reason": "authorization code used twice"})
 	}
 	return s.grants.end(ctx, code.Grant)
 }
