@@ -48,6 +48,15 @@ type connection struct {
 // connect makes a new connection; version is what to ask for, empty for the
 // best.
 func (r *TestReport) connect(ctx context.Context, o TestOptions, version string) (*connection, error) {
+	c, err := r.start(ctx, o, version)
+	if errors.Is(err, mcpclient.ErrHandshakeEra) && version == "" {
+		c, err = r.start(ctx, o, mcp.Version20251125)
+	}
+	return c, err
+}
+
+// start starts the server, or connects to it, within its time to start.
+func (r *TestReport) start(ctx context.Context, o TestOptions, version string) (*connection, error) {
 	timeout := o.Timeout
 	if start := o.Server.StartLimit(); start > upstream.DefaultConfig().StartTimeoutMs.Duration() { // it is known to need longer
 		timeout = max(timeout, start)
@@ -55,9 +64,6 @@ func (r *TestReport) connect(ctx context.Context, o TestOptions, version string)
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	c, err := o.Dial.open(ctx, o, version)
-	if errors.Is(err, mcpclient.ErrHandshakeEra) && version == "" {
-		c, err = o.Dial.open(ctx, o, mcp.Version20251125)
-	}
 	if err != nil && c != nil && c.process != nil {
 		select {
 		case <-c.process.Done():

@@ -71,7 +71,7 @@ func TestBrokenServerErrors(t *testing.T) {
 		"notfound":  {config: program("no-such-program-anywhere"), reason: []string{"not found in PATH", "full path"}},
 		"noexec":    {config: program(plain), reason: []string{"may not be executed", "chmod +x"}},
 		"exits":     {config: stdio(upstreamtest.Script{Exit: 9, Stderr: []string{"no API key"}}), reason: []string{"exited with code 9", "before it answered", "stderr"}, stderr: "no API key"},
-		"garbage":   {config: stdio(upstreamtest.Script{Hang: true, Stray: []string{"Welcome!", "{not json", "ready"}}), reason: []string{"did not answer the handshake within", "startTimeoutMs", "no MCP message (lines: 3)"}, stray: 3},
+		"garbage":   {config: stdio(upstreamtest.Script{Hang: true, Stray: []string{"Welcome!", "{not json", "ready"}}), reason: []string{"did not answer the handshake within", "startTimeoutMs", "not an MCP message (lines: 3)"}, stray: 3},
 		"banner":    {config: stdio(upstreamtest.Script{Exit: 1, Stray: []string{"usage: x"}}), reason: []string{"exited with code 1", "(lines: 1)"}, stray: 1},
 		"never":     {config: stdio(upstreamtest.Script{Hang: true}), reason: []string{"did not answer the handshake within"}},
 		"wrongids":  {config: stdio(upstreamtest.Script{WrongIDs: true}), reason: []string{"did not answer the handshake within"}},

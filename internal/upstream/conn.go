@@ -60,20 +60,23 @@ func signal(ch chan struct{}) {
 	}
 }
 
-// dial connects within the upstream's time to start.
+// dial connects; each start of the server may take the upstream's time to start.
 func (u *upstream) dial(ctx context.Context, cfg Config, k connKind) (*conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, cfg.StartTimeoutMs.Duration())
-	defer cancel()
+	start := func(protocol string) (*conn, error) {
+		ctx, cancel := context.WithTimeout(ctx, cfg.StartTimeoutMs.Duration())
+		defer cancel()
+		return u.connect(ctx, cfg, k, protocol)
+	}
 	if k.caller == "" {
 		k.capabilities.Roots = false // no caller could answer a request at the server's start
 	}
 	if k.handshake {
-		return u.connect(ctx, cfg, k, mcp.Version20251125)
+		return start(mcp.Version20251125)
 	}
 	protocol := u.lastProtocol()
-	c, err := u.connect(ctx, cfg, k, protocol)
+	c, err := start(protocol)
 	if errors.Is(err, mcpclient.ErrHandshakeEra) && protocol == "" && ctx.Err() == nil {
-		c, err = u.connect(ctx, cfg, k, mcp.Version20251125)
+		c, err = start(mcp.Version20251125)
 	}
 	return c, err
 }
@@ -232,7 +235,7 @@ func (c *conn) strayHint() string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf(". It printed to stdout what is no MCP message (lines: %d): check that the command starts an MCP server that speaks stdio", n)
+	return fmt.Sprintf(". It printed output to stdout that is not an MCP message (lines: %d): check that the command starts an MCP server that speaks stdio", n)
 }
 
 // exited returns how the program ended; nil if it runs, or if there is none. It

@@ -624,3 +624,22 @@ func TestChildrenHaveEndedWhenRunReturns(t *testing.T) {
 		t.Errorf("call after the end: %v", err)
 	}
 }
+
+// A server that closes the connection on server/discover is started twice; each
+// start may take startTimeoutMs.
+func TestSlowServerThatIsStartedTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, d := newInside(t, upstreamtest.Script{OldEra: true, LeaveOn: "server/discover"}, func(c *upstream.Config, _ *upstream.Options) {
+			c.StartTimeoutMs = 10_000
+		})
+		d.slow.Store(6000)
+		r.run()
+		time.Sleep(15 * time.Second)
+		if got := r.ok("x", "echo", `{}`); got != `{}` {
+			t.Errorf("echo = %q", got)
+		}
+		if n := d.tries.Load(); n != 2 {
+			t.Errorf("started %d times, want 2", n)
+		}
+	})
+}
