@@ -220,6 +220,10 @@ func watch[T any](d *Debug, w http.ResponseWriter, r *http.Request, ring *teleme
 		_ = conn.Close(code, why)
 	})()
 	send := func(v any) bool {
+		if r.Context().Err() != nil { // nothing more is sent
+			<-ctx.Done()
+			return false
+		}
 		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 		defer cancel()
 		return conn.Write(ctx, websocket.MessageText, rawjson.MarshalOrNull(v)) == nil
@@ -237,7 +241,7 @@ func watch[T any](d *Debug, w http.ResponseWriter, r *http.Request, ring *teleme
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-r.Context().Done(): // nothing more is sent
+		case <-r.Context().Done():
 			<-ctx.Done()
 			return nil
 		case e := <-more:
