@@ -107,36 +107,38 @@ func (broken) Write([]byte) (int, error) { return 0, errors.New("broken") }
 
 // A line comes whole and in the order of its logger, whoever writes beside it.
 func TestLineBufferKeepsLinesWhole(t *testing.T) {
-	var out writes
-	b := NewLineBuffer(&out)
-	ring := NewRing[LogEntry](10_000)
-	log := NewLogger(LogOptions{Output: b, Format: FormatJSON, Recent: ring})
-	var wg sync.WaitGroup
-	for g := range 8 {
-		wg.Go(func() {
-			for i := range 200 {
-				log.Info("line", "from", g, "n", i, "text", fmt.Sprintf("%d \"msg\":", g))
+	synctest.Test(t, func(t *testing.T) {
+		var out writes
+		b := NewLineBuffer(&out)
+		ring := NewRing[LogEntry](10_000)
+		log := NewLogger(LogOptions{Output: b, Format: FormatJSON, Recent: ring})
+		var wg sync.WaitGroup
+		for g := range 8 {
+			wg.Go(func() {
+				for i := range 200 {
+					log.Info("line", "from", g, "n", i, "text", fmt.Sprintf("%d \"msg\":", g))
+				}
+			})
+		}
+		wg.Wait()
+		if err := b.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		var next [8]int
+		for line := range strings.Lines(out.text()) {
+			var m struct{ From, N int }
+			if err := json.Unmarshal([]byte(line), &m); err != nil {
+				t.Fatalf("%q: %v", line, err)
 			}
-		})
-	}
-	wg.Wait()
-	if err := b.Flush(); err != nil {
-		t.Fatal(err)
-	}
-	var next [8]int
-	for line := range strings.Lines(out.text()) {
-		var m struct{ From, N int }
-		if err := json.Unmarshal([]byte(line), &m); err != nil {
-			t.Fatalf("%q: %v", line, err)
+			if m.N != next[m.From] {
+				t.Fatalf("line %d of logger %d, want %d", m.N, m.From, next[m.From])
+			}
+			next[m.From]++
 		}
-		if m.N != next[m.From] {
-			t.Fatalf("line %d of logger %d, want %d", m.N, m.From, next[m.From])
+		if next != [8]int{200, 200, 200, 200, 200, 200, 200, 200} || len(ring.Latest(0)) != 1600 {
+			t.Errorf("lines came: %v; the ring has %d", next, len(ring.Latest(0)))
 		}
-		next[m.From]++
-	}
-	if next != [8]int{200, 200, 200, 200, 200, 200, 200, 200} || len(ring.Latest(0)) != 1600 {
-		t.Errorf("lines came: %v; the ring has %d", next, len(ring.Latest(0)))
-	}
+	})
 }
 
 func TestRecentDetails(t *testing.T) {
