@@ -14,18 +14,18 @@
 //
 // # Design
 //
-// All state is in the store, so that any node can serve each step. What a step
-// must do once is a conditional write: of two requests that come at once, one
+// All state is in the store, so that any node can serve each step. A step
+// that must happen once is a conditional write: of two concurrent requests, one
 // gets a conflict.
 //
 //	authorize ──► consent page ──► code ──► grant with a refresh token
 //	grant ──refresh──► grant with the next refresh token
-//	grant ──► ended: revoked, unused for 30 days, or a secret came twice
+//	grant ──► ended: revoked, unused for 30 days, a code or token reused, too many
 //
 // A code is valid for a minute and used up by the first attempt, whatever is
-// wrong with it. A code that comes again ends its grant (replayed), and so does a
-// refresh token that was replaced before: one of the two that have it has stolen
-// it. For 10 seconds the refresh token that was replaced last still gets its
+// wrong with it. A reused code ends its grant (replayed), and so does a refresh
+// token that was replaced before: one of its two holders has stolen it. A person
+// has at most 100 grants; the oldest ends for a new one. For 10 seconds the refresh token that was replaced last still gets its
 // successor, which is derived from it: for an answer that was lost, and for
 // clients that refresh in parallel. Access tokens are signed, valid for 15
 // minutes, and checked against their grant with each use; a grant is kept in

@@ -1,4 +1,5 @@
-// Package child starts programs that leave no survivor.
+// Package child starts programs and ends them together with everything that they
+// started.
 //
 // A [Launcher] promises that everything a program started is gone when the
 // program ends, when it is stopped, and when this process dies, be it by
@@ -11,10 +12,10 @@
 //
 // # Design
 //
-// On Linux the first start tries the ways to hold a program and keeps the best
-// one that works (system.choose); a start for which the system has no more
-// namespaces takes the next one. A program is not our child but that of a keeper,
-// about 1 KB of machine code (keeper_linux.go):
+// On Linux the first start tries the isolation methods and keeps the best one
+// that works (system.choose); a start for which the system has no more
+// namespaces uses the next one. A program is the child of a keeper, about 1 KB
+// of machine code (keeper_linux.go), not of this process:
 //
 //	namespace  keeper ──► keeper ──► program   the kernel ends all with the first keeper
 //	subreaper  keeper ──► program              the keeper inherits orphans and kills them

@@ -29,8 +29,9 @@
 //	   ▲                                           ▲ trial failed ──────┤
 //	   └──────────────────────── trial succeeded ───────────────────────┘
 //
-// Only failures of the upstream count: no connection, a timeout, an error of the
-// protocol. A call to a server that is known to be down does not count.
+// Only failures of the upstream count: a connection that broke during the call, a
+// timeout, a JSON-RPC error other than invalid params and method not found. A call
+// to a server that is known to be down does not count.
 //
 // Goroutines: the package has none; a call runs on its caller's. Timers cancel
 // its context.
@@ -43,8 +44,8 @@
 // When the caller leaves, its context cancels the request to the server, and the
 // call is recorded as cancelled. When the gateway stops, StopWaiting withdraws
 // what waits for a person, and calls in flight finish. When the process dies, a
-// call that has not been recorded was not answered. Circuits and figures are of
-// this process and begin anew.
+// call that has not been recorded was not answered. Circuits and statistics
+// belong to this process and start empty.
 //
 // Start reading at Executor.execute, then callRun.end and dispatch.
 package executor

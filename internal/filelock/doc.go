@@ -1,5 +1,5 @@
-// Package filelock marks a file or a folder as in use for as long as its process
-// lives, however that ends: the system takes the mark away.
+// Package filelock locks a file or a folder for as long as its process lives. The
+// operating system releases the lock however the process ends.
 package filelock
 
 import "errors"

@@ -48,10 +48,10 @@
 // over HTTP fails with its own request; a broken event stream of the handshake
 // era is resumed first, where its events have ids (eventstream.go).
 //
-// A tool call that the server may have executed is never sent again. Sent again,
-// once for each reason, are a request that the server refused for its session,
-// its credentials or its headers, and one that changes nothing (repeatable) if
-// the server closed a reused connection without a response.
+// A tool call that the server may have executed is never sent again. A request
+// is sent again, once for each reason, if the server refused it for its session,
+// its credentials or its headers; or if it changes nothing (repeatable) and the
+// server closed a reused connection without a response.
 //
 // Start reading at [Client.Do], then pending.go, route.go and, for a transport,
 // linkwire.go or streamable.go.

@@ -38,8 +38,8 @@
 //
 // # Locks
 //
-// The order is subscriptionTable, call, Session, eventStream, response. Besides,
-// call comes before conn and parkedCalls, sessionTable before Session, connTable
+// The order is subscriptionTable, call, Session, eventStream, response. In
+// addition, call comes before conn and parkedCalls, sessionTable before Session, connTable
 // before conn, hijackedStream before Session and eventStream; an outbox is locked
 // last. A call's lock is held while its answer waits for room in an outbox, which
 // delays that call only. Three locks are held during I/O: hijackedStream and

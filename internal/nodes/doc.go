@@ -46,7 +46,7 @@
 // the reverse). Singletons.mu and the lock of the questions are taken alone.
 //
 // A node that stops closes its connections, sends what is queued and marks itself
-// as gone. When a node dies, the connections to it end within its lease of five
+// as left. When a node dies, the connections to it end within its lease of five
 // seconds and the time between two checks, which is three seconds at most. A
 // request that it was executing fails with an error that says that it may have
 // been executed; one that had not been sent fails with tool.ErrDown and may be

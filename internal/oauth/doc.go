@@ -26,7 +26,7 @@
 //	record ──► lost (refused, signed out, its caller's key revoked) ──► a new sign-in
 //
 // A flow belongs to the caller that began it, and is valid once and for ten
-// minutes. A flow that a key began ends with the key. A shared login that works
+// minutes. A flow ends when the key that began it is revoked. A shared login that works
 // is replaced only by an administrator, checked when the flow begins and again
 // when it completes; success ends older flows. The flow of a login of one caller
 // waits for a confirmation on a page that names the caller, unless
@@ -47,6 +47,8 @@
 // Locks, in this order: state.leased, which goes with the lease in the store and
 // is held during a refresh; state.mu, which guards one login; Service.mu, which
 // guards the maps. The last two are not held during a query or a request.
+// Service.listening is taken before Service.mu and is held while a loopback
+// listener is opened, with the query of the store that this needs.
 //
 // A flow is in the store: if the process dies during a sign-in, the process that
 // gets the callback completes it. If it dies after the authorization server has

@@ -1,5 +1,5 @@
 // Package postgres is the store for many nodes: one PostgreSQL, given by URL,
-// carries what they share.
+// holds the data that they share.
 //
 // It promises what package store asks for, by the database's clock. A call's
 // record has been committed when Append returns; numbers follow the order of

@@ -2,8 +2,8 @@
 //
 // It promises what package store asks for. A write has been committed to the
 // write-ahead log when its method returns, so that it survives kill -9; with
-// Fsync it has reached the disk. Writes that come together share a commit, and
-// none waits for company. Several processes may use one file.
+// Fsync it has reached the disk. Concurrent writes share a commit, and no write
+// is delayed for others to join it. Several processes may use one file.
 //
 // # The call log
 //
@@ -11,8 +11,7 @@
 //
 //  1. Journal (journal.go, record.go). The record is appended to a file of this
 //     process's own beside the database. It is committed then: the kernel has
-//     it, and with Fsync the disk. A write is shared by callers of the same
-//     moment. On Linux and without Fsync, a file of 64 KB or more is mapped, and
+//     it, and with Fsync the disk. Concurrent callers share a write. On Linux and without Fsync, a file of 64 KB or more is mapped, and
 //     a record is a copy (journalfile.go).
 //  2. Block (flush.go, block.go). Within 100 ms, or at 512 KB, the records that
 //     wait become rows of call_blocks, up to 512 records or 256 KB in each. The

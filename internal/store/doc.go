@@ -1,4 +1,4 @@
-// Package store says what Junctor keeps, as records and small interfaces: the
+// Package store defines what Junctor stores, as records and small interfaces: the
 // call log, the tools last seen, fingerprints, API keys, sealed secrets, chat
 // sessions, leases and messages between processes.
 //

@@ -13,8 +13,8 @@
 // connection settings replaces the value. Its states are
 //
 //	disabled
-//	connecting ──► connected ◄──► disconnected   auth_required is a disconnected
-//	     └──────────────────────────────▲        that waits for a sign-in
+//	connecting ──► connected ◄──► disconnected   auth_required is disconnected,
+//	     └──────────────────────────────▲        waiting for a sign-in
 //
 // connecting is the first attempt, and the one after a sign-in: callers wait for
 // it, up to startTimeoutMs (Supervisor.startWait). While disconnected, a
