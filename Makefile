@@ -13,7 +13,7 @@ export GOFLAGS     ?= -trimpath
 
 .PHONY: help run dev build test test-fast test-go test-e2e test-web test-clients test-bench test-soak test-live cover bench eval lint tidy check fmt page engine setup clean cross man screenshots packages audit
 
-help: ## what there is to make
+help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
 run: build ## build everything and start Junctor with its web page
@@ -54,7 +54,7 @@ setup: ## install what the tests need (npm packages; Debian packages when root)
 # installed before, so that a failure to install is not a failed test.
 SUITES := $(GO) run ./scripts/suites
 
-test: setup page engine client-packages ## all the tests (7 minutes)
+test: setup page engine client-packages ## all tests but bench, soak and live (7 minutes)
 	@$(SUITES) go quality e2e web python typescript
 
 test-fast: ## for the edit loop: no race detector, browser, npm or PostgreSQL (a minute)
@@ -75,7 +75,7 @@ test-clients: client-packages
 test-bench: ## the benchmarks, which are a module of their own
 	@$(SUITES) bench
 
-test-soak: ## what takes long: load, kills and failures, over and over
+test-soak: ## long tests: load, kills and failures, repeated
 	@$(SUITES) soak
 
 .PHONY: client-packages
@@ -125,7 +125,7 @@ tidy: ## go.mod and go.sum of both modules
 fmt:
 	gofmt -w $$(git ls-files '*.go')
 
-check: lint test ## what CI runs
+check: lint test ## the linters and all tests
 
 clean:
 	rm -rf bin dist .cache
