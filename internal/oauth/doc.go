@@ -26,9 +26,9 @@
 //	record ──► lost (refused, signed out, its caller's key revoked) ──► a new sign-in
 //
 // A flow belongs to the caller that began it, and is valid once and for ten
-// minutes. A flow ends when the key that began it is revoked. A shared login that works
-// is replaced only by an administrator, checked when the flow begins and again
-// when it completes; success ends older flows. The flow of a login of one caller
+// minutes. A flow ends when the key that began it is revoked. A shared login that
+// works is replaced only by an administrator, checked when the flow begins and
+// again when it completes; success ends older flows. The flow of a login of one caller
 // waits for a confirmation on a page that names the caller, unless
 // [Service.Login] waits for it in this process.
 //
