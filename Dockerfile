@@ -1,17 +1,17 @@
 # syntax=docker/dockerfile:1
 #
 # Two images from one build:
-#   docker build .                   the gateway alone: no shell, no root
+#   docker build .                   only the gateway: no shell, no root
 #   docker build --target servers .  with Node.js and uv, for stdio servers
 #
-# The configuration is /config/junctor/junctor.json; without one the built-in
-# server answers. What is kept is in /data.
+# The configuration is /config/junctor/junctor.json; without one, only the
+# built-in server is available. All data is stored in /data.
 
 ARG GO_VERSION=1.26.8
 ARG NODE_VERSION=22
 
 # The page and the script engine are the same for every platform, so they are
-# built on the builder's own.
+# built on the builder's platform.
 FROM --platform=$BUILDPLATFORM node:${NODE_VERSION}-bookworm-slim AS page
 WORKDIR /src/web
 COPY web/package.json web/package-lock.json ./
@@ -35,7 +35,7 @@ RUN CGO_ENABLED=0 GOOS=${TARGETOS} GOARCH=${TARGETARCH} \
     go build -trimpath -ldflags "-s -w -X main.version=${VERSION}" -o /out/junctor ./cmd/junctor \
     && mkdir -p /out/data
 
-# With the runtimes that most stdio servers need.
+# The gateway with the runtimes that most stdio servers need.
 FROM node:${NODE_VERSION}-bookworm-slim AS servers
 COPY --from=ghcr.io/astral-sh/uv:0.9 /uv /uvx /usr/local/bin/
 COPY --from=build /out/junctor /usr/local/bin/junctor
@@ -52,7 +52,7 @@ HEALTHCHECK --interval=15s --timeout=5s --start-period=10s --retries=3 \
 ENTRYPOINT ["/usr/local/bin/junctor"]
 CMD ["serve", "--listen", "0.0.0.0:8787"]
 
-# The gateway alone; certificates are all that it needs of a system.
+# Only the gateway; of a system it needs nothing but certificates.
 FROM gcr.io/distroless/static-debian12:nonroot AS gateway
 COPY --from=build /out/junctor /usr/local/bin/junctor
 COPY --from=build --chown=65532:65532 /out/data /data

@@ -5,9 +5,9 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 GO      ?= go
 NPM     ?= npm
 
-# One set of flags for whatever is compiled without the race detector: what is
-# built, linted and tested shares the build cache, and the tests run the binary
-# that is shipped.
+# One set of flags for everything that is compiled without the race detector, so
+# that builds, linters and tests share the build cache, and the tests run the
+# binary that is shipped.
 export CGO_ENABLED ?= 0
 export GOFLAGS     ?= -trimpath
 
@@ -22,26 +22,26 @@ run: build ## build everything and start Junctor with its web page
 dev: ## rebuild and restart on every change
 	./scripts/dev
 
-# Without Node.js there is no page and no script engine to build, but all the rest.
+# Without Node.js, everything but the page and the script engine is built.
 build: $(if $(shell command -v $(NPM)),page engine,no-page) bin ## the binary, with the web page in it
 
 .PHONY: bin no-page
 no-page:
 	@echo 'make: npm is missing, so the web page and run_code are left out. Install Node.js 20 or later and make again.' >&2
 
-# -v names each package that is compiled: the first time that takes minutes.
+# -v prints each compiled package: the first build takes minutes.
 bin:
 	@echo 'Compiling Junctor. The first time this downloads and compiles what it uses, which takes a few minutes.' >&2
 	$(GO) build -v -ldflags '$(LDFLAGS)' -o bin/junctor ./cmd/junctor
 
-# The page is built when its sources are newer than what was built from them.
+# The page is rebuilt when its sources are newer than the result.
 page: internal/webui/dist/index.html ## the web page
 WEB_SOURCES := $(shell find web -type f -not -path '*/node_modules/*' -not -path 'web/generated/*') internal/toolsapi/openapi.json
 internal/webui/dist/index.html: $(WEB_SOURCES)
 	@echo 'Building the web page.' >&2
 	./scripts/npm-install web && cd web && $(NPM) run build
 
-# What internal/script takes from npm packages.
+# The parts of internal/script that come from npm packages.
 engine: internal/script/engine/dist/quickjs.wasm.gz
 internal/script/engine/dist/quickjs.wasm.gz: $(addprefix internal/script/engine/,build.mjs package.json package-lock.json)
 	@echo 'Building the script engine.' >&2
@@ -50,8 +50,8 @@ internal/script/engine/dist/quickjs.wasm.gz: $(addprefix internal/script/engine/
 setup: ## install what the tests need (npm packages; Debian packages when root)
 	./scripts/setup
 
-# scripts/suites runs suites and closes with one summary. Node's packages are
-# installed before, so that a failure to install is not a failed test.
+# scripts/suites runs test suites and ends with one summary. npm packages are
+# installed before, so that a failed installation is not a failed test.
 SUITES := $(GO) run ./scripts/suites
 
 test: setup page engine client-packages ## all tests but bench, soak and live (7 minutes)
@@ -72,7 +72,7 @@ test-web: setup
 test-clients: client-packages
 	@$(SUITES) python typescript
 
-test-bench: ## the benchmarks, which are a module of their own
+test-bench: ## the benchmarks, which are a separate module
 	@$(SUITES) bench
 
 test-soak: ## long tests: load, kills and failures, repeated
@@ -85,14 +85,14 @@ client-packages:
 test-live: ## optional tests against real providers, with the keys in the environment
 	JUNCTOR_LIVE=1 $(GO) test -run Live ./...
 
-cover: setup ## statement coverage, with what the tests of the binary reach
+cover: setup ## statement coverage, including the tests of the binary
 	./scripts/cover
 
 bench: ## the numbers of docs/performance.md
 	$(GO) test -run '^$$' -bench . -benchmem ./internal/...
 	$(GO) -C bench run .
 
-eval: ## search quality: our set, and ../shared/search-eval where it is
+eval: ## search quality: our set, and ../shared/search-eval if it exists
 	$(GO) -C bench run ./eval
 
 cross: ## compile for every platform
@@ -101,7 +101,7 @@ cross: ## compile for every platform
 man: ## manual pages and completions, in dist/extras
 	VERSION=$(VERSION) ./scripts/extras dist/extras
 
-screenshots: setup build ## remake the pictures of README.md and docs
+screenshots: setup build ## update the pictures of README.md and docs
 	$(GO) build -o bin/llmscript ./internal/llm/llmtest/cmd/llmscript
 	cd e2e && JUNCTOR_BIN=$(CURDIR)/bin/junctor LLMSCRIPT_BIN=$(CURDIR)/bin/llmscript node web/screenshots.mjs ../docs/images
 
@@ -110,7 +110,7 @@ packages: page engine ## the npm packages, in dist/npm
 	node packaging/npm/build.mjs dist/binaries $(VERSION) dist/npm
 	cd dist/npm && for p in */; do $(NPM) pack --silent "./$$p"; done
 
-audit: ## known vulnerabilities in what we use
+audit: ## known vulnerabilities in the dependencies
 	$(GO) run golang.org/x/vuln/cmd/govulncheck@latest ./...
 	$(GO) -C bench run golang.org/x/vuln/cmd/govulncheck@latest ./...
 	@for folder in web clients/typescript; do [ ! -f "$$folder/package-lock.json" ] || (cd "$$folder" && $(NPM) audit --omit=dev --audit-level=high) || exit 1; done
