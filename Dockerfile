@@ -48,7 +48,7 @@ WORKDIR /data
 VOLUME /data
 EXPOSE 8787
 HEALTHCHECK --interval=15s --timeout=5s --start-period=10s --retries=3 \
-    CMD ["/usr/local/bin/junctor", "--quiet", "health", "--url", "http://127.0.0.1:8787"]
+    CMD ["/usr/local/bin/junctor", "--quiet", "health"]
 ENTRYPOINT ["/usr/local/bin/junctor"]
 CMD ["serve", "--listen", "0.0.0.0:8787"]
 
@@ -63,6 +63,6 @@ WORKDIR /data
 VOLUME /data
 EXPOSE 8787
 HEALTHCHECK --interval=15s --timeout=5s --start-period=10s --retries=3 \
-    CMD ["/usr/local/bin/junctor", "--quiet", "health", "--url", "http://127.0.0.1:8787"]
+    CMD ["/usr/local/bin/junctor", "--quiet", "health"]
 ENTRYPOINT ["/usr/local/bin/junctor"]
 CMD ["serve", "--listen", "0.0.0.0:8787"]
