@@ -1,6 +1,6 @@
 # Two commands do everything: `make run` and `make test`.
 
-VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+VERSION ?= $(patsubst v%,%,$(shell git describe --tags --always --dirty 2>/dev/null || echo dev))
 LDFLAGS := -s -w -X main.version=$(VERSION)
 GO      ?= go
 NPM     ?= npm
@@ -23,14 +23,14 @@ dev: ## rebuild and restart on every change
 	./scripts/dev
 
 # Without Node.js, everything but the page and the script engine is built.
-build: $(if $(shell command -v $(NPM)),page engine,no-page) bin ## the binary, with the web page in it
+build: bin ## the binary, with the web page in it
 
 .PHONY: bin no-page
 no-page:
 	@echo 'make: npm is missing, so the web page and run_code are left out. Install Node.js 20 or later and make again.' >&2
 
 # -v prints each compiled package: the first build takes minutes.
-bin:
+bin: $(if $(shell command -v $(NPM)),page engine,no-page)
 	@echo 'Compiling Junctor. The first time this downloads and compiles what it uses, which takes a few minutes.' >&2
 	$(GO) build -v -ldflags '$(LDFLAGS)' -o bin/junctor ./cmd/junctor
 
@@ -103,7 +103,7 @@ man: ## manual pages and completions, in dist/extras
 
 screenshots: setup build ## update the pictures of README.md and docs
 	$(GO) build -o bin/llmscript ./internal/llm/llmtest/cmd/llmscript
-	cd e2e && JUNCTOR_BIN=$(CURDIR)/bin/junctor LLMSCRIPT_BIN=$(CURDIR)/bin/llmscript node web/screenshots.mjs ../docs/images
+	cd e2e && CHROMIUM=$${CHROMIUM:-$$(command -v chromium chromium-browser google-chrome-stable google-chrome | head -n 1)} JUNCTOR_BIN=$(CURDIR)/bin/junctor LLMSCRIPT_BIN=$(CURDIR)/bin/llmscript node web/screenshots.mjs ../docs/images
 
 packages: page engine ## the npm packages, in dist/npm
 	VERSION=$(VERSION) ./scripts/cross dist/binaries
