@@ -13,14 +13,14 @@ import (
 	"junctor/internal/tool"
 )
 
-// TestApprovalsAreBoundAndRevoked: an approval for always holds for the caller
-// and for the definition that was approved, can be seen, and can be withdrawn.
+// TestApprovalsAreBoundAndRevoked checks that a permanent approval applies only
+// to its caller and to the approved definition, and can be listed and revoked.
 func TestApprovalsAreBoundAndRevoked(t *testing.T) {
 	r := newFixture(t, llmtest.Script{Rules: []llmtest.Rule{
 		{When: llmtest.When{User: "delete", Results: llmtest.N(0)}, Reply: llmtest.Reply{Calls: []llmtest.Call{{Tool: "ask:delete", Args: json.RawMessage(`{"path":"/x"}`)}}}},
 		{When: llmtest.When{User: "delete", Results: llmtest.N(1)}, Reply: llmtest.Reply{Text: "{{result}}"}},
 	}})
-	asked := func() { // and approves for always
+	asked := func() { // and approves permanently
 		t.Helper()
 		c := r.connect("")
 		c.sendText("delete")
@@ -34,7 +34,7 @@ func TestApprovalsAreBoundAndRevoked(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.catalog.Put(catalog.Server{Name: "ask"}, []tool.Definition{d})
-	asked() // again: it is another tool
+	asked() // asked again: the definition differs
 	list, err := r.host.Approvals.List(t.Context(), tool.Local.ID)
 	if err != nil || len(list) != 2 || list[0].Tool != "ask:delete" || list[0].Current || !list[1].Current || list[1].Fingerprint != d.Fingerprint() {
 		t.Errorf("approvals = %+v, %v", list, err)
@@ -51,8 +51,9 @@ func TestApprovalsAreBoundAndRevoked(t *testing.T) {
 	asked()
 }
 
-// TestApprovalStandsInInboxToo: an administrator can answer what the chat asks;
-// whoever is first closes the question for the other.
+// TestApprovalStandsInInboxToo checks that an administrator can answer an
+// approval request of the chat. The first answer closes the request on both
+// sides.
 func TestApprovalStandsInInboxToo(t *testing.T) {
 	r := newFixture(t, llmtest.Script{Rules: []llmtest.Rule{
 		{When: llmtest.When{User: "delete", Results: llmtest.N(0)}, Reply: llmtest.Reply{Calls: []llmtest.Call{{Tool: "ask:delete", Args: json.RawMessage(`{"path":"/x"}`)}}}},
@@ -66,7 +67,7 @@ func TestApprovalStandsInInboxToo(t *testing.T) {
 	if _, err := page.Body.Read(make([]byte, 1)); err != nil { // the page counts as open
 		t.Fatal(err)
 	}
-	inbox := func(count int) string { // waits until so many calls wait
+	inbox := func(count int) string { // waits until count calls wait for approval
 		t.Helper()
 		changed := r.inbox.Calls.Watch(t.Context())
 		for {

@@ -16,8 +16,8 @@ import (
 
 var errNoAnswer = errors.New("approval timed out")
 
-// approve asks the user whether a call may be made, unless that was allowed for
-// this session. The executor knows what was allowed for always.
+// approve asks the user whether a call may run, unless it was allowed for this
+// session. The executor has already applied permanent approvals.
 func (s *Session) approve(ctx context.Context, t *turn, c *llm.ToolCall, n tool.Name, args json.RawMessage) (bool, error) {
 	name, subject := n.String(), s.host.Approvals.Subject(n)
 	s.mu.Lock()

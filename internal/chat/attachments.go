@@ -18,7 +18,7 @@ const maxAttachments = 20
 // maxAttachmentName bounds the name of an attachment, in bytes.
 const maxAttachmentName = 200
 
-// imageTypes are the images that every provider takes.
+// imageTypes are the image types that every provider accepts.
 var imageTypes = map[string]bool{"image/png": true, "image/jpeg": true, "image/gif": true, "image/webp": true}
 
 // attachmentParts returns the attachments as parts of a message. maxBytes

@@ -12,11 +12,12 @@ import (
 
 // A conversation is a tree: each message has a parent, the message that it
 // follows. The session's entries are one path through it, from the first
-// message to the current leaf; that is what the model and the clients see.
-// Editing a message and answering one again begin another branch; nothing is
+// message to the current leaf; the model and the clients see only this path.
+// Editing a message or regenerating a reply starts another branch; nothing is
 // deleted.
 
-// parent is the sequence number of the message that e follows; 0 for the first.
+// parent returns the sequence number of the message that e follows, or 0 for
+// the first message.
 func (e historyEntry) parent() int64 {
 	if e.Parent != nil {
 		return *e.Parent
@@ -55,7 +56,8 @@ func pathTo(all []historyEntry, leaf int64) []historyEntry {
 	return path
 }
 
-// newestLeaf follows the newest branch from a message to its end.
+// newestLeaf returns the newest descendant of a message, or the message itself
+// if it has none.
 func newestLeaf(all []historyEntry, seq int64) int64 {
 	for _, e := range slices.Backward(all) {
 		for at := &e; at != nil && at.seq >= seq && at.parent() < at.seq; at = find(all, at.parent()) {
@@ -82,12 +84,12 @@ func alternatives(all []historyEntry) map[int64][]string {
 	return children
 }
 
-// onPath reports whether a message is one of the path.
+// onPath reports whether a message is on the path.
 func onPath(path []historyEntry, seq int64) bool { return find(path, seq) != nil }
 
-// basePath returns the part of the path that a message is to follow: all of it for
-// a new message, what was before the edited message, or what ends with the
-// message of the user that is to be answered again. s.mu is held.
+// basePath returns the part of the current path that a message follows: all of
+// it for a new message, the part before an edited message, or the part up to
+// and including the user message to be answered again. s.mu is held.
 func (s *Session) basePath(m wire.SendMessage) ([]historyEntry, error) {
 	id := firstNonEmpty(m.Edit, m.Again)
 	if id == "" {
@@ -118,7 +120,7 @@ func (s *Session) Switch(ctx context.Context, id string) error {
 		s.mu.Unlock()
 		return busy()
 	}
-	// A message that is sent meanwhile waits until this is done.
+	// A message sent in the meantime waits until the switch is done.
 	t := &turn{session: s, done: make(chan struct{}), cancel: func(error) {}, ending: true}
 	s.turn = t
 	s.mu.Unlock()

@@ -30,9 +30,9 @@ func texts(messages []wire.HistoryMessage) (out []string) {
 	return out
 }
 
-// TestBranches edits a message, answers one again and goes back; each branch
-// keeps its messages, and the model sees the current one alone, after a restart
-// too.
+// TestBranches edits a message, answers one again and goes back. Each branch
+// keeps its messages, and the model sees only the current one, even after a
+// restart.
 func TestBranches(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, llmtest.Script{}, withConfig(func(cfg *Config) { cfg.MessagesPerMinute = 1000 }))
@@ -62,7 +62,7 @@ func TestBranches(t *testing.T) {
 		t.Errorf("siblings %v", s)
 	}
 
-	// Answered again, by the id of the reply.
+	// Regenerate by the id of the reply.
 	c.send("regenerate", map[string]any{"messageId": edited[3].ID})
 	branch.Payload = wire.BranchPayload{}
 	if err := json.Unmarshal(c.kind(wire.TypeBranch).Raw, &branch); err != nil || branch.Payload != (wire.BranchPayload{After: edited[2].ID, Again: true}) {
@@ -74,7 +74,7 @@ func TestBranches(t *testing.T) {
 		t.Errorf("again: %q, siblings %v", got, again[3].Siblings)
 	}
 
-	// Back to the first branch, and on from there.
+	// Switch back to the first branch and continue there.
 	r.awaitIdle(c.id)
 	c.send("branch", map[string]any{"messageId": first[2].ID})
 	c.kind(wire.TypeBranch)
@@ -109,8 +109,8 @@ func TestBranches(t *testing.T) {
 	}
 }
 
-// TestSwitchAfterReply: a branch is chosen as soon as the reply is complete,
-// although its turn is still ending.
+// TestSwitchAfterReply checks that a branch can be switched once the reply is
+// complete, while its turn is still ending.
 func TestSwitchAfterReply(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, llmtest.Script{})
@@ -141,7 +141,7 @@ func TestSwitchAfterReply(t *testing.T) {
 	}
 }
 
-// newSession loads a session from the store, as another process does.
+// newSession loads a session from the store, like another process.
 func newSession(t *testing.T, r *fixture, id string) *Session {
 	t.Helper()
 	r.awaitIdle(id)
@@ -152,8 +152,8 @@ func newSession(t *testing.T, r *fixture, id string) *Session {
 	return s
 }
 
-// TestSummaryOfAnotherBranch: a summary counts only where what it summarises
-// was said.
+// TestSummaryOfAnotherBranch checks that a summary is used only on the branch
+// that it summarises.
 func TestSummaryOfAnotherBranch(t *testing.T) {
 	all := []historyEntry{{seq: 1}, {seq: 2}, {seq: 3, messageMeta: messageMeta{Parent: new(int64)}}, {seq: 4}}
 	if path := pathTo(all, 0); len(path) != 2 || path[0].seq != 3 || onPath(path, 2) || !onPath(path, 3) {
@@ -167,8 +167,8 @@ func TestSummaryOfAnotherBranch(t *testing.T) {
 	}
 }
 
-// TestPreferences: a conversation has its own system prompt, temperature and
-// servers.
+// TestPreferences checks that a conversation has its own system prompt,
+// temperature and servers.
 func TestPreferences(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, llmtest.Script{})
@@ -277,7 +277,7 @@ func TestSessionSearchPinAndTitle(t *testing.T) {
 	if got := ask("GET", "/api/sessions?q=ROUGHLY", ""); !strings.Contains(got, c.id) || strings.Contains(got, other.id) || !strings.Contains(got, `"match":"where is the Äquator, roughly?"`) {
 		t.Errorf("search: %s", got)
 	}
-	// What is in the record but was not said is not found.
+	// Text of the record that is not part of a message is not found.
 	if got := ask("GET", "/api/sessions?q=parts", ""); !strings.Contains(got, `"sessions":[]`) {
 		t.Errorf("search: %s", got)
 	}

@@ -45,7 +45,7 @@ func (s *Session) runCalls(ctx context.Context, t *turn, calls []*llm.ToolCall, 
 	return results
 }
 
-// runCall executes one call; order is its place among the calls of the reply.
+// runCall executes one call; order is its position among the calls of the reply.
 func (s *Session) runCall(ctx context.Context, t *turn, c *llm.ToolCall, o requestTools, order int) *llm.ToolResult {
 	start := time.Now()
 	shown := c.Name
@@ -76,7 +76,7 @@ func (s *Session) runCall(ctx context.Context, t *turn, c *llm.ToolCall, o reque
 		result = s.execute(ctx, t, c, target)
 	}
 	result.Content = cutResult(result.Content, s.host.config().MaxResultBytes)
-	result.TookMs = max(time.Since(start).Milliseconds(), 1) // 0 means that it is not known
+	result.TookMs = max(time.Since(start).Milliseconds(), 1) // 0 means unknown
 	message := shown + " is done"
 	if result.IsError {
 		message = shown + " failed"
@@ -106,7 +106,8 @@ func malformed(c *llm.ToolCall, o requestTools) *llm.ToolResult {
 	return llm.TextResult(c, text, true)
 }
 
-// unknown returns an error result for a tool that is not one of the request's.
+// unknown returns an error result for a call of a tool that the request did not
+// declare.
 func (s *Session) unknown(t *turn, c *llm.ToolCall, o requestTools) *llm.ToolResult {
 	text := fmt.Sprintf("TOOL_NOT_FOUND: there is no tool %q.", c.Name)
 	near := slices.DeleteFunc(s.host.Tools.Snapshot().Nearest(&t.caller, strings.Replace(c.Name, "__", ":", 1), 5), func(name string) bool {
@@ -133,7 +134,7 @@ func (s *Session) unknown(t *turn, c *llm.ToolCall, o requestTools) *llm.ToolRes
 }
 
 // execute executes a call. If the server first requires the user to open a URL,
-// the call is made again afterwards.
+// the call is retried afterwards.
 func (s *Session) execute(ctx context.Context, t *turn, c, target *llm.ToolCall) *llm.ToolResult {
 	approved := "" // the tool and its definition, so that the user is asked once
 	approve := func(ctx context.Context, n tool.Name, args json.RawMessage) (bool, error) {
@@ -149,8 +150,8 @@ func (s *Session) execute(ctx context.Context, t *turn, c, target *llm.ToolCall)
 	}
 	res, err := s.dispatch(ctx, t, c, target, approve)
 	if urls := requiredURLs(err, questionOf(c, target)); urls != nil {
-		// A call that reached the server is approved already, if not by the
-		// user then by an administrator. A sign-in may be required before.
+		// A call that reached the server has been approved, by the user or by
+		// an administrator. A required sign-in may be reported before that.
 		if approved == "" && mcp.SignInRequired(err) == nil {
 			approved = s.host.Approvals.Subject(target.Tool)
 		}
@@ -177,7 +178,7 @@ func (s *Session) dispatch(ctx context.Context, t *turn, c, target *llm.ToolCall
 	return s.host.Executor.Call(ctx, tool.Call{
 		RequestID: id, Face: "chat", Caller: t.caller, Session: s.id,
 		Server: target.Tool.Server, Tool: target.Tool.Tool, Arguments: target.Arguments,
-		Meta: rawjson.MarshalOrNull(map[string]string{"progressToken": id}), // without one no server reports progress
+		Meta: rawjson.MarshalOrNull(map[string]string{"progressToken": id}), // servers report progress only to a token
 		Exchange: tool.Exchange{
 			Notify: func(method string, params json.RawMessage) {
 				if method == mcp.MethodProgress {

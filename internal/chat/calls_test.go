@@ -9,8 +9,8 @@ import (
 	"junctor/internal/llm/llmtest"
 )
 
-// TestCallsWithOneIDAreKeptApart: some services give all calls of a reply the
-// same id. Each call has its own approval and its own result nevertheless.
+// TestCallsWithOneIDAreKeptApart checks that each call has its own approval and
+// result even if all calls of a reply have the same id, as with some services.
 func TestCallsWithOneIDAreKeptApart(t *testing.T) {
 	twice := func(name, first, second string) llmtest.Reply {
 		return llmtest.Reply{Calls: []llmtest.Call{{Tool: name, ID: "0", Args: json.RawMessage(first)}, {Tool: name, ID: "0", Args: json.RawMessage(second)}}}
@@ -50,8 +50,9 @@ func TestCallsWithOneIDAreKeptApart(t *testing.T) {
 	})
 }
 
-// TestCallCutOffBeforeArgumentsIsNotMade: a tool whose arguments are optional must
-// not run with none because the reply reached its limit before them.
+// TestCallCutOffBeforeArgumentsIsNotMade checks that a tool with optional
+// arguments does not run without them because the reply was truncated before
+// the arguments.
 func TestCallCutOffBeforeArgumentsIsNotMade(t *testing.T) {
 	each(t, llmtest.Script{Rules: []llmtest.Rule{
 		{When: llmtest.When{User: "cut", Results: llmtest.N(0)}, Times: 1, Reply: llmtest.Reply{Calls: []llmtest.Call{{Tool: "odd:boom", Raw: " "}}, Stop: "length"}},
@@ -63,7 +64,7 @@ func TestCallCutOffBeforeArgumentsIsNotMade(t *testing.T) {
 		if !strings.HasPrefix(text, "told:") || stop != stopEnd || r.ups.count("odd:boom") > 0 {
 			t.Errorf("%q, %s after %d calls", text, stop, r.ups.count("odd:boom"))
 		}
-		// Gemini's calls come whole or not at all.
+		// Gemini never sends partial calls.
 		if r.model.Last().API != llmtest.Gemini && !strings.Contains(text, "INVALID_ARGUMENTS") {
 			t.Errorf("the model was told %q", text)
 		}

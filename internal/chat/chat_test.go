@@ -25,7 +25,8 @@ func calls(names ...string) []llmtest.Call {
 	return out
 }
 
-// providers are the ways to reach a model; every flow must work with each.
+// providers returns a configuration for each provider API; every flow must work
+// with all of them.
 func providers() map[string]llm.Config {
 	return map[string]llm.Config{
 		"openai":    {Name: "m", Provider: llm.OpenAI, Model: "gpt-test"},
@@ -58,7 +59,8 @@ func TestReplyIsStreamedAndStored(t *testing.T) {
 				t.Errorf("reply %d: %q, %s", i, got, stop)
 			}
 		}
-		// Every number once, from 1, without a gap; usage came.
+		// Sequence numbers start at 1 without gaps or duplicates; usage was
+		// sent.
 		want, used := int64(1), 0
 		for _, m := range c.all[1:] {
 			if m.Seq != want {
@@ -164,7 +166,7 @@ func TestParallelCallsAreBounded(t *testing.T) {
 	}}, withConfig(func(c *Config) { c.MaxIdenticalCalls = 100 }))
 	c := r.connect("")
 	c.sendText("go")
-	for range 8 { // the first eight run at once, and no more
+	for range 8 { // only the first eight run concurrently
 		<-r.ups.begun
 	}
 	close(r.ups.release)
@@ -182,11 +184,11 @@ func TestToolCallLoopIsBounded(t *testing.T) {
 		{When: llmtest.When{User: "same"}, Reply: llmtest.Reply{Calls: []llmtest.Call{{Tool: "calc:add", Args: json.RawMessage(`{"a":1,"b":2}`)}}}},
 		{When: llmtest.When{User: "stubborn"}, Reply: llmtest.Reply{Calls: calls("odd:boom")}},
 	}}
-	for i := range 40 { // another call each time
+	for i := range 40 { // a different call each time
 		script.Rules = append(script.Rules, llmtest.Rule{When: llmtest.When{User: "steps", Results: llmtest.N(i)},
 			Reply: llmtest.Reply{Calls: []llmtest.Call{{Tool: "calc:add", Args: json.RawMessage(fmt.Sprintf(`{"a":1,"b":%d}`, i))}}}})
 	}
-	// A model that calls on and on although it gets no more tools.
+	// A model that keeps calling although it gets no more tools.
 	script.Rules = append([]llmtest.Rule{{When: llmtest.When{User: "possessed"}, Reply: llmtest.Reply{Calls: []llmtest.Call{{Tool: "calc:add", Args: json.RawMessage(`{"a":1,"b":2}`)}}}}}, script.Rules...)
 	each(t, script, func(t *testing.T, r *fixture) {
 		c := r.connect("")
@@ -204,7 +206,7 @@ func TestToolCallLoopIsBounded(t *testing.T) {
 		if text, stop := c.reply(); text != "I give up." || stop != "max_steps" || r.ups.count("calc:add") != 5+25 {
 			t.Errorf("%q, %s after %d calls", text, stop, r.ups.count("calc:add")-5)
 		}
-		c.sendText("and then?") // the history is still one that the model accepts
+		c.sendText("and then?") // the model still accepts the history
 		if text, stop := c.reply(); stop != stopEnd || text == "" {
 			t.Errorf("%q, %s", text, stop)
 		}
@@ -265,7 +267,8 @@ func TestModelFailures(t *testing.T) {
 				t.Errorf("%s: %q, %s, %s", tt.say, text, stop, code)
 			}
 		}
-		// The excuse of the gateway is not the model's; the half reply is.
+		// The gateway's fallback message is not sent to the model as its own;
+		// the partial reply is.
 		last := r.model.Last()
 		for _, m := range last.Messages {
 			if strings.Contains(m.Text, "I could not get") {

@@ -44,8 +44,8 @@ type Config struct {
 	DisconnectGraceMs setting.Millis `json:"disconnectGraceMs"`
 }
 
-// DefaultConfig returns the defaults of the specification, and defaults for a
-// single machine otherwise.
+// DefaultConfig returns the specified defaults, and values for a single machine
+// where none are specified.
 func DefaultConfig() Config {
 	return Config{
 		RetainNewestMessages: 10,

@@ -172,7 +172,7 @@ func (s *Session) endWithModelError(ctx context.Context, model llm.Model, reply 
 	}
 	s.host.Log.WarnContext(ctx, "model failed", "model", model.Info().ID, "err", err)
 	e := tool.AsError(err)
-	if llm.ReasonOf(err) == "" && (e.Kind == tool.RateLimited || e.Kind == tool.Denied) { // not the model refused, but the gateway
+	if llm.ReasonOf(err) == "" && (e.Kind == tool.RateLimited || e.Kind == tool.Denied) { // refused by the gateway, not by the model
 		return s.fallback(ctx, string(e.Kind), capitalize(e.Msg)+".")
 	}
 	if strings.TrimSpace(partial.Text()) != "" {

@@ -18,14 +18,14 @@ import (
 	"junctor/internal/tool"
 )
 
-// endingConnection is a WebSocket in a synctest bubble whose writes wait until
-// the other side reads.
+// endingConnection is a WebSocket in a synctest bubble. Writes block until the
+// other side reads.
 type endingConnection struct {
 	client  *websocket.Conn
 	net     net.Conn // the client's side
 	watcher *Watcher
 	end     func()        // ends the caller's credential
-	served  chan struct{} // closed when the gateway has ended the connection
+	served  chan struct{} // closed when the gateway has closed the connection
 }
 
 func newEndingConnection(t *testing.T) *endingConnection {
@@ -62,7 +62,7 @@ func newEndingConnection(t *testing.T) *endingConnection {
 	return e
 }
 
-// writeReply begins to write messages, which the client does not read yet.
+// writeReply starts to write messages, which the client does not read yet.
 func (e *endingConnection) writeReply() {
 	for range 3 {
 		e.watcher.Send("text", map[string]string{"content": "a part of the reply"})
@@ -70,7 +70,7 @@ func (e *endingConnection) writeReply() {
 	synctest.Wait()
 }
 
-// closeCode reads until the connection ends and returns its close code.
+// closeCode reads until the connection is closed and returns the close code.
 func (e *endingConnection) closeCode(t *testing.T) websocket.StatusCode {
 	t.Helper()
 	for {
@@ -109,8 +109,8 @@ func TestEndOfCredentialReachesClient(t *testing.T) {
 	}
 }
 
-// A connection ends within two seconds after its credential, whatever the client
-// does.
+// TestConnectionEndsSoonAfterCredential checks that a connection is closed
+// within two seconds after its credential ends, whatever the client does.
 func TestConnectionEndsSoonAfterCredential(t *testing.T) {
 	for name, client := range map[string]func(*endingConnection){
 		"reads nothing":               func(e *endingConnection) { e.writeReply() },

@@ -21,8 +21,8 @@ const (
 	snippetAround = 60
 )
 
-// Search returns the caller's sessions with a text in the title or in what was
-// said, most recently changed first, each with the text around the match.
+// Search returns the caller's sessions whose title or messages contain text,
+// most recently changed first, each with the text around the match.
 func (h *Host) Search(ctx context.Context, caller tool.Caller, text string, limit int) ([]wire.SessionInfo, error) {
 	if len(text) > maxSearch {
 		return nil, invalid("the text to search for is too long")
@@ -44,7 +44,8 @@ func (h *Host) Search(ctx context.Context, caller tool.Caller, text string, limi
 			}
 			info := h.info(rec)
 			info.Match = matchIn(messages, text)
-			// The store also finds what is not shown, such as the name of a field.
+			// The store also matches text that is not shown, such as field
+			// names.
 			if info.Match != "" || snippet(rec.Title, text) != "" {
 				out = append(out, info)
 			}
@@ -76,7 +77,7 @@ func snippet(in, text string) string {
 	if at < 0 || in == "" {
 		return ""
 	}
-	at = min(at, len(in)) // lower case may have another length
+	at = min(at, len(in)) // lowercasing may change the length
 	from, to := max(0, at-snippetAround), min(len(in), at+len(text)+snippetAround)
 	for from > 0 && !utf8.RuneStart(in[from]) {
 		from--

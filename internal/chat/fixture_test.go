@@ -40,8 +40,8 @@ import (
 // machine may be busy; a passing test never waits for it.
 const testTimeout = 60 * time.Second
 
-// fixture is a chat host with everything behind it: the real store, executor,
-// catalogue, search and SDKs, over a scripted model.
+// fixture is a chat host with its real dependencies (store, executor,
+// catalogue, search, SDKs) and a scripted model.
 type fixture struct {
 	t       testing.TB
 	model   *llmtest.Server
@@ -73,7 +73,7 @@ func (b *syncBuffer) String() string {
 	return b.b.String()
 }
 
-// upstreams are tools in Go.
+// upstreams implements the test tools.
 type upstreams struct {
 	mu      sync.Mutex
 	calls   map[string]int
@@ -124,7 +124,7 @@ func (u *upstreams) Do(ctx context.Context, server string, req tool.Request) (js
 		}
 	case "dump":
 		return text(strings.Repeat("x", 300_000))
-	case "asks": // puts a question of the model's choice to the person
+	case "asks": // asks the user a question given by the model
 		var in struct {
 			Method   string
 			Params   json.RawMessage
@@ -148,7 +148,7 @@ func (u *upstreams) Do(ctx context.Context, server string, req tool.Request) (js
 			return text("no answer: " + err.Error())
 		}
 		return text("answer: " + string(answer))
-	case "visit": // wants an address opened first
+	case "visit": // requires the user to open a URL first
 		if u.count(server+":"+p.Name) == 1 {
 			return nil, &mcp.Error{Code: mcp.CodeURLElicitation, Message: "sign in first", Data: p.Arguments}
 		}
@@ -197,8 +197,8 @@ func withApprovalTimeout(d time.Duration) option {
 	return func(o *Options, _ *[]llm.Config) { o.ApprovalTimeout = func() time.Duration { return d } }
 }
 
-// withSharedStore is for tests with several hosts on one store. The leases of
-// live hosts do not expire in them, however busy the machine is.
+// withSharedStore is for tests with several hosts on one store. The lease time
+// is so long that leases of live hosts do not expire even on a busy machine.
 func withSharedStore(o *Options, _ *[]llm.Config) { o.Shared, o.leaseTime = true, time.Minute }
 
 func withModels(cfgs ...llm.Config) option {
@@ -219,7 +219,7 @@ func newFixture(t testing.TB, script llmtest.Script, opts ...option) *fixture {
 	return r
 }
 
-// start builds a host on the fixture's store, as a process does.
+// start creates a host on the fixture's store, like a new process.
 func (r *fixture) start(opts ...option) {
 	t := r.t
 	t.Helper()
@@ -366,7 +366,8 @@ func (r *fixture) connect(query string) *client {
 	return c
 }
 
-// again connects to the same session, after what the client has seen.
+// again reconnects to the client's session, after the last message that the
+// client has seen.
 func (r *fixture) again(c *client) *client {
 	r.t.Helper()
 	n := r.connect(url.Values{"sessionId": {c.id}, "after": {fmt.Sprint(c.seq)}}.Encode())
@@ -403,7 +404,7 @@ func (c *client) read() (message, error) {
 	}
 	checkSchema(c.t, data)
 	c.all = append(c.all, m)
-	if m.Type != wire.TypeConnection { // whose number is where the replay ends
+	if m.Type != wire.TypeConnection { // its number is the end of the replay
 		c.seq = max(c.seq, m.Seq)
 	}
 	return m, nil
@@ -418,7 +419,8 @@ func (c *client) next() message {
 	return m
 }
 
-// readUntil reads up to the first message that fits.
+// readUntil reads up to and including the first message for which fits returns
+// true.
 func (c *client) readUntil(fits func(message) bool) message {
 	c.t.Helper()
 	for {
@@ -438,7 +440,7 @@ func finished(m message) bool {
 	return m.Type == wire.TypeStatus && m.Payload.State == "complete" && m.Payload.Tool == ""
 }
 
-// reply reads to the end of the reply and returns its text and its end.
+// reply reads to the end of the reply and returns its text and stop reason.
 func (c *client) reply() (text, stop string) {
 	c.t.Helper()
 	from := len(c.all)
@@ -451,7 +453,8 @@ func (c *client) reply() (text, stop string) {
 	return text, m.Payload.Data.Stop
 }
 
-// tools returns the results of the calls that the client saw end, by tool.
+// results returns the results of the calls that the client saw complete, by
+// tool.
 func (c *client) results() map[string]string {
 	out := map[string]string{}
 	for _, m := range c.all {
@@ -471,7 +474,7 @@ func (r *fixture) open(id string) *Session {
 	return s
 }
 
-// awaitIdle waits until the session's turn is over in the host.
+// awaitIdle waits until no turn of the session runs in the host.
 func (r *fixture) awaitIdle(id string) *Session {
 	r.t.Helper()
 	s := r.open(id)

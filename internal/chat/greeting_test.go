@@ -8,8 +8,8 @@ import (
 	"junctor/internal/llm/llmtest"
 )
 
-// TestGreetingHasTheLimits: a client learns what it may send before it sends
-// something that would end the connection.
+// TestGreetingHasTheLimits checks that a client receives the message limits in
+// the greeting, before it can exceed them.
 func TestGreetingHasTheLimits(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, llmtest.Script{}, withConfig(func(cfg *Config) { cfg.MaxMessageBytes, cfg.MaxAttachmentBytes = 1000, 0 }))

@@ -41,16 +41,16 @@ func (s *Session) history(before int64) wire.HistoryPayload {
 	return h
 }
 
-// maxHistory bounds the total size of the results in a history sent to a
-// client, in bytes. Text is not limited.
+// maxHistory bounds the total size of the results and images in a history sent
+// to a client, in bytes. Text is not limited.
 const maxHistory = 8 << 20
 
-// trimHistory omits the oldest results of a history that is too large for one
-// message. The export is complete.
+// trimHistory omits the oldest results and images of a history that is too
+// large for one message. The export is complete.
 func trimHistory(h wire.HistoryPayload, budget int) wire.HistoryPayload {
 	for i := len(h.Messages) - 1; i >= 0; i-- {
 		m := &h.Messages[i]
-		own := m.Parts // the session's
+		own := m.Parts // shared with the session
 		m.Parts = slices.Clone(own)
 		for j, p := range own {
 			if p.Image != nil {

@@ -80,12 +80,12 @@ type Host struct {
 	cancel context.CancelFunc
 	turns  sync.WaitGroup
 
-	stopping    context.Context // ends the waits for a person
+	stopping    context.Context // done when no reply may wait for a person any longer
 	stopWaiting context.CancelFunc
 
 	loads singleflight.Group // loads of sessions in progress, by id
 
-	changes store.Hub // woken when a reply begins or ends to wait for the user
+	changes store.Hub // woken when a reply starts or stops waiting for the user
 
 	mu          sync.Mutex
 	sessions    map[string]*Session
@@ -143,8 +143,8 @@ func (h *Host) Run(ctx context.Context) error {
 	}
 }
 
-// StopWaiting ends the replies that wait for a person, now and from now on.
-// Other replies continue.
+// StopWaiting ends the replies that wait for a person, and from then on every
+// reply that would start to wait. Other replies continue.
 func (h *Host) StopWaiting() { h.stopWaiting() }
 
 // Busy reports whether any reply is in progress.
@@ -191,8 +191,9 @@ func (h *Host) Connections() int {
 	return h.connections
 }
 
-// unusedSessionIdle is how long a session without messages is kept for a client that
-// reconnects. Every connection creates one, and nothing is lost with it.
+// unusedSessionIdle is how long a session without messages stays in memory in
+// case its client reconnects. Every connection creates one, and unloading it
+// loses nothing.
 const unusedSessionIdle = 2 * time.Minute
 
 // sweep unloads the sessions that have been idle for too long; they stay in the
@@ -290,14 +291,16 @@ func (h *Host) Open(ctx context.Context, caller tool.Caller, id string) (*Sessio
 // loadTimeout bounds the time to load a session.
 const loadTimeout = 30 * time.Second
 
-// loaded returns the session with an id if this process has it.
+// loaded returns the session with an id, or nil if it is not loaded in this
+// process.
 func (h *Host) loaded(id string) *Session {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.sessions[id]
 }
 
-// unavailable returns an error of the store as clients get it; nil for nil.
+// unavailable converts an error of the store to the error that clients receive;
+// it returns nil for nil.
 func unavailable(err error) error {
 	if err == nil {
 		return nil
@@ -317,7 +320,7 @@ func (h *Host) model(id string) llm.Model {
 	if m := set.Get(id); m != nil {
 		return m
 	}
-	return set.Get("") // the one it asks for is gone
+	return set.Get("") // the chosen model no longer exists
 }
 
 // checkModel returns an error for a model that does not exist; "" is the

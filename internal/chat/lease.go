@@ -14,15 +14,15 @@ import (
 	"junctor/internal/tool"
 )
 
-// defaultLeaseTime is how long the lease of a dead process lasts. It is short,
-// because users wait for it.
+// defaultLeaseTime is the duration of a session lease. It is short because
+// users wait for the lease of a dead process to expire.
 const defaultLeaseTime = 1500 * time.Millisecond
 
 func leaseName(session string) string { return "chat/" + session }
 
-// acquire takes the lease of the session for a reply. Another process that has
-// it may only be finding out whether a reply has ended (endOrphanedReply), so
-// acquire waits until the lease is free or a reply is in progress.
+// acquire acquires the lease of the session for a reply. Another process may
+// hold it only briefly, to check whether a reply has ended (endOrphanedReply).
+// So acquire retries for up to one lease time, unless a reply is in progress.
 func (s *Session) acquire(ctx context.Context) error {
 	h := s.host
 	for end := time.Now().Add(h.leaseTime); ; {
@@ -95,7 +95,7 @@ func (s *Session) endOrphanedReply(ctx context.Context) error {
 
 // endDeadTurns ends the replies that were in progress when an earlier process
 // on this store died. A lease that has not expired may belong to a live
-// process, so it is checked again when it expires.
+// process, so it is checked again after a lease time, at most twice.
 func (h *Host) endDeadTurns(ctx context.Context) {
 	for range 3 {
 		list, err := h.Store.Sessions(ctx, store.SessionQuery{Limit: store.MaxLimit})
@@ -142,9 +142,9 @@ const watchLeaseTTL = 10 * time.Second
 
 func watchName(session string) string { return "chat-watch/" + session }
 
-// renewWatchLease tells the process that runs the reply that a client follows
-// it here; without followers the reply is stopped. It reports whether there is
-// such a reply.
+// renewWatchLease signals to the process that runs the reply that the session
+// has watchers here; without watchers anywhere the reply is stopped. It reports
+// whether another process runs a reply that is watched here.
 func (s *Session) renewWatchLease(ctx context.Context) (bool, error) {
 	s.mu.Lock()
 	due := s.turn == nil && s.foreign && s.meta.Turn.Active && len(s.watchers) > 0
@@ -198,7 +198,7 @@ const commandSpace = "chat-commands"
 const commandTTL = time.Minute
 
 type command struct {
-	Seen       int64          `json:"seen"` // the last message that the sender knew; the command does not apply to later replies
+	Seen       int64          `json:"seen"` // the last message that the sender had seen; the command does not apply to later replies
 	Abort      bool           `json:"abort,omitempty"`
 	CallID     string         `json:"callId,omitempty"`
 	Decision   *wire.Decision `json:"decision,omitempty"`
@@ -206,8 +206,8 @@ type command struct {
 	Answer     *wire.Answer   `json:"answer,omitempty"`
 }
 
-// seen returns the number of the last message that this process knows. s.mu is
-// held.
+// seen returns the number of the newest message that this process has seen.
+// s.mu is held.
 func (s *Session) seen() int64 { return max(s.outbox.sent, s.meta.Turn.Event) }
 
 // command stores a command for the process that runs a session's reply.
@@ -284,7 +284,7 @@ func (h *Host) deleteOldest(ctx context.Context, owner string) {
 		return
 	}
 	list = slices.DeleteFunc(list, func(rec store.Session) bool {
-		meta, _ := metadataOf(&rec) // what cannot be read is not pinned
+		meta, _ := metadataOf(&rec) // a record that cannot be parsed is not pinned
 		if meta.Pinned {
 			limit--
 		}

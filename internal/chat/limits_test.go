@@ -48,7 +48,7 @@ func TestInvalidMessagesAreRefused(t *testing.T) {
 	if text, _ := c.reply(); text != "You said: still here" {
 		t.Errorf("after all that: %q", text)
 	}
-	// Thirty megabytes end the connection, and nothing else.
+	// A message of 30 MB closes its own connection only.
 	big := r.connect("")
 	_ = big.conn.Write(t.Context(), websocket.MessageText, []byte(`{"type":"message","payload":{"text":"`+strings.Repeat("x", 30<<20)+`"}}`))
 	for {
@@ -117,7 +117,7 @@ func TestSessionsOfOtherCallersAreNotFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.host.mu.Lock()
-	clear(r.host.sessions) // also when it is only in the store
+	clear(r.host.sessions) // unloaded sessions are checked too
 	r.host.mu.Unlock()
 	if _, err := r.host.Open(t.Context(), tool.Caller{ID: "you"}, mine.id); err == nil {
 		t.Error("someone else's session was opened from the store")
@@ -140,7 +140,7 @@ func TestTooManyConnections(t *testing.T) {
 	}
 	c.conn.Close(websocket.StatusNormalClosure, "")
 	deadline := time.Now().Add(testTimeout)
-	for { // the place becomes free once the server has noticed
+	for { // until the server has noticed the closed connection
 		conn, _, err := websocket.Dial(t.Context(), strings.Replace(r.server.URL, "http", "ws", 1)+"/ws", nil)
 		if err == nil {
 			conn.CloseNow()
@@ -296,7 +296,7 @@ func TestPinnedSessionsStayAtLimit(t *testing.T) {
 	if err != nil || !slices.Equal(titles, []string{"session 0", "session 1", "session 5"}) {
 		t.Errorf("%q, %v", titles, err)
 	}
-	// Pinned ones must leave room for a new one.
+	// Pinned sessions must leave room for a new one.
 	if _, err := r.host.Change(t.Context(), tool.Local, ids[5], wire.SessionChange{Pinned: &yes}); err == nil || !strings.Contains(err.Error(), "unpin one first") {
 		t.Errorf("pinned: %v", err)
 	}
@@ -320,7 +320,7 @@ func TestEmptySessionsAreRemoved(t *testing.T) {
 		}
 		w.Close()
 	}
-	r.host.sweep(time.Now().Add(unusedSessionIdle / 2)) // one may come back after a short absence
+	r.host.sweep(time.Now().Add(unusedSessionIdle / 2)) // a client may reconnect after a short absence
 	if n := count(); n != 100 {
 		t.Errorf("%d sessions in memory, want 100", n)
 	}
@@ -405,7 +405,7 @@ func TestShutdownCompletesHistory(t *testing.T) {
 	c := r.connect("")
 	c.sendText("call")
 	<-r.ups.begun
-	r.end() // as the process does
+	r.end() // as on shutdown
 	messages, err := r.store.Messages(t.Context(), c.id, 0, 0)
 	if err != nil || len(messages) != 3 || !strings.Contains(string(messages[2].Content), "cancelled") {
 		t.Errorf("%d messages, %v", len(messages), err)
@@ -415,7 +415,7 @@ func TestShutdownCompletesHistory(t *testing.T) {
 	}
 }
 
-// brokenStore fails where it is told to.
+// brokenStore fails the operations named in fail.
 type brokenStore struct {
 	Store
 	fail sync.Map
@@ -495,7 +495,7 @@ func TestStoreErrorsAreReported(t *testing.T) {
 		t.Errorf("once it is back: %q", text)
 	}
 	r.awaitIdle(c.id)
-	broken.fail.Store("events", true) // the conversation goes on, only nobody can come back to it
+	broken.fail.Store("events", true) // the conversation continues but cannot be resumed
 	c.sendText("hello")
 	if text, _ := c.reply(); text != "You said: hello" {
 		t.Errorf("without events: %q", text)

@@ -74,7 +74,7 @@ func (s *Session) read(ctx context.Context) (active bool, err error) {
 	return meta.Turn.Active, unavailable(s.catchUp(ctx))
 }
 
-// refresh reads the session again if another process may have written it.
+// refresh reloads the session if another process may have changed it.
 func (s *Session) refresh(ctx context.Context) error {
 	if !s.host.Shared {
 		return nil
@@ -98,8 +98,9 @@ func (s *Session) catchUp(ctx context.Context) error {
 }
 
 // forward forwards the messages that other processes have sent. storing means
-// that it is called while messages of this process are being stored. It reports
-// false if it left that to another goroutine, which sent messages meanwhile.
+// that it is called while messages of this process are being stored. It
+// forwards nothing and reports false if another goroutine sent messages in the
+// meantime or is sending them.
 func (s *Session) forward(ctx context.Context, storing bool) (bool, error) {
 	s.mu.Lock()
 	sent, narrowed := s.outbox.sent, false
@@ -113,7 +114,7 @@ func (s *Session) forward(ctx context.Context, storing bool) (bool, error) {
 	}
 	seen := make([]eventHead, len(events))
 	for i, e := range events {
-		_ = json.Unmarshal(e.Data, &seen[i]) // what cannot be read changes nothing
+		_ = json.Unmarshal(e.Data, &seen[i]) // an event that cannot be parsed changes nothing
 	}
 	if len(events) > 0 && (narrowed || slices.ContainsFunc(seen, eventHead.changesRecord)) {
 		if err := s.readRecord(ctx); err != nil {
@@ -141,7 +142,8 @@ func (s *Session) forward(ctx context.Context, storing bool) (bool, error) {
 	return true, nil
 }
 
-// eventHead is what matters here of a message that another process has sent.
+// eventHead holds the fields that forward needs of a message sent by another
+// process.
 type eventHead struct {
 	Type    string `json:"type"`
 	Payload struct {
@@ -151,8 +153,8 @@ type eventHead struct {
 	} `json:"payload"`
 }
 
-// startsTurn reports whether the message begins a turn: the user's message, or
-// that one is answered again.
+// startsTurn reports whether the message begins a turn: a message of the user,
+// or a request to answer one again.
 func (e eventHead) startsTurn() bool {
 	return e.Type == wire.TypeMessage || e.Type == wire.TypeBranch && e.Payload.Again
 }

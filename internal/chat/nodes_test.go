@@ -16,13 +16,13 @@ import (
 	"junctor/internal/tool"
 )
 
-// meanwhile is a store where something happens between the moment when messages
-// get their numbers and the moment when they are stored.
+// meanwhile is a store with hooks that run once. next runs after messages have
+// been numbered, before they are stored.
 type meanwhile struct {
 	Store
 	next  atomic.Pointer[func()]
-	lease atomic.Pointer[func()] // the same before the lease of a session is acquired
-	read  atomic.Pointer[func()] // the same after the record of a session was read
+	lease atomic.Pointer[func()] // before the lease of a session is acquired
+	read  atomic.Pointer[func()] // after the record of a session was read
 	empty atomic.Bool            // Values returns none
 }
 
@@ -57,7 +57,7 @@ func (m *meanwhile) AppendEvents(ctx context.Context, session string, events ...
 	return m.Store.AppendEvents(ctx, session, events...)
 }
 
-// twoNodes returns two gateways on one store.
+// twoNodes returns two gateways that share a store.
 func twoNodes(t *testing.T, opts ...option) (a, b *fixture, stores [2]*meanwhile) {
 	t.Helper()
 	shared := func(i int) option {
@@ -91,8 +91,9 @@ func (r *fixture) patch(id, body string) {
 	}
 }
 
-// TestSessionIsChangedDuringReplyOnAnotherNode: what is changed on one node while
-// the reply runs on another stays changed, and everybody gets every message.
+// TestSessionIsChangedDuringReplyOnAnotherNode checks that a change made on one
+// node while the reply runs on another is kept, and that every client receives
+// every message.
 func TestSessionIsChangedDuringReplyOnAnotherNode(t *testing.T) {
 	a, b, stores := twoNodes(t)
 	first := a.connect("")
@@ -109,7 +110,7 @@ func TestSessionIsChangedDuringReplyOnAnotherNode(t *testing.T) {
 	}
 
 	second.send("preferences", map[string]any{"systemPrompt": "Be brief."})
-	for _, c := range clients { // also where the reply waits for the model
+	for _, c := range clients { // including the one on the node with the reply
 		c.readUntil(func(m message) bool {
 			return m.Type == wire.TypeSession && strings.Contains(string(m.Raw), "Be brief.")
 		})
@@ -117,7 +118,7 @@ func TestSessionIsChangedDuringReplyOnAnotherNode(t *testing.T) {
 	b.patch(first.id, `{"pinned":true,"title":"one"}`)
 	title("one")
 	onA := func() { a.patch(first.id, `{"title":"two"}`); a.open(first.id).flush() }
-	stores[1].next.Store(&onA) // the other takes the number
+	stores[1].next.Store(&onA) // the other node uses the number first
 	b.patch(first.id, `{"pinned":true}`)
 	title("two")
 	onB := func() { b.patch(first.id, `{"title":"three"}`); b.open(first.id).flush() }
@@ -150,9 +151,8 @@ func TestSessionIsChangedDuringReplyOnAnotherNode(t *testing.T) {
 	}
 }
 
-// TestMessageWhileAnotherNodeChecksForDeadReply: a node that finds out whether a
-// reply has ended has the session's lease for a moment; the next message waits
-// for it.
+// TestMessageWhileAnotherNodeChecksForDeadReply checks that a message waits for
+// the lease that another node holds briefly to check whether a reply has ended.
 func TestMessageWhileAnotherNodeChecksForDeadReply(t *testing.T) {
 	a, _, stores := twoNodes(t)
 	c := a.connect("")
@@ -177,8 +177,9 @@ func TestMessageWhileAnotherNodeChecksForDeadReply(t *testing.T) {
 	}
 }
 
-// TestLateStopOnAnotherNodeStopsNoLaterReply: a stop that arrives after its reply
-// has ended leaves the next one alone, which can be stopped itself.
+// TestLateStopOnAnotherNodeStopsNoLaterReply checks that an abort that arrives
+// after its reply has ended does not stop the next reply, which can still be
+// aborted.
 func TestLateStopOnAnotherNodeStopsNoLaterReply(t *testing.T) {
 	a, b, stores := twoNodes(t)
 	first := a.connect("")
@@ -217,15 +218,15 @@ func TestLateStopOnAnotherNodeStopsNoLaterReply(t *testing.T) {
 	}
 }
 
-// TestFirstConnectionFollowsOtherNodes: the connection that began a session gets
-// what is changed and said in it on another node.
+// TestFirstConnectionFollowsOtherNodes checks that the connection that created
+// a session receives changes and messages from another node.
 func TestFirstConnectionFollowsOtherNodes(t *testing.T) {
 	a, b, _ := twoNodes(t)
 	first := a.connect("")
 	first.sendText("hello")
 	first.reply()
 	a.awaitIdle(first.id)
-	b.patch(first.id, `{"title":"changed"}`) // where it was not loaded before
+	b.patch(first.id, `{"title":"changed"}`) // where it is not loaded yet
 	first.readUntil(func(m message) bool { return m.Type == wire.TypeSession && m.Payload.Title == "changed" })
 	second := b.connect("sessionId=" + first.id)
 	second.sendText("over there")
@@ -235,8 +236,8 @@ func TestFirstConnectionFollowsOtherNodes(t *testing.T) {
 	sequence(t, first)
 }
 
-// TestMetadataBeforeFirstMessageIsStored: what is chosen before the first message
-// is in the store with the session.
+// TestMetadataBeforeFirstMessageIsStored checks that settings chosen before the
+// first message are stored together with the session.
 func TestMetadataBeforeFirstMessageIsStored(t *testing.T) {
 	a, b, _ := twoNodes(t)
 	narrow := tool.Caller{ID: tool.Local.ID, Chat: true, Profiles: tool.Profiles{tool.UnknownProfile("part")}}
@@ -262,8 +263,8 @@ func TestMetadataBeforeFirstMessageIsStored(t *testing.T) {
 	}
 }
 
-// TestReplyThatEndsWhileItIsLoadedIsComplete: a reply that ends on one node while
-// another one loads the session is not marked as interrupted.
+// TestReplyThatEndsWhileItIsLoadedIsComplete checks that a reply that ends on
+// one node while another one loads the session is not marked as interrupted.
 func TestReplyThatEndsWhileItIsLoadedIsComplete(t *testing.T) {
 	a, b, stores := twoNodes(t)
 	c := a.connect("")
@@ -287,8 +288,9 @@ func TestReplyThatEndsWhileItIsLoadedIsComplete(t *testing.T) {
 	}
 }
 
-// TestReplyThatBeginsBeforeRefreshGoesOn: a refresh that had to wait leaves the
-// reply alone that has begun meanwhile in the same process.
+// TestReplyThatBeginsBeforeRefreshGoesOn checks that a refresh that had to wait
+// for the lock does not affect a reply that the same process started in the
+// meantime.
 func TestReplyThatBeginsBeforeRefreshGoesOn(t *testing.T) {
 	a, _, _ := twoNodes(t)
 	c := a.connect("")
@@ -326,8 +328,8 @@ func TestReplyThatBeginsBeforeRefreshGoesOn(t *testing.T) {
 	s.mu.Unlock()
 }
 
-// TestOlderRecordChangesNothing: what was read before a change, and arrives after
-// it, does not undo it.
+// TestOlderRecordChangesNothing checks that a record read before a change but
+// applied after it does not undo the change.
 func TestOlderRecordChangesNothing(t *testing.T) {
 	for name, read := range map[string]func(*Session, context.Context) error{"record": (*Session).readRecord, "session": (*Session).refresh} {
 		t.Run(name, func(t *testing.T) {
@@ -370,8 +372,8 @@ func TestOlderRecordChangesNothing(t *testing.T) {
 	}
 }
 
-// TestMessageChoosesModelOnSharedStore: the model of a message answers that
-// message.
+// TestMessageChoosesModelOnSharedStore checks that the model given with a
+// message answers that message.
 func TestMessageChoosesModelOnSharedStore(t *testing.T) {
 	a, _, _ := twoNodes(t, withModels(llm.Config{Name: "m", Provider: llm.OpenAI, Model: "gpt-test"}, llm.Config{Name: "n", Provider: llm.Anthropic, Model: "claude-test"}))
 	c := a.connect("")

@@ -12,8 +12,8 @@ import (
 )
 
 // outbox is the queue of a session's outgoing messages. Messages wait in it
-// while earlier ones are being stored. Waiting text messages are joined, so
-// that a slow store leads to larger pieces, not to a longer queue.
+// while earlier ones are being stored. Queued text messages are merged, so that
+// a slow store leads to larger messages rather than a longer queue.
 type outbox struct {
 	waiting []wire.Outgoing
 	sent    int64 // the last sequence number that was stored and sent
@@ -78,8 +78,9 @@ func (s *Session) deliver() {
 	}
 }
 
-// storeMessages numbers and stores messages and returns them as they are sent.
-// Another process may have taken the numbers: its messages are forwarded first.
+// storeMessages numbers, encodes and stores messages and returns the encoded
+// ones. If another process has used the numbers, its messages are forwarded
+// first and the batch is renumbered.
 func (s *Session) storeMessages(batch []wire.Outgoing) [][]byte {
 	ctx, cancel := context.WithTimeout(telemetry.WithSession(context.Background(), s.id), 10*time.Second)
 	defer cancel()

@@ -9,8 +9,9 @@ import (
 	"junctor/internal/tool"
 )
 
-// readable reports whether the caller may read a conversation that was written
-// with profiles. Its owner may; with a profile, only what was written with it.
+// readable reports whether the caller may read a conversation. Only its owner
+// may; a caller that is narrowed to profiles may only if all of these are among
+// the profiles with which the conversation was written.
 func readable(caller *tool.Caller, owner string, profiles []string) bool {
 	return owner == caller.ID && !slices.ContainsFunc(caller.Profiles.Names(), func(name string) bool { return !slices.Contains(profiles, name) })
 }
@@ -64,10 +65,10 @@ func (s *Session) keepProfiles(names []string) {
 	}
 }
 
-// writtenBy removes the profiles that the caller does not have from the session,
-// because callers with these profiles must not read what this caller writes. The
-// change is stored before anything is written, so other processes check it after
-// they have read.
+// writtenBy removes the profiles that the caller does not have from the
+// session, because callers with these profiles must not read what this caller
+// writes. The change is stored before any message, so that other processes,
+// which check the profiles after reading messages, see it.
 func (s *Session) writtenBy(ctx context.Context, caller *tool.Caller) error {
 	names := caller.Profiles.Names()
 	s.recordMu.Lock()

@@ -8,7 +8,8 @@ import (
 	"junctor/internal/tool"
 )
 
-// narrow returns the caller with the profile of the conversation.
+// narrow returns the caller narrowed to the profile of the conversation, if it
+// has one.
 func (h *Host) narrow(caller tool.Caller, p wire.Preferences) (tool.Caller, error) {
 	if p.Profile == "" || h.Profiles == nil {
 		return caller, nil

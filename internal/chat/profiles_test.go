@@ -13,8 +13,8 @@ import (
 	"junctor/internal/tool"
 )
 
-// TestProfileReadsOnlyWhatWasWrittenWithIt: a caller that is narrowed to a profile
-// does not read the conversations of the same caller without it.
+// TestProfileReadsOnlyWhatWasWrittenWithIt checks that a caller narrowed to a
+// profile cannot read the conversations that it had without the profile.
 func TestProfileReadsOnlyWhatWasWrittenWithIt(t *testing.T) {
 	r := newFixture(t, llmtest.Script{Rules: []llmtest.Rule{{Reply: llmtest.Reply{Text: "hello"}}}})
 	whole := tool.Caller{ID: "sub:ann", Chat: true}
@@ -72,7 +72,8 @@ func TestProfileReadsOnlyWhatWasWrittenWithIt(t *testing.T) {
 			t.Errorf("a conversation of the whole caller is deleted; loaded: %t", loaded)
 		}
 	}
-	// What the whole caller writes is no longer the profile's.
+	// After the caller writes without the profile, the profile can no longer
+	// read the conversation.
 	s, err := r.host.Open(t.Context(), narrow, part)
 	if err != nil {
 		t.Fatal(err)
@@ -92,9 +93,9 @@ func TestProfileReadsOnlyWhatWasWrittenWithIt(t *testing.T) {
 	}
 }
 
-// TestProfileIsTakenOnAnotherNode: a caller that is narrowed to a profile neither
-// reads nor decides anything after the same caller has written to the conversation
-// without it, on whatever node.
+// TestProfileIsTakenOnAnotherNode checks that a caller narrowed to a profile
+// can neither read nor decide anything once the same caller has written to the
+// conversation without the profile, on any node.
 func TestProfileIsTakenOnAnotherNode(t *testing.T) {
 	a := newFixture(t, llmtest.Script{Rules: []llmtest.Rule{
 		{When: llmtest.When{User: "secret", Results: llmtest.N(0)}, Reply: llmtest.Reply{Text: "secret reply", Calls: []llmtest.Call{{Tool: "ask:delete", Args: json.RawMessage(`{}`)}}}},
@@ -139,7 +140,7 @@ func TestProfileIsTakenOnAnotherNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	// One whose process has not heard of the change yet.
+	// A connection whose process has not seen the change yet.
 	late := &connection{host: a.host, caller: narrow, session: first, watcher: &Watcher{session: first, caller: narrow, queue: make(chan []byte, queueLength), done: make(chan struct{})}}
 
 	second := open(b, whole, first.ID())
@@ -182,8 +183,8 @@ func TestProfileIsTakenOnAnotherNode(t *testing.T) {
 	}
 }
 
-// TestConversationChoosesProfile: the model gets the tools and the instructions of
-// the profile that a conversation has chosen.
+// TestConversationChoosesProfile checks that the model gets the tools and
+// instructions of the conversation's profile.
 func TestConversationChoosesProfile(t *testing.T) {
 	set := profile.New(map[string]profile.Config{"sums": {Servers: []string{"calc"}, Instructions: "Only sums."}}, profile.Options{Servers: func() []string { return []string{"calc", "odd", "ask"} }})
 	r := newFixture(t, llmtest.Script{Rules: []llmtest.Rule{{Reply: llmtest.Reply{Text: "hello"}}}}, func(o *Options, _ *[]llm.Config) { o.Profiles = set })
@@ -208,9 +209,9 @@ func TestConversationChoosesProfile(t *testing.T) {
 	}
 }
 
-// TestModelCallsOnlyToolsOfRequest: a model that calls a tool of a server that
-// the conversation does not use, by whichever name, is told that there is none.
-// The tool does not run, and its server is not named.
+// TestModelCallsOnlyToolsOfRequest checks that a call of a tool that the
+// conversation may not use fails as unknown, whatever name the model uses. The
+// tool does not run, and its server is not named.
 func TestModelCallsOnlyToolsOfRequest(t *testing.T) {
 	each(t, llmtest.Script{Rules: []llmtest.Rule{
 		{When: llmtest.When{User: "call", Results: llmtest.N(0)}, Reply: llmtest.Reply{Calls: []llmtest.Call{{Tool: "add", Args: json.RawMessage(`{"a":1,"b":2}`)}}}},

@@ -125,7 +125,7 @@ func unitsOf(entries []historyEntry, after int64) []unit {
 	return units
 }
 
-// compact replaces the oldest units by a summary.
+// compact replaces the oldest units with a summary.
 func (s *Session) compact(ctx context.Context, t *turn, model llm.Model, old summary, units []unit, gauge llm.Gauge, budget int) (summary, []unit) {
 	keep := len(units)
 	size, messages := 0, 0

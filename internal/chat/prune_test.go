@@ -13,9 +13,9 @@ import (
 	"junctor/internal/tool"
 )
 
-// The scripted model refuses a prompt beyond its window, and a history in
-// which calls and results do not fit together: every request that it answers
-// was pruned well.
+// The scripted model rejects prompts larger than its window and histories in
+// which calls and results do not match, so every request it answers was pruned
+// correctly.
 func TestLongConversationFitsContextWindow(t *testing.T) {
 	script := llmtest.Script{ContextWindow: 3000, Rules: []llmtest.Rule{
 		{When: llmtest.When{System: "Summarise this part"}, Reply: llmtest.Reply{Text: "They spoke of numbers; the code word is zebra."}},
@@ -33,7 +33,7 @@ func TestLongConversationFitsContextWindow(t *testing.T) {
 				t.Fatalf("turn %d: %q, %s", i, text, stop)
 			}
 		}
-		c.sendText("dump it") // one result that alone is too much
+		c.sendText("dump it") // one result that exceeds the window
 		if text, stop := c.reply(); text != "that was long" || stop != stopEnd {
 			t.Errorf("%q, %s", text, stop)
 		}
@@ -72,7 +72,8 @@ func TestHistoryIsPrunedWithoutSummary(t *testing.T) {
 	}
 }
 
-// A window that is smaller than we believe is found out and respected.
+// TestSmallerContextWindowIsDetected checks that a context window smaller than
+// assumed is detected and respected.
 func TestSmallerContextWindowIsDetected(t *testing.T) {
 	r := newFixture(t, llmtest.Script{ContextWindow: 4000, Default: &llmtest.Reply{Text: "ok"}})
 	c := r.connect("")
@@ -131,7 +132,7 @@ func TestPruningKeepsCallResultPairs(t *testing.T) {
 		t.Fatalf("units %+v", units)
 	}
 	units = unitsOf(entries, 0)
-	if len(units) != 4 { // the gateway's own words are not for the model
+	if len(units) != 4 { // fallback messages are omitted
 		t.Fatalf("%d units", len(units))
 	}
 	got := fit(units, llm.Gauge{}, 600)

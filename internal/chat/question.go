@@ -56,7 +56,7 @@ func (s *Session) serverAsks(ctx context.Context, t *turn, about wire.QuestionPa
 	return nil, &mcp.Error{Code: mcp.CodeMethodNotFound, Message: "the chat does not answer " + tool.Shorten(method, 80)}
 }
 
-// elicitation are the used parameters of elicitation/create.
+// elicitation holds the parameters of elicitation/create that are used.
 type elicitation struct {
 	Mode            string          `json:"mode"`
 	Message         string          `json:"message"`

@@ -15,8 +15,8 @@ import (
 	"junctor/internal/tool"
 )
 
-// asking is a script whose model has a server ask what the person wrote
-// after "ask": the arguments of odd:asks.
+// asking returns a script whose model calls odd:asks with the text after "ask"
+// as its arguments, so that the server asks the user that question.
 func asking(more ...llmtest.Rule) llmtest.Script {
 	return llmtest.Script{Rules: append(more,
 		llmtest.Rule{When: llmtest.When{Match: `^visit (.*)$`, Results: llmtest.N(0)}, Reply: llmtest.Reply{Calls: []llmtest.Call{{Tool: "odd:visit", Args: json.RawMessage(`"=$1"`)}}}},
@@ -53,7 +53,8 @@ func TestElicitationIsAnswered(t *testing.T) {
 			if text, stop := c.reply(); text != tt.want || stop != stopEnd {
 				t.Errorf("%q, %s; want %q", text, stop, tt.want)
 			}
-			// What was filled in is kept nowhere but in what the server made of it.
+			// The answer goes only to the server and appears in no other
+			// message.
 			for _, m := range c.all {
 				if m.Type == wire.TypeAnswered && strings.Contains(string(m.Raw), "Ada") {
 					t.Errorf("the answer is in %s", m.Raw)
@@ -75,7 +76,8 @@ func TestInvalidAnswerLeavesQuestionOpen(t *testing.T) {
 			t.Errorf("%v: %s", content, m.Raw)
 		}
 	}
-	// A page that is loaded again gets the question again; either may answer it.
+	// A reloaded page receives the question again; either connection may answer
+	// it.
 	again := r.connect("sessionId=" + c.id)
 	if got := again.kind(wire.TypeQuestion).Payload.QuestionID; got != id {
 		t.Errorf("question %q, want %q", got, id)
@@ -241,8 +243,8 @@ func TestRetriedCallIsApprovedOnce(t *testing.T) {
 	}
 }
 
-// signInFirst is an executor that does not know the tools of a server until the
-// caller has signed in.
+// signInFirst is an executor that requires the caller to sign in before the
+// first call.
 type signInFirst struct {
 	Executor
 	signedIn atomic.Bool
@@ -255,13 +257,13 @@ func (x *signInFirst) Call(ctx context.Context, call tool.Call) (tool.Result, er
 	return x.Executor.Call(ctx, call)
 }
 
-// TestSignInDoesNotApproveCall: who signs in during a call is still asked whether
-// the call may be made.
+// TestSignInDoesNotApproveCall checks that a caller who signs in during a call
+// is still asked to approve the call.
 func TestSignInDoesNotApproveCall(t *testing.T) {
 	for kind, want := range map[string]string{"approve": "visited", "deny": "not approved"} {
 		r := newFixture(t, asking())
 		r.host.Executor = &signInFirst{Executor: r.host.Executor}
-		r.ups.calls["ask:visit"] = 1 // the server itself wants no address opened
+		r.ups.calls["ask:visit"] = 1 // the server itself requires no URL
 		c := r.connect("as=bob")
 		c.sendText(`with approval {}`)
 		c.send("answer", map[string]any{"questionId": c.kind(wire.TypeQuestion).Payload.QuestionID, "action": "accept"})
@@ -315,7 +317,7 @@ func TestSampling(t *testing.T) {
 	if got := answer("accept", "session"); got != want {
 		t.Errorf("accepted for the session: %q", got)
 	}
-	c.sendText(ask) // not asked any more, but told
+	c.sendText(ask) // notified instead of asked
 	if a := c.kind(wire.TypeAnswered).Payload; a.Text != "Roses are red." {
 		t.Errorf("told %+v", a)
 	}

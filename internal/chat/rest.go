@@ -63,7 +63,7 @@ func (h *Host) List(ctx context.Context, caller tool.Caller, before time.Time, l
 }
 
 func (h *Host) info(rec store.Session) wire.SessionInfo {
-	meta, _ := metadataOf(&rec) // a session that cannot be read is listed
+	meta, _ := metadataOf(&rec) // a session whose metadata cannot be parsed is still listed
 	info := wire.SessionInfo{ID: rec.ID, Title: rec.Title, Model: rec.Model, Created: rec.Created.UTC(), Updated: rec.Updated.UTC(), Active: meta.Turn.Active, Pinned: meta.Pinned}
 	if s := h.loaded(rec.ID); s != nil {
 		info.Active, info.Waiting = s.Active(), s.waiting()
@@ -172,7 +172,7 @@ func (h *Host) Change(ctx context.Context, caller tool.Caller, id string, c wire
 	}
 	s := h.loaded(id)
 	if h.Shared { // it may have watchers on other nodes
-		s, _ = h.Open(ctx, caller, id) // without it they are not notified
+		s, _ = h.Open(ctx, caller, id) // if this fails, they are not notified
 	}
 	var rec store.Session
 	var err error
@@ -187,8 +187,8 @@ func (h *Host) Change(ctx context.Context, caller tool.Caller, id string, c wire
 	return h.info(rec), nil
 }
 
-// mayPin returns an error if so many of the caller's sessions are pinned that
-// maxSessions leaves no room for others.
+// mayPin returns an error if the caller has pinned so many sessions that
+// maxSessions leaves no room for unpinned ones.
 func (h *Host) mayPin(ctx context.Context, owner string) error {
 	limit := h.config().MaxSessions
 	if limit <= 0 {

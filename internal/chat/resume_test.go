@@ -22,8 +22,8 @@ import (
 	"junctor/internal/tool"
 )
 
-// slowScript has replies that can be caught in the middle: tool calls hold the
-// reply to "count" in two places until the test releases them.
+// slowScript has replies that tests can interrupt: tool calls block the reply
+// to "count" in two places until the test releases them.
 var slowScript = llmtest.Script{Chunk: 2, Rules: []llmtest.Rule{
 	{When: llmtest.When{User: "call"}, Reply: llmtest.Reply{Text: "Calling.", Calls: calls("odd:slow", "odd:slow")}},
 	{When: llmtest.When{User: "count", Results: llmtest.N(0)}, Reply: llmtest.Reply{Text: strings.Repeat("one two three four five ", 3), Calls: calls("odd:slow")}},
@@ -60,7 +60,7 @@ func TestReconnectResumesReply(t *testing.T) {
 		first := r.connect("")
 		first.sendText("count")
 		first.kind(wire.TypeText)
-		first.conn.CloseNow() // the line drops
+		first.conn.CloseNow() // the connection breaks
 		<-r.ups.begun
 		second := r.again(first)
 		r.ups.release <- struct{}{}
@@ -75,7 +75,7 @@ func TestReconnectResumesReply(t *testing.T) {
 		if got := sequence(t, first, second, third); got != strings.Repeat("one two three four five ", 8) {
 			t.Errorf("text %q", got)
 		}
-		// One who comes without a number gets the history.
+		// A client that connects without a number gets the history.
 		late := r.connect("sessionId=" + first.id)
 		if m := late.next(); m.Type != wire.TypeHistory || len(m.Payload.Messages) != 6 || m.Seq != third.seq {
 			t.Errorf("history %s", m.Raw)
@@ -109,7 +109,7 @@ func TestLateWatcherReceivesWholeReply(t *testing.T) {
 	if !strings.HasSuffix(gotText, wantText) || gotText != strings.Repeat("one two three four five ", 8) || stop != stopEnd {
 		t.Errorf("%q, %s", gotText, stop)
 	}
-	// Both are told of what is said from now on, with the same numbers.
+	// Both receive all later messages, with the same numbers.
 	b.sendText("hello")
 	for _, c := range []*client{a, b} {
 		if text, _ := c.reply(); text != "You said: hello" {
@@ -151,7 +151,7 @@ func TestAbort(t *testing.T) {
 		if m := c.next(); m.Type != wire.TypeError || m.Payload.Code != "INVALID_REQUEST" {
 			t.Errorf("nothing to abort: %s", m.Raw)
 		}
-		// While it speaks.
+		// While the model is sending text.
 		c.sendText("stall")
 		c.kind(wire.TypeText)
 		c.send("message", map[string]any{"text": "me too"})
@@ -162,7 +162,7 @@ func TestAbort(t *testing.T) {
 		if _, stop := c.reply(); stop != stopAborted {
 			t.Errorf("stop %s", stop)
 		}
-		// While its tools run.
+		// While tools are running.
 		c.sendText("call")
 		<-r.ups.begun
 		<-r.ups.begun
@@ -170,7 +170,8 @@ func TestAbort(t *testing.T) {
 		if _, stop := c.reply(); stop != stopAborted {
 			t.Errorf("stop %s", stop)
 		}
-		// What is left is a history that the model accepts, and that says so.
+		// The model accepts the remaining history, which records the
+		// cancellation.
 		c.sendText("hello")
 		if text, stop := c.reply(); text != "You said: hello" || stop != stopEnd {
 			t.Errorf("%q, %s", text, stop)
@@ -206,16 +207,16 @@ func TestReplyEndsAfterDisconnectGrace(t *testing.T) {
 	cfg.DisconnectGraceMs = 20
 	r.host.SetConfig(cfg)
 	c.conn.CloseNow()
-	s := r.awaitIdle(c.id) // nobody comes back: it is stopped
+	s := r.awaitIdle(c.id) // no client reconnects, so the reply is stopped
 	if h := s.History().Messages; len(h) != 2 || h[1].Notice != noticeAborted {
 		t.Errorf("history %+v", h)
 	}
 }
 
-// spy tells of the marks by which processes see where a session is watched.
+// spy reports the acquisitions of watch leases.
 type spy struct {
 	Store
-	marks chan bool // whether it was free
+	marks chan bool // whether the lease was free
 }
 
 func (s *spy) Acquire(ctx context.Context, name, owner string, ttl time.Duration) (store.Lease, bool, error) {
@@ -244,9 +245,9 @@ func TestReplyContinuesWhileWatchedOnOtherNode(t *testing.T) {
 	first.kind(wire.TypeText)
 	other := b.connect("sessionId=" + first.id)
 	other.kind(wire.TypeText)
-	<-spies[1].marks // the second node has said that it is watched there
+	<-spies[1].marks // the second node holds the watch lease
 	first.conn.CloseNow()
-	for range 3 { // the grace passes again and again
+	for range 3 { // the grace period ends repeatedly
 		if free := <-spies[0].marks; free {
 			t.Fatal("the first node does not see that it is watched on the second")
 		}
@@ -255,7 +256,7 @@ func TestReplyContinuesWhileWatchedOnOtherNode(t *testing.T) {
 		t.Error("the reply was stopped")
 	}
 	other.conn.CloseNow()
-	s := a.awaitIdle(first.id) // now nobody watches
+	s := a.awaitIdle(first.id) // no watchers are left
 	if h := s.History().Messages; len(h) != 2 || h[1].Notice != noticeAborted {
 		t.Errorf("history %+v", h)
 	}
@@ -305,7 +306,7 @@ func TestApproval(t *testing.T) {
 		if m := c.kind(wire.TypeError); m.Payload.Code != wire.CodeNoApproval || m.Payload.CallID != "long gone" {
 			t.Errorf("no such approval: %s", m.Raw)
 		}
-		c = r.connect("") // another session: asked again, and now for good
+		c = r.connect("") // asked again in another session, now permanently
 		if got := decide("approve", map[string]any{"scope": "always"}); got != "done delete" {
 			t.Errorf("approved always: %q", got)
 		}
@@ -313,7 +314,7 @@ func TestApproval(t *testing.T) {
 		if got := unasked(); got != "done delete" {
 			t.Errorf("in another session: %q", got)
 		}
-		// Someone else is asked all the same, and an abort ends the question.
+		// Another caller is still asked, and an abort ends the question.
 		c = r.connect("as=someone")
 		c.sendText("delete")
 		c.kind(wire.TypeApproval)
@@ -324,8 +325,8 @@ func TestApproval(t *testing.T) {
 	})
 }
 
-// TestStopWaiting: replies that wait for a person end when the gateway stops, and
-// the history says why.
+// TestStopWaiting checks that replies that wait for a person end when the
+// gateway stops, with the reason in the history.
 func TestStopWaiting(t *testing.T) {
 	for want, call := range map[string]llmtest.Call{
 		wire.TypeApproval: {Tool: "ask:delete", Args: json.RawMessage(`{}`)},
@@ -385,7 +386,7 @@ func TestSessionsSurviveARestart(t *testing.T) {
 	})
 }
 
-// crash leaves a session as a process does that is killed in mid-reply.
+// crash stores a session as left by a process that was killed during a reply.
 func crash(t *testing.T, r *fixture, messages []store.Message, events ...wire.Outgoing) string {
 	t.Helper()
 	ctx := t.Context()
@@ -463,8 +464,8 @@ func TestHistoryAfterCrashIsValid(t *testing.T) {
 	})
 }
 
-// TestReplyOfDeadProcessEnds starts a gateway while the lease of one that was
-// killed is still running, on a store of its own. Nobody opens the second
+// TestReplyOfDeadProcessEnds starts a gateway on an unshared store while the
+// lease of a killed process has not expired. No client opens the second
 // conversation.
 func TestReplyOfDeadProcessEnds(t *testing.T) {
 	r := newFixture(t, llmtest.Script{})
@@ -492,7 +493,7 @@ func TestReplyOfDeadProcessEnds(t *testing.T) {
 		if !slices.ContainsFunc(list, func(s wire.SessionInfo) bool { return s.ID == alone && s.Active }) {
 			break
 		}
-		time.Sleep(5 * time.Millisecond) // between looks
+		time.Sleep(5 * time.Millisecond) // poll interval
 	}
 }
 
@@ -517,14 +518,14 @@ func TestReplyIsForwardedBetweenNodes(t *testing.T) {
 		t.Errorf("text %q", got)
 	}
 	a.awaitIdle(first.id)
-	second.sendText("hello") // and now the second one speaks
+	second.sendText("hello") // the next reply runs on the second node
 	if text, stop := second.reply(); text != "You said: hello" || stop != stopEnd {
 		t.Errorf("%q, %s", text, stop)
 	}
 	sequence(t, first, second)
 	b.awaitIdle(first.id)
 
-	// What a person says on one node reaches the reply on the other.
+	// A user's input on one node reaches the reply on the other.
 	first = a.again(second)
 	first.sendText("stall")
 	first.kind(wire.TypeText)
@@ -551,7 +552,7 @@ func TestSlowClientIsDisconnectedAndResumes(t *testing.T) {
 	r := newFixture(t, llmtest.Script{Rules: []llmtest.Rule{
 		{When: llmtest.When{Results: llmtest.N(0)}, Reply: llmtest.Reply{Calls: calls("odd:progress", "odd:progress", "odd:progress", "odd:progress")}},
 		{When: llmtest.When{Results: llmtest.N(4)}, Reply: llmtest.Reply{Text: "done"}},
-	}}) // messages are what counts, so they are small
+	}}) // only the number of messages matters, so they are small
 	s, err := r.host.Open(t.Context(), tool.Local, "")
 	if err != nil {
 		t.Fatal(err)
@@ -580,7 +581,7 @@ func TestSlowClientIsDisconnectedAndResumes(t *testing.T) {
 			}
 		}
 	})
-	for i := 0; ; i++ { // until the one who never reads is too far behind
+	for i := 0; ; i++ { // until the client that never reads is dropped
 		if err := s.Send(t.Context(), tool.Local, fmt.Sprint("turn ", i), ""); err != nil {
 			t.Fatal(err)
 		}
@@ -608,7 +609,7 @@ func TestSlowClientIsDisconnectedAndResumes(t *testing.T) {
 
 func TestHeartbeat(t *testing.T) {
 	r := newFixture(t, llmtest.Script{}, withConfig(func(c *Config) { c.PingMs = 100 }))
-	// A client that answers stays, however long it says nothing.
+	// A client that answers pings stays connected, however long it is idle.
 	pings := make(chan struct{}, 100)
 	conn, _, err := websocket.Dial(t.Context(), strings.Replace(r.server.URL, "http", "ws", 1)+"/ws", &websocket.DialOptions{
 		OnPingReceived: func(context.Context, []byte) bool { pings <- struct{}{}; return true }})
@@ -632,7 +633,7 @@ func TestHeartbeat(t *testing.T) {
 			t.Fatalf("closed: %v", err)
 		}
 	}
-	// One that does not answer is closed.
+	// One that does not answer pings is disconnected.
 	dead, _, err := websocket.Dial(t.Context(), strings.Replace(r.server.URL, "http", "ws", 1)+"/ws", &websocket.DialOptions{
 		OnPingReceived: func(context.Context, []byte) bool { return false }})
 	if err != nil {
@@ -659,8 +660,9 @@ func TestManySessionsAtOnce(t *testing.T) {
 	load(t, 1000, 200)
 }
 
-// load runs a turn with a tool call in many sessions at once, cuts some of
-// their connections in mid-reply, and checks that nobody misses anything.
+// load runs a turn with a tool call in many sessions concurrently, breaks some
+// of their connections during the reply, and checks that no client misses a
+// message.
 func load(t *testing.T, sessions, cut int) {
 	t.Helper()
 	script := llmtest.Script{Chunk: 4, Rules: []llmtest.Rule{
@@ -698,9 +700,9 @@ func load(t *testing.T, sessions, cut int) {
 	wg.Wait()
 }
 
-// BenchmarkIdleSession reports what a session costs while its client is
-// connected and silent, after one turn: the client's own side included, so
-// that the figure errs on the large side.
+// BenchmarkIdleSession reports the memory of a session whose client is
+// connected and idle after one turn. It includes the client side, so the figure
+// is an upper bound.
 func BenchmarkIdleSession(b *testing.B) {
 	r := newFixture(b, llmtest.Script{}, withConfig(func(c *Config) { c.MessagesPerMinute = 6000 }))
 	warm := r.connect("")

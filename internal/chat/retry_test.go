@@ -9,8 +9,9 @@ import (
 	"junctor/internal/llm/llmtest"
 )
 
-// TestRegenerateAfterAFailedReply: a message whose reply failed is answered
-// again by its id, with its attachments; the failed reply is another branch.
+// TestRegenerateAfterAFailedReply checks that a message whose reply failed can
+// be answered again by its id, with its attachments. The failed reply stays on
+// another branch.
 func TestRegenerateAfterAFailedReply(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, llmtest.Script{Rules: []llmtest.Rule{

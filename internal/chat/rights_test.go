@@ -13,7 +13,7 @@ import (
 )
 
 // sendAs starts a conversation as the caller and waits for the reply. It
-// returns the error of the message, or the last thing that was said.
+// returns the error of Send or the text of the last message.
 func sendAs(t *testing.T, r *fixture, caller tool.Caller, text string) (string, error) {
 	t.Helper()
 	s, err := r.host.Open(t.Context(), caller, "")
@@ -30,8 +30,8 @@ func sendAs(t *testing.T, r *fixture, caller tool.Caller, text string) (string, 
 	return llm.Message{Parts: messages[len(messages)-1].Parts}.Text(), nil
 }
 
-// TestChatRequiresRight: without it nothing is sent to a model, however few tools
-// the caller may use.
+// TestChatRequiresRight checks that nothing is sent to a model for a caller
+// without the chat right.
 func TestChatRequiresRight(t *testing.T) {
 	r := newFixture(t, llmtest.Script{Rules: []llmtest.Rule{{Reply: llmtest.Reply{Text: "hello"}}}})
 	if _, err := sendAs(t, r, tool.Caller{ID: "key:limited", Tools: []string{"calc:*"}}, "hi"); tool.KindOf(err) != tool.Denied {
@@ -45,8 +45,8 @@ func TestChatRequiresRight(t *testing.T) {
 	}
 }
 
-// TestModelRequestsCountAgainstTheRate: a caller over its rate reaches no
-// model, and is told why.
+// TestModelRequestsCountAgainstTheRate checks that no model request is made for
+// a caller over its rate limit, and that the caller gets the reason.
 func TestModelRequestsCountAgainstTheRate(t *testing.T) {
 	r := newFixture(t, llmtest.Script{Rules: []llmtest.Rule{{Reply: llmtest.Reply{Text: "hello"}}}})
 	caller := tool.Caller{ID: "key:rated", Chat: true, Rate: tool.Rate{Calls: 1, Per: 1000 * time.Hour}}
@@ -61,19 +61,20 @@ func TestModelRequestsCountAgainstTheRate(t *testing.T) {
 	}
 }
 
-// TestSamplingCountsAgainstLimits: sampling counts as the caller's own use.
+// TestSamplingCountsAgainstLimits checks that sampling counts against the
+// caller's limits.
 func TestSamplingCountsAgainstLimits(t *testing.T) {
 	ask := `{"method":"sampling/createMessage","params":{"messages":[{"role":"user","content":{"type":"text","text":"a poem"}}]}}`
 	r := newFixture(t, llmtest.Script{Rules: []llmtest.Rule{
 		{When: llmtest.When{User: "use the server"}, Reply: llmtest.Reply{Calls: []llmtest.Call{{Tool: "odd:asks", Args: json.RawMessage(ask)}}}},
 		{Reply: llmtest.Reply{Text: "a poem"}},
 	}})
-	caller := tool.Caller{ID: "key:rated", Chat: true, Rate: tool.Rate{Calls: 2, Per: 1000 * time.Hour}} // the reply, and its call
+	caller := tool.Caller{ID: "key:rated", Chat: true, Rate: tool.Rate{Calls: 2, Per: 1000 * time.Hour}} // for the reply and its call
 	s, err := r.host.Open(t.Context(), caller, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.meta.Sampling = []string{"odd"} // the person has allowed it
+	s.meta.Sampling = []string{"odd"} // allowed by the user
 	if err := s.Send(t.Context(), caller, "use the server", ""); err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +90,8 @@ func TestSamplingCountsAgainstLimits(t *testing.T) {
 	}
 }
 
-// TestTokensPerDay: what replies cost counts against the budget of the day.
+// TestTokensPerDay checks that the tokens of replies count against the daily
+// budget.
 func TestTokensPerDay(t *testing.T) {
 	r := newFixture(t, llmtest.Script{Rules: []llmtest.Rule{{Reply: llmtest.Reply{Text: "hello"}}}})
 	r.host.Executor = executor.New(executor.Options{Catalog: r.catalog, Upstreams: r.ups, Calls: r.store, Tokens: r.store, Log: r.host.Log, Config: executor.DefaultConfig()})

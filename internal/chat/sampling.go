@@ -21,7 +21,7 @@ const (
 	maxShownLine = 16 << 10 // bytes of one message that is shown to the user
 )
 
-// sampling are the used parameters of sampling/createMessage.
+// sampling holds the parameters of sampling/createMessage that are used.
 type sampling struct {
 	Messages []struct {
 		Role    llm.Role        `json:"role"`
@@ -61,9 +61,9 @@ func (s *Session) sample(ctx context.Context, t *turn, about wire.QuestionPayloa
 	return s.sampleModel(ctx, t, q, model, req)
 }
 
-// Sampling reads a server's request for the model during a call outside of
-// conversations. It returns the function that sends the request, for when the
-// user has allowed it.
+// Sampling parses a server's sampling request during a call outside of
+// conversations. It returns a function that sends the request to the model, to
+// be called once the user has allowed it.
 func (h *Host) Sampling(caller *tool.Caller, params json.RawMessage) (send func(context.Context) (json.RawMessage, error), err error) {
 	if err := caller.PermitChat(); err != nil {
 		return nil, err
@@ -81,8 +81,9 @@ func (h *Host) Sampling(caller *tool.Caller, params json.RawMessage) (send func(
 	}, nil
 }
 
-// readSampling parses sampling/createMessage: the request to the model, how it
-// is shown to the user, and the model, chosen unless the server prefers another.
+// readSampling parses sampling/createMessage. It returns the request to the
+// model, its form for the user, and the model: one that the server prefers,
+// otherwise chosen.
 func (h *Host) readSampling(params json.RawMessage, chosen string) (req llm.Request, prompt []wire.PromptLine, model llm.Model, err error) {
 	var in sampling
 	if len(params) > maxSampling {
@@ -100,7 +101,8 @@ func (h *Host) readSampling(params json.RawMessage, chosen string) (req llm.Requ
 	return req, prompt, model, nil
 }
 
-// allowSampling asks the user.
+// allowSampling asks the user whether the server may use the model, and returns
+// an error if not.
 func (s *Session) allowSampling(ctx context.Context, t *turn, q *question) error {
 	a, err := s.askUser(ctx, t, q)
 	if err != nil {

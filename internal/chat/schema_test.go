@@ -14,7 +14,7 @@ import (
 	"junctor/internal/chat/wire"
 )
 
-// schemas reads the schemas out of the page that documents them.
+// schemas returns the message schemas from docs/chat.md.
 var schemas = sync.OnceValues(func() (map[string]*jsonschema.Schema, error) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "chat.md"))
 	if err != nil {
@@ -63,7 +63,7 @@ func fits(name string, data []byte) error {
 func TestParseIncoming(t *testing.T) {
 	for name, tt := range map[string]struct {
 		in   string
-		want string // code; "" is accepted
+		want string // error code; "" means accepted
 	}{
 		"message":           {`{"type":"message","payload":{"text":"hi"}}`, ""},
 		"message and model": {`{"type":"message","payload":{"text":"hi","model":"m","new":1},"id":7}`, ""},

@@ -42,7 +42,7 @@ func npmServer(t testing.TB, name, pkg string, args ...string) upstream.Config {
 	return cfg
 }
 
-// toolSink puts the tools of real servers into the fixture's catalogue.
+// toolSink adds the tools of real servers to the fixture's catalogue.
 type toolSink struct{ catalog *catalog.Catalog }
 
 func (o toolSink) ToolsChanged(of upstream.ToolSet) {
@@ -143,10 +143,11 @@ func TestRealServers(t *testing.T) {
 
 var _ Executor = (*executor.Executor)(nil)
 
-// starting is a server that is starting, and whose lists may be each caller's own.
+// starting is a server that is still starting and may list different tools for
+// each caller.
 type starting struct {
 	states
-	awaited chan string // receives for whom it was waited
+	awaited chan string // receives the caller id of each Await
 }
 
 func (s starting) Connecting() []string { return []string{"slow"} }
@@ -156,7 +157,8 @@ func (s starting) Await(ctx context.Context, _ ...string) []string {
 	return nil
 }
 
-// A reply waits for servers on behalf of its caller, whose lists are then read.
+// A reply waits for servers on behalf of its caller, and then uses that
+// caller's lists.
 func TestReplyWaitsForServersAsItsCaller(t *testing.T) {
 	awaited := make(chan string, 10)
 	r := newFixture(t, llmtest.Script{}, func(o *Options, _ *[]llm.Config) {

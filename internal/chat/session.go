@@ -16,7 +16,7 @@ import (
 type Session struct {
 	host     *Host
 	id       string
-	recordMu sync.Mutex // held while the session is read again, or its record is changed
+	recordMu sync.Mutex // held while the session is reloaded or its record is changed
 	owner    string
 	created  time.Time
 
@@ -75,7 +75,7 @@ type metadata struct {
 	Usage    llm.Usage `json:"usage,omitzero"`
 	Leaf     int64     `json:"leaf,omitempty"` // the end of the current branch; 0 means the newest message
 	Pinned   bool      `json:"pinned,omitempty"`
-	Profiles []string  `json:"profiles,omitempty"` // with which all of it was written
+	Profiles []string  `json:"profiles,omitempty"` // with which every message was written
 
 	Preferences wire.Preferences `json:"preferences,omitzero"`
 }
@@ -182,7 +182,7 @@ func (s *Session) append(ctx context.Context, m llm.Message, a messageMeta) erro
 	return nil
 }
 
-// nextSeq is the sequence number of the next message. s.mu is held.
+// nextSeq returns the sequence number of the next message. s.mu is held.
 func (s *Session) nextSeq() int64 {
 	if n := len(s.all); n > 0 {
 		return s.all[n-1].seq + 1
@@ -190,8 +190,8 @@ func (s *Session) nextSeq() int64 {
 	return 1
 }
 
-// save changes the session's metadata, here and in the store. It leaves the rest
-// of what is stored as it is, because any process may change the pin, the
+// save changes the session's metadata in memory and in the store. It leaves the
+// other stored fields unchanged, because any process may change the pin, the
 // preferences and the profiles at any time.
 func (s *Session) save(ctx context.Context, change func(*metadata)) error {
 	s.mu.Lock()
@@ -215,7 +215,7 @@ func (s *Session) updateMetadata(ctx context.Context, change func(*metadata)) er
 // updateRecord changes the stored session and notifies all watchers. Any process
 // may do so, with or without the lease of the session.
 func (s *Session) updateRecord(ctx context.Context, change func(*store.Session) error) (store.Session, error) {
-	s.recordMu.Lock() // the latest change is sent last
+	s.recordMu.Lock() // so that changes are announced in order
 	defer s.recordMu.Unlock()
 	rec, err := s.host.Store.UpdateSession(ctx, s.id, change)
 	if err == nil {
@@ -228,7 +228,8 @@ func (s *Session) updateRecord(ctx context.Context, change func(*store.Session) 
 	return rec, nil
 }
 
-// readRecord applies what other processes have changed.
+// readRecord reads the record from the store and applies the changes of other
+// processes.
 func (s *Session) readRecord(ctx context.Context) error {
 	rec, err := s.host.Store.Session(ctx, s.id)
 	if err != nil {
@@ -237,7 +238,8 @@ func (s *Session) readRecord(ctx context.Context) error {
 	return s.applyRecord(&rec)
 }
 
-// applyRecord sets what any process may change at any time.
+// applyRecord applies the fields of a record that any process may change at any
+// time.
 func (s *Session) applyRecord(rec *store.Session) error {
 	meta, err := metadataOf(rec)
 	if err != nil {
@@ -249,9 +251,9 @@ func (s *Session) applyRecord(rec *store.Session) error {
 	return nil
 }
 
-// applyNewer is applyRecord with the metadata of the record. An older record only
-// removes profiles, which are never added again. Equal times do not tell which is
-// newer: then the last one is applied. s.mu is held.
+// applyNewer is applyRecord with the metadata of the record. A record older
+// than the newest one applied only removes profiles, which are never added
+// again. If the times are equal, the record applied last wins. s.mu is held.
 func (s *Session) applyNewer(rec *store.Session, meta *metadata) {
 	if !rec.Updated.Before(s.updated) {
 		s.title, s.model, s.meta.Preferences, s.updated = rec.Title, rec.Model, meta.Preferences, rec.Updated

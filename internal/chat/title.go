@@ -12,11 +12,11 @@ import (
 
 const titlePrompt = "Write a title for this conversation: two to six words in the language of the user, no quotes, no full stop. Answer with the title alone."
 
-// maxTitleInput bounds what the model reads of each message for a title, in
-// bytes.
+// maxTitleInput bounds each part of a message that is sent to the model for a
+// title, in bytes.
 const maxTitleInput = 2000
 
-// MakeTitle lets the model write the title of a conversation from its first
+// MakeTitle asks the model for a title of the conversation, based on its first
 // messages.
 func (h *Host) MakeTitle(ctx context.Context, caller tool.Caller, id string) (wire.SessionInfo, error) {
 	if err := caller.PermitChat(); err != nil {

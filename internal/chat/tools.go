@@ -16,9 +16,10 @@ import (
 	"junctor/internal/tool"
 )
 
-// The meta-tools, declared in place of a catalogue that is too large for a
-// prompt. They belong to no upstream. An upstream of the same name does not
-// conflict, because its tools are never declared together with them.
+// metaServer is the server name of the meta-tools, which are declared in place
+// of a catalogue that is too large for a prompt. They belong to no upstream. An
+// upstream of the same name does not conflict, because its tools are never
+// declared together with them.
 const metaServer = "tools"
 
 var (
@@ -52,8 +53,8 @@ type requestTools struct {
 }
 
 // toolsFor returns the tools that the caller may use, or the meta-tools if
-// there are too many. It waits for servers that are still starting: a model
-// needs all tools at once.
+// there are too many. It waits for servers that are still starting, because the
+// model needs the complete list.
 func (h *Host) toolsFor(ctx context.Context, caller *tool.Caller, above int, prefs wire.Preferences) requestTools {
 	h.Tools.Await(ctx, caller)
 	snap, translated := h.Tools.ProviderTools()
@@ -123,9 +124,8 @@ func firstNonEmpty(choices ...string) string {
 	return choices[i]
 }
 
-// metaCall executes a call of search or details, and converts one of execute
-// into the call of the tool. It reports false for a call that is to be
-// executed.
+// metaCall executes a call of search or details and returns its result. For a
+// valid call of execute it returns the call of the tool instead.
 func (h *Host) metaCall(caller *tool.Caller, prefs wire.Preferences, c *llm.ToolCall) (result *llm.ToolResult, target *llm.ToolCall) {
 	var in struct {
 		Query     string          `json:"query"`

@@ -26,16 +26,16 @@ type turn struct {
 	approvals map[string]chan wire.Decision // by call; guarded by the session
 	reasons   map[string]string             // the reasons of denials, by call; guarded by the session
 	questions map[string]*question          // by id; guarded by the session
-	event     int64                         // where its messages begin, 0 until it has begun; guarded by the session
+	event     int64                         // its first event, 0 until it has begun; guarded by the session
 	calls     int                           // guarded by the session
 	samples   int                           // sampling requests; guarded by the session
 	begun     int                           // calls so far
 	usage     llm.Usage                     // guarded by the session
 	context   int                           // tokens of the last request
 	session   *Session
-	// ending is set when the clients are told that the reply is complete, so
-	// that a message sent right after it only waits briefly. Guarded by the
-	// session.
+	// ending is set before clients are notified that the reply is complete, so
+	// that a message sent right after it waits briefly instead of being
+	// refused. Guarded by the session.
 	ending bool
 }
 
@@ -64,7 +64,7 @@ func (s *Session) Send(ctx context.Context, caller tool.Caller, text, model stri
 	return s.Post(ctx, caller, wire.SendMessage{Text: text, Model: model})
 }
 
-// check returns the content of a message, or why it is refused.
+// check validates a message and returns its content.
 func (s *Session) check(m wire.SendMessage) ([]llm.Part, error) {
 	h := s.host
 	cfg := h.config()
@@ -88,7 +88,8 @@ func (s *Session) check(m wire.SendMessage) ([]llm.Part, error) {
 	return append(parts, files...), err
 }
 
-// Post is Send for every kind of message.
+// Post is like Send, but for every kind of message: with attachments, an edited
+// one, or one to be answered again.
 func (s *Session) Post(ctx context.Context, caller tool.Caller, m wire.SendMessage) error {
 	h := s.host
 	if err := caller.PermitChat(); err != nil {
@@ -137,9 +138,9 @@ func (s *Session) Post(ctx context.Context, caller tool.Caller, m wire.SendMessa
 	return nil
 }
 
-// awaitEnding waits for a turn that is ending, because its client may know
-// already that the reply is complete; any other turn is refused. s.mu is held,
-// except while it waits.
+// awaitEnding waits for a turn that is ending, because its client may already
+// have seen that the reply is complete. During any other turn it returns an
+// error. s.mu is held, except while it waits.
 func (s *Session) awaitEnding(ctx context.Context) error {
 	for s.turn != nil {
 		if !s.turn.ending {
@@ -214,7 +215,7 @@ func (s *Session) begin(ctx context.Context, m wire.SendMessage, parts []llm.Par
 	if m.Again == "" {
 		s.emit(wire.TypeMessage, wire.MessagePayload{ID: id, Text: m.Text, Time: now.UTC(), Attachments: attached(parts)})
 	}
-	if before == 0 || model != "" { // for those who watch: the title is new, or the model
+	if before == 0 || model != "" { // watchers do not have the title or the model yet
 		s.announce()
 	}
 	return nil
@@ -244,7 +245,7 @@ func (s *Session) claim(ctx context.Context, text, model string) error {
 		s.title = titleOf(text)
 	}
 	rec := store.Session{ID: s.id, Owner: s.owner, Title: s.title, Model: s.model, Created: s.created}
-	chosen := s.meta // before the first message
+	chosen := s.meta // set before the first message
 	s.mu.Unlock()
 	if !stored {
 		if err := changeMetadata(&rec, func(m *metadata) { *m = chosen }); err != nil {
@@ -273,8 +274,9 @@ func (s *Session) claim(ctx context.Context, text, model string) error {
 		s.mu.Lock()
 		s.foreign = false
 		s.mu.Unlock()
-		// load releases the lease if it had to end a turn. What another process
-		// has written since is not known here, so that this does not wait for it.
+		// load releases the lease if it had to end a turn. If another process
+		// has acquired it since, the session is out of date again, so this does
+		// not wait for the lease.
 		if _, held, err := h.Store.Acquire(ctx, leaseName(s.id), h.Node, h.leaseTime); err != nil {
 			return unavailable(err)
 		} else if !held {

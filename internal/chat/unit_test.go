@@ -24,14 +24,14 @@ import (
 	"junctor/internal/tool"
 )
 
-// leases is a store of which only leases and values are used.
+// leases is a store that supports only leases and values.
 type leases struct {
 	Store
 	mu       sync.Mutex
 	held     bool
 	err      error
 	asked    int
-	conflict int // how often a write comes too late
+	conflict int // the number of writes to fail with a conflict
 	value    []byte
 }
 
@@ -95,12 +95,13 @@ func TestLosingTheLeaseEndsTheReply(t *testing.T) {
 	})
 }
 
-// changing is a store whose changes and queries of events are the test's.
+// changing is a store whose change notifications and event queries are
+// controlled by the test.
 type changing struct {
 	Store
 	changed chan struct{}
 	queries atomic.Int64
-	query   func() // during the next ones; may be nil
+	query   func() // called during each query; may be nil
 }
 
 func (c *changing) Watch(context.Context, string) <-chan struct{} { return c.changed }
@@ -113,9 +114,10 @@ func (c *changing) Events(context.Context, string, int64, int) ([]store.Event, e
 	return nil, nil
 }
 
-// TestReplyOnSharedStoreIsNotRead: while a process sends a reply, it does not
-// query what it has stored itself. When the reply waits, it queries once after
-// each change, and again if messages were sent during that.
+// TestReplyOnSharedStoreIsNotRead checks that a process does not query the
+// events that it stores itself while it sends a reply. While the reply waits,
+// it queries once after each change, and again if messages were sent during the
+// query.
 func TestReplyOnSharedStoreIsNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &changing{changed: make(chan struct{}, 1)}
@@ -146,7 +148,7 @@ func TestReplyOnSharedStoreIsNotRead(t *testing.T) {
 		c.query = func() {
 			c.query = nil
 			s.mu.Lock()
-			s.outbox.sent++ // what was found is not forwarded
+			s.outbox.sent++ // so that the query's events are not forwarded
 			s.mu.Unlock()
 		}
 		c.changed <- struct{}{} // by another process

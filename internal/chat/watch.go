@@ -197,7 +197,7 @@ func (s *Session) forwardChanges(ctx context.Context) {
 	defer tick.Stop()
 	seen := time.NewTicker(watchLeaseTTL / 4)
 	defer seen.Stop()
-	missed, since := true, int64(0) // changes after this message that were not looked at: most are this process's own
+	missed, since := true, int64(0) // missed: there may be unread changes since that message, most of them this process's own
 	marked, err := s.renewWatchLease(ctx)
 	catchUp := func() {
 		var done bool
@@ -221,8 +221,8 @@ func (s *Session) forwardChanges(ctx context.Context) {
 			if err = s.endOrphanedReply(ctx); err != nil || !missed {
 				break
 			}
-			// A message of this process is stored only after all before it were
-			// forwarded, so while it sends, nothing is missed.
+			// A message of this process is stored only after all earlier ones
+			// were forwarded, so nothing is missed while it is sending.
 			if sent, mine := s.sendState(); mine && sent != since {
 				since = sent
 				break

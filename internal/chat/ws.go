@@ -103,7 +103,7 @@ type connection struct {
 	watcher *Watcher
 	limit   *rate.Limiter
 	ignored int
-	ended   atomic.Bool // the caller's credential has ended: nothing is done until Close has closed the connection
+	ended   atomic.Bool // the caller's credential has ended; messages are ignored until Close has closed the connection
 }
 
 func (c *connection) serve(ctx context.Context, r *http.Request) {
@@ -265,7 +265,8 @@ func (c *connection) read(ctx context.Context) {
 
 func (c *connection) fail(err error) { c.failed(err, wire.ErrorPayload{}) }
 
-// failed sends an error; about identifies what it is about.
+// failed sends an error; about identifies the approval or question that it
+// refers to.
 func (c *connection) failed(err error, about wire.ErrorPayload) {
 	e := tool.AsError(err)
 	about.Code, about.Message, about.RetryAfter = string(e.Kind), e.Msg, e.RetryAfter.Milliseconds()

@@ -26,7 +26,7 @@ type Decision struct {
 // The kinds of question.
 const (
 	QuestionForm  = "form"  // fill in a form
-	QuestionURL   = "url"   // open an address
+	QuestionURL   = "url"   // open a URL
 	QuestionModel = "model" // let the server use the model
 )
 
@@ -38,8 +38,8 @@ const (
 	Accept    Action = "accept"
 	Decline   Action = "decline"
 	Cancel    Action = "cancel"
-	Expired   Action = "expired"   // nobody answered in time
-	Withdrawn Action = "withdrawn" // the server, or the call, ended first
+	Expired   Action = "expired"   // not answered in time
+	Withdrawn Action = "withdrawn" // the server or the call ended first
 )
 
 // Answer is a user's answer to a question.

@@ -16,11 +16,11 @@ type (
 	SendMessage struct {
 		Text  string `json:"text"`
 		Model string `json:"model"` // from now on; empty: as before
-		// Edit is the id of the user's message that this one replaces, on a
-		// branch of its own.
+		// Edit is the id of the user's message that this one replaces, on a new
+		// branch.
 		Edit string
-		// Again is the id of a message that is to be answered again; there is
-		// no text then.
+		// Again is the id of the message to answer again, or of its reply. Text
+		// is empty then.
 		Again       string
 		Attachments []Attachment
 	}
@@ -44,8 +44,8 @@ type (
 	HistoryRequest struct{}
 )
 
-// Parse parses a message of a client and returns one of the types
-// above. The error says what is wrong with it.
+// Parse parses a client's message and returns one of the types above. The error
+// describes what is wrong with it.
 func Parse(data []byte) (any, error) {
 	if !utf8.Valid(data) {
 		return nil, &tool.Error{Kind: tool.ParseFailed, Msg: "the message is not valid UTF-8"}
@@ -137,7 +137,7 @@ func parseAnswer(questionID string, a Answer) (any, error) {
 		return nil, invalid(`"payload.content" must be an object`)
 	}
 	if a.Action == Accept && len(a.Content) == 0 {
-		a.Content = json.RawMessage("{}") // a form of which nothing is required
+		a.Content = json.RawMessage("{}") // a form without required fields
 	}
 	return AnswerMessage{QuestionID: questionID, Answer: a}, nil
 }

@@ -15,7 +15,7 @@ import (
 const (
 	TypeConnection = "connection"
 	TypeHistory    = "history"
-	TypeMessage    = "message" // what the person said, for everyone who watches
+	TypeMessage    = "message" // a message of the user, for all watchers
 	TypeText       = "text"
 	TypeReasoning  = "reasoning"
 	TypeStatus     = "status"
@@ -191,8 +191,8 @@ type HistoryPayload struct {
 	Usage *UsagePayload `json:"usage,omitempty"`
 }
 
-// NoticeFallback is the notice of a message of the gateway in place of the
-// model's.
+// NoticeFallback marks a message that the gateway sent in place of the model's
+// reply.
 const NoticeFallback = "fallback"
 
 // HistoryMessage is one message of a history.
@@ -223,8 +223,7 @@ type Incoming struct {
 	Payload json.RawMessage `json:"payload"`
 }
 
-// The codes of errors that are the chat's own; the rest are kinds of
-// [tool.Error].
+// Error codes specific to the chat; all others are kinds of [tool.Error].
 const (
 	CodeBusy        = "BUSY"
 	CodeNoModel     = "NO_MODEL"
