@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Builder assembles a turn while its events are sent. All adapters use it.
+// Builder assembles a turn from its events. All adapters use it.
 type Builder struct {
 	parts      []Part
 	open       strings.Builder // the text or reasoning in progress
@@ -31,9 +31,9 @@ func (b *Builder) add(s string, thinking bool) {
 	b.size += len(s)
 }
 
-// Call adds a call and returns the event; see [Toolset.Call] for faithful. An id
-// that an earlier call of the turn has is replaced, because results and
-// approvals go by it.
+// Call adds a call and returns the event; see [Toolset.Call] for faithful. If
+// an earlier call of the turn has the same id, the call gets a new one, because
+// results and approvals are matched by id.
 func (b *Builder) Call(c *ToolCall, faithful bool) Event {
 	b.close()
 	if slices.ContainsFunc(b.parts, func(p Part) bool { return p.Call != nil && p.Call.ID == c.ID }) {
@@ -73,8 +73,8 @@ func (b *Builder) Message() Message {
 }
 
 // Turn returns the last event. The native form is kept only if it is equivalent
-// to the neutral one. A last call without arguments is malformed if the reply was
-// cut off: they may have been missing.
+// to the neutral one. If the reply was truncated, a last call without arguments
+// is marked as malformed, because its arguments may be missing.
 func (b *Builder) Turn(stop Stop, detail string, usage Usage, by string, native json.RawMessage) Event {
 	m := b.Message()
 	if n := len(m.Parts); n > 0 && (stop == StopLength || stop == StopFilter) {

@@ -39,7 +39,7 @@ func TestCallCutOffBeforeArgumentsIsMalformed(t *testing.T) {
 		{"", StopCalls, false}, {"", StopEnd, false}, {"{}", StopLength, false}, {`{"a":1}`, StopLength, false},
 	} {
 		var b Builder
-		for _, arguments := range []string{"", tt.arguments} { // the first of them is complete
+		for _, arguments := range []string{"", tt.arguments} { // only the last call may be incomplete
 			c, faithful := tools.Call(NewCallID(), "x", []byte(arguments))
 			b.Call(c, faithful)
 		}
@@ -48,7 +48,7 @@ func TestCallCutOffBeforeArgumentsIsMalformed(t *testing.T) {
 			t.Errorf("%q, %s: %+v, %+v", tt.arguments, tt.stop, calls[0], calls[1])
 		}
 	}
-	// A call in the text is complete when its block is.
+	// A call in the text is complete if its block is closed.
 	text := "```tool\n{\"tool\": \"s:t\"}\n```\n"
 	m := WithPromptTools(&fake{answers: []any{Turn{Message: Text(Assistant, text), Stop: StopLength}}})
 	turn, err := Collect(m.Stream(context.Background(), Request{}), nil)

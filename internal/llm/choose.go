@@ -20,9 +20,9 @@ const (
 	ollamaURL = "http://127.0.0.1:11434/v1"
 )
 
-// defaultModels are used if only a key is configured. The providers keep these
-// names available; the models can call tools and are neither the most expensive
-// nor the weakest.
+// defaultModels are used if only a key is configured. They have names that the
+// providers keep available, can call tools, and are neither the most expensive
+// nor the weakest models.
 var defaultModels = map[Provider]string{
 	Gemini:    "gemini-flash-latest",
 	OpenAI:    "gpt-5.5",
@@ -30,7 +30,8 @@ var defaultModels = map[Provider]string{
 	XAI:       "grok-4.6",
 }
 
-// keyVariables are the variables that hold a provider's key, best first.
+// keyVariables returns the environment variables of a provider's key, in order
+// of preference.
 func keyVariables(p Provider) []string {
 	switch p {
 	case Gemini:
@@ -64,14 +65,14 @@ func urlVariable(p Provider) string {
 // NoModel is the message to the user if no model is configured.
 const NoModel = "no model is set up; set GEMINI_API_KEY, OPENAI_API_KEY, ANTHROPIC_API_KEY or XAI_API_KEY, or add \"llm\" to the configuration, or start Ollama (ollama serve), then try again"
 
-// Choose returns the models to use, the default first, each complete: what
-// the configuration leaves open comes from the environment and from what is
-// known of the provider. With no configuration every provider whose key is in
-// the environment gives one model, and failing those a running Ollama gives
-// the ones it has. The result is empty when there is nothing; see [NoModel].
+// Choose returns the models to use, the default first. Settings that a
+// configuration leaves open are filled in from the environment and the defaults
+// of the provider and model. Without configurations, it returns one model for
+// each provider whose key is in the environment or, if there is none, the
+// models of a running Ollama server. The result may be empty; see [NoModel].
 //
-// env looks up a variable; ollama lists the models of an Ollama server at a
-// base URL, see [ProbeOllama], and may be nil.
+// env looks up an environment variable. ollama lists the models of an Ollama
+// server at a base URL, see [ProbeOllama]; it may be nil.
 func Choose(configs []Config, env func(string) string, ollama func(baseURL string) []string) []Config {
 	var out []Config
 	for _, c := range configs {
@@ -173,7 +174,7 @@ func ollamaHost(v string) string {
 		return ollamaURL
 	}
 	host, port := u.Hostname(), u.Port()
-	if host == "" || host == "0.0.0.0" || host == "::" { // where a server listens is not where a client goes
+	if host == "" || host == "0.0.0.0" || host == "::" { // a listen address, to which clients cannot connect
 		host = "127.0.0.1"
 	}
 	if port == "" {

@@ -8,12 +8,12 @@ import (
 	"junctor/internal/setting"
 )
 
-// TestConfigValidate checks that every rule of the configuration is reported
-// under its own key, and that the defaults break none.
+// TestConfigValidate checks that every violated rule of the configuration is
+// reported under its own key, and that the defaults are valid.
 func TestConfigValidate(t *testing.T) {
 	for name, tt := range map[string]struct {
 		err  error
-		want []string // keys of the problems
+		want []string // keys of the reported problems
 	}{
 		"defaults":    {llm.DefaultConfig().Validate(), []string{"provider"}},
 		"good":        {llm.Config{Provider: llm.Gemini, Model: "m", BaseURL: "http://localhost:1", Temperature: new(2.0)}.Validate(), nil},

@@ -1,14 +1,15 @@
-// Package llm puts every model behind one small interface, [Model]: a request
-// goes in, a stream of events comes out, and the last event is the whole turn.
+// Package llm provides access to language models through one small interface,
+// [Model]: it accepts a request and returns a stream of events, the last of
+// which is the complete turn.
 //
-// It promises that a turn which has been kept can be continued: each one
-// carries the neutral form, which any provider understands, and beside it the
-// provider's own ([Native]), with the thought signatures and encrypted
-// reasoning that some refuse to go on without. It retries only before the
-// first event, never after; it gives up on a provider that has gone silent;
-// and its errors say what to do without showing a key.
+// A stored turn can always be continued. It contains a neutral form, which
+// works with any provider, and the provider's own form ([Native]) with the
+// thought signatures and encrypted reasoning that some providers require.
+// Requests are retried only before the first event. A provider that sends
+// nothing for too long causes a timeout. Errors describe what to do and never
+// contain a key.
 //
-// The subpackages openai, gemini and anthropic adapt the official SDKs;
-// package models chooses among them. Tools are translated by
-// internal/provider alone. Nothing here reads the environment or calls a tool.
+// The subpackages openai, gemini and anthropic adapt the official SDKs; package
+// models selects one of them. Tools are translated by internal/provider only.
+// Nothing here reads the environment or calls a tool.
 package llm

@@ -23,16 +23,16 @@ type Reason string
 const (
 	BadKey        Reason = "bad_key"
 	UnknownModel  Reason = "unknown_model"
-	Quota         Reason = "quota"          // paid for no more; waiting does not help
-	Busy          Reason = "busy"           // too many requests now, or overloaded
+	Quota         Reason = "quota"          // quota or credit used up; waiting does not help
+	Busy          Reason = "busy"           // rate limit reached, or overloaded
 	Broken        Reason = "broken"         // the provider failed
 	Unreachable   Reason = "unreachable"    // no connection
-	Silent        Reason = "silent"         // no byte for too long
-	CutOff        Reason = "cut_off"        // the stream broke in the middle
+	Silent        Reason = "silent"         // idle timeout
+	CutOff        Reason = "cut_off"        // the stream ended before the reply did
 	ContextLength Reason = "context_length" // the conversation is too long for the model
-	TooLong       Reason = "too_long"       // the reply is longer than we take
+	TooLong       Reason = "too_long"       // the reply exceeds MaxReply
 	BadRequest    Reason = "bad_request"
-	Stopped       Reason = "stopped" // ended by us
+	Stopped       Reason = "stopped" // cancelled by the caller
 )
 
 // Error is a failed request to a model. It unwraps to a [tool.Error], so that

@@ -30,14 +30,15 @@ type piece struct {
 	closed bool // the block was terminated
 }
 
-// fenceScanner parts a streamed text into text and tool blocks. What it
-// returns depends on the text alone, not on how it was cut into chunks, and
-// no part of a block, nor of what may become one, is ever returned as text.
+// fenceScanner splits streamed text into text and tool blocks. The result does
+// not depend on how the text is divided into chunks. No part of a block, or of
+// a possible block, is ever returned as text.
 //
-// A block begins with three backticks (not four) and the word tool, followed
-// by a line's end or the opening brace. It ends with three backticks outside
-// of a JSON string, or on a line of their own: a string cannot span lines, so
-// that a call which writes a Markdown file keeps the fences inside it.
+// A block begins with three backticks (not four) and the word tool, followed by
+// the end of the line or an opening brace. It ends with three backticks that
+// are outside of a JSON string or on a line of their own. A JSON string cannot
+// span lines, so fences in the arguments of a call, for example in a Markdown
+// file, do not end the block.
 type fenceScanner struct {
 	pending strings.Builder // text not yet known to be text
 	last    byte            // the byte before pending
@@ -110,7 +111,7 @@ func (f *fenceScanner) scanText(s string) (text, rest string, opened bool) {
 		tail := s[at:]
 		if before == '`' || !strings.HasPrefix(tail, fenceTag) {
 			if before != '`' && strings.HasPrefix(fenceTag, tail) {
-				return s[:at], tail, false // may go on to be a tag
+				return s[:at], tail, false // may become a tag
 			}
 			at++
 			continue
@@ -118,10 +119,10 @@ func (f *fenceScanner) scanText(s string) (text, rest string, opened bool) {
 		after := strings.TrimLeft(tail[len(fenceTag):], " \t\r")
 		switch {
 		case len(tail)-len(after) > maxGap:
-			// Text: nobody means a block by that, and waiting for its end
-			// would cost more with each chunk.
+			// Not a block. Waiting for the end of the spaces would scan all of
+			// them again with each chunk.
 		case after == "":
-			return s[:at], tail, false // what follows decides
+			return s[:at], tail, false // undecided until more text arrives
 		case after[0] == '\n' || after[0] == '{':
 			return s[:at], after, true
 		}
@@ -129,7 +130,8 @@ func (f *fenceScanner) scanText(s string) (text, rest string, opened bool) {
 	}
 }
 
-// scanBlock reads on in a block and returns how much of s it took.
+// scanBlock consumes the content of a block up to its closing fence. It returns
+// the number of bytes consumed and whether the block has ended.
 func (f *fenceScanner) scanBlock(s string) (n int, ended bool) {
 	for i := range len(s) {
 		c := s[i]
@@ -143,7 +145,8 @@ func (f *fenceScanner) scanBlock(s string) (n int, ended bool) {
 			f.inString = !f.inString
 		}
 		if c == '\n' {
-			// No JSON string spans lines: one that seems to has lost its end.
+			// A JSON string cannot span lines, so an open one lacks its closing
+			// quote.
 			f.inString, f.escaped = false, false
 			f.line = f.block.Len()
 		}

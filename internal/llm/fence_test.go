@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// scanAll runs text through the scanner in chunks that end at cuts and
-// describes the result; neighbouring text is joined.
+// scanAll passes text to the scanner in chunks that end at cuts and describes
+// the result, with adjacent text joined.
 func scanAll(text string, cuts []int) string {
 	var f fenceScanner
 	var pieces []piece
@@ -84,7 +84,7 @@ func FuzzFence(f *testing.F) {
 		if got := scanAll(text, cuts); got != whole {
 			t.Fatalf("chunks %v: %s\nwhole: %s", cuts, got, whole)
 		}
-		// No text ever holds the beginning of a block.
+		// Text never contains the beginning of a block.
 		var s fenceScanner
 		for _, p := range append(s.write(text), s.end()...) {
 			if p.tool {
@@ -99,7 +99,7 @@ func FuzzFence(f *testing.F) {
 func TestParseBlock(t *testing.T) {
 	for name, tt := range map[string]struct {
 		in   string
-		want int // calls; 0: an error
+		want int // number of calls; 0 means an error
 	}{
 		"one":            {`{"tool":"a","arguments":{}}`, 1},
 		"name for tool":  {`{"name":"a"}`, 1},

@@ -9,7 +9,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// speaker is a model that says what it is given.
+// speaker is a model whose stream is the function itself.
 type speaker func(yield func(Event, error) bool)
 
 func (s speaker) Info() Info { return Info{} }
@@ -18,15 +18,16 @@ func (s speaker) Stream(context.Context, Request) iter.Seq2[Event, error] {
 	return iter.Seq2[Event, error](s)
 }
 
-// spent is a Limiter that admits everything and counts.
+// spent is a Limiter that admits every request and counts tokens.
 type spent struct{ tokens int }
 
 func (*spent) PermitModel(context.Context, *tool.Caller) error { return nil }
 
 func (s *spent) UsedTokens(_ context.Context, _ *tool.Caller, n int) { s.tokens += n }
 
-// TestMissingTokenCountsAreEstimated: a reply without the provider's figures is
-// estimated, so that breaking it off is not free; a refused request is.
+// TestMissingTokenCountsAreEstimated checks that a reply without token counts
+// is charged by an estimate, so that aborted replies are not free, and that a
+// rejected request is free.
 func TestMissingTokenCountsAreEstimated(t *testing.T) {
 	broken := errors.New("broken off")
 	for name, tt := range map[string]struct {

@@ -19,9 +19,9 @@ import (
 	"junctor/internal/tool"
 )
 
-// fake is a model that answers from a list.
+// fake is a model with predefined answers.
 type fake struct {
-	answers []any // error, or Turn
+	answers []any // error, Turn, or string: text without a turn
 	asked   []Request
 }
 
@@ -35,7 +35,7 @@ func (f *fake) Stream(ctx context.Context, req Request) iter.Seq2[Event, error] 
 		switch a := a.(type) {
 		case error:
 			yield(Event{}, a)
-		case string: // some text, then an end that is no end
+		case string: // the stream ends without a turn
 			yield(Event{Text: a}, nil)
 		case Turn:
 			for _, p := range a.Message.Parts {
@@ -323,7 +323,7 @@ func TestTokens(t *testing.T) {
 	if g.Correct(100) != 100 {
 		t.Error("a gauge that saw nothing must change nothing")
 	}
-	g.Observe(10, 1000) // too little to tell
+	g.Observe(10, 1000) // too few tokens to be representative
 	g.Observe(1000, 2000)
 	if g.Correct(100) != 200 {
 		t.Errorf("corrected to %d", g.Correct(100))
@@ -366,8 +366,9 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// TestCallNamesOnlyToolsOfSet: the tools of other callers, which the translation
-// has too, are not found by any name, and take no name from those of the set.
+// TestCallNamesOnlyToolsOfSet checks that tools outside the set, which the
+// translation also contains, are not found by any name and do not make names of
+// the set ambiguous.
 func TestCallNamesOnlyToolsOfSet(t *testing.T) {
 	var defs []tool.Definition
 	for _, n := range []string{"mine:echo", "mine:both", "more:both", "theirs:echo", "theirs:only_here"} {
@@ -410,7 +411,7 @@ func TestPromptedHistory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The first block cannot be read, and only one call is wanted.
+	// The first block cannot be parsed, and only one call is allowed.
 	if calls := turn.Message.Calls(); len(calls) != 1 || calls[0].Malformed != "{bad" || !strings.Contains(calls[0].Problem, "is not a tool call") || turn.Stop != StopCalls {
 		t.Errorf("calls %+v", turn.Message.Calls())
 	}
@@ -451,8 +452,8 @@ func TestPromptedHistory(t *testing.T) {
 	}
 }
 
-// A model reads schemas and its own calls as they were written, without white
-// space between them.
+// TestPromptedJSONIsKept checks that the prompt contains schemas and calls
+// without insignificant white space but otherwise unchanged.
 func TestPromptedJSONIsKept(t *testing.T) {
 	schema := `{"type":"object","properties":{"z":{"pattern":"^<a&b>$","maximum":9007199254740993},"a":{}}}`
 	spaced := strings.ReplaceAll(schema, ",", " ,\n\t")

@@ -71,8 +71,9 @@ func (f *File) asText() string {
 	return "\n\nFile " + f.Name + ":\n" + fence + "\n" + strings.TrimRight(string(f.Data), "\n") + "\n" + fence + "\n"
 }
 
-// WithTextFiles returns the message with its text files as text. PDF documents
-// stay files where the model takes them, and are named otherwise.
+// WithTextFiles returns the message with the content of text files inlined. PDF
+// documents stay files if documents is true, and are replaced by a note
+// otherwise.
 func (m Message) WithTextFiles(documents bool) Message {
 	out := m
 	out.Parts = nil

@@ -83,12 +83,12 @@ type Stop string
 
 // The reasons for an end.
 const (
-	StopEnd       Stop = "end"       // the model has said what it wanted to
-	StopCalls     Stop = "calls"     // it waits for the results of its calls
-	StopLength    Stop = "length"    // it ran into the limit of tokens
-	StopFilter    Stop = "filter"    // it refused, or the provider withheld the reply
-	StopMalformed Stop = "malformed" // it tried to call a tool and failed to write the call
-	StopPause     Stop = "pause"     // the provider wants to be asked to go on
+	StopEnd       Stop = "end"       // the model completed the reply
+	StopCalls     Stop = "calls"     // the model requires the results of its calls
+	StopLength    Stop = "length"    // the token limit was reached
+	StopFilter    Stop = "filter"    // the model refused, or the provider withheld the reply
+	StopMalformed Stop = "malformed" // the model produced an invalid tool call
+	StopPause     Stop = "pause"     // the provider paused the reply; another request continues it
 	StopOther     Stop = "other"
 )
 

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// The delays between attempts: the first one, doubled each time, and the
-// maximum. If a provider asks for more than maxRetryDelay, the error is returned
-// instead, because a user is waiting.
+// The delay before the first retry, doubled for each further one, and its
+// maximum. If a provider requests more than maxRetryDelay, the error is
+// returned instead, because a user is waiting.
 const (
 	minRetryDelay = time.Second
 	maxRetryDelay = 30 * time.Second
@@ -24,9 +24,9 @@ type retrying struct {
 	log     *slog.Logger
 }
 
-// WithRetries returns m with up to retries further attempts if nothing of the
-// reply has arrived. After the first event errors are returned, because a retry
-// would repeat text that was already delivered.
+// WithRetries returns m with up to retries retries of a request that fails
+// before its first event. Later errors are returned, because a retry would
+// repeat text that was already delivered.
 func WithRetries(m Model, retries int, log *slog.Logger) Model {
 	if retries <= 0 {
 		return m

@@ -21,8 +21,8 @@ type Toolset struct {
 	names []tool.Name
 }
 
-// NewToolset returns the tools of a translation that which names, in that
-// order.
+// NewToolset returns the tools named in which, in that order, without those
+// that the translation does not contain.
 func NewToolset(tools *provider.Tools, which []tool.Name) *Toolset {
 	t := &Toolset{tools: tools}
 	for _, n := range which {
@@ -126,9 +126,9 @@ func (t *Toolset) Call(id, name string, arguments []byte) (*ToolCall, bool) {
 	return c, faithful
 }
 
-// resolve returns the tool of the set that a model called. The translation has
-// the tools of all callers: those outside the set are unknown here, and do not
-// make an unqualified name ambiguous.
+// resolve returns the tool of the set that a model called. The translation
+// contains the tools of all callers; those outside the set are not found, and
+// do not make an unqualified name ambiguous.
 func (t *Toolset) resolve(called string) (tool.Name, bool) {
 	if n, ok := t.tools.Resolve("", called); ok && slices.Contains(t.names, n) {
 		return n, true

@@ -1,8 +1,8 @@
 // Package anthropic adapts Anthropic's models through the official SDK.
 //
-// It promises that thinking blocks come back to the model with their
-// signatures, as they were, and that the long common beginning of a
-// conversation is marked for the provider's cache.
+// Thinking blocks are sent back to the model unchanged, with their signatures.
+// The common prefix of a conversation's requests is marked for the provider's
+// prompt cache.
 package anthropic
 
 import (
@@ -182,7 +182,7 @@ func blocks(m llm.Message) []any {
 	var out []any
 	for _, p := range m.Parts {
 		switch {
-		case strings.TrimSpace(p.Text) != "": // the interface refuses blank text
+		case strings.TrimSpace(p.Text) != "": // the API rejects blank text
 			out = append(out, map[string]any{"type": "text", "text": p.Text})
 		case p.File != nil:
 			out = append(out, map[string]any{"type": "document", "title": p.File.Name, "source": map[string]any{
@@ -307,7 +307,7 @@ func (r *reader) close() (llm.Event, bool) {
 		json.Unmarshal(r.start["name"], &name)
 		args := r.text.String()
 		if input := string(r.start["input"]); args == "" && input != "{}" {
-			args = input // a server that does not stream them
+			args = input // the server does not stream arguments
 		}
 		c, faithful := r.tools.Call(id, name, []byte(args))
 		if given, valid := llm.Arguments([]byte(args)); valid {

@@ -1,10 +1,10 @@
 // Package gemini adapts Google's Gemini models through the official SDK.
 //
-// It promises that the parts of a turn come back to the model exactly as they
-// were, thought signatures included, because Gemini 3 and later refuse a
-// history without them. The SDK reads a reply into maps, which round large
-// numbers; so the bytes are kept on their way to it, and arguments and native
-// turns are taken from them.
+// The parts of a turn are sent back to the model unchanged, including thought
+// signatures, because Gemini 3 and later reject a history without them. The SDK
+// decodes a reply into maps, which rounds large numbers. So the bytes are
+// recorded while the SDK reads them, and arguments and native turns are taken
+// from the recording.
 package gemini
 
 import (
@@ -31,8 +31,8 @@ import (
 // Google documents for conversations that move to Gemini.
 const skipSignature = "skip_thought_signature_validator"
 
-// unsigned are the models that neither send nor require signatures, and accept
-// no images in the result of a call.
+// unsigned matches the models that neither send nor require signatures, and do
+// not accept images in the result of a call.
 var unsigned = regexp.MustCompile(`^(models/)?(gemini-(1|2)[.-]|gemma|learnlm)`)
 
 // Model is one model.
@@ -92,7 +92,7 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Event
 		for res, err := range client.Models.GenerateContentStream(ctx, m.cfg.Model, genai.Text("-"), config) {
 			if err != nil {
 				if raw.err != nil {
-					err = raw.err // the broken line is only a consequence of it
+					err = raw.err // the SDK's error is only a consequence of it
 				}
 				yield(llm.Event{}, m.fail(ctx, err, r.begun))
 				return
@@ -291,7 +291,7 @@ func (r *reader) part(raw json.RawMessage) (llm.Event, bool) {
 			id = llm.NewCallID()
 		}
 		r.reply.Grow(len(p.FunctionCall.Args))
-		args := cmp.Or(string(p.FunctionCall.Args), "{}") // a call comes whole, so there are none
+		args := cmp.Or(string(p.FunctionCall.Args), "{}") // a call is never split, so it has no arguments
 		c, faithful := r.tools.Call(id, p.FunctionCall.Name, []byte(args))
 		return r.reply.Call(c, faithful), true
 	case p.Text == "":
@@ -382,7 +382,7 @@ func (m *Model) fail(ctx context.Context, err error, begun bool) error {
 			}
 		}
 		if strings.Contains(f.Text, "per minute") || f.RetryAfter > 0 {
-			f.Code += " retryDelay" // a limit of the minute, not of the account
+			f.Code += " retryDelay" // a rate limit, not the account's quota
 		}
 	}
 	return m.cfg.Fail(ctx, f)

@@ -23,7 +23,7 @@ func serve(t *testing.T, chunks ...string) (url string, body *string) {
 		for i, c := range chunks {
 			end := "\r\n\r\n"
 			if i == len(chunks)-1 {
-				end = "" // the last one need not be terminated
+				end = "" // the last event need not be terminated
 			}
 			fmt.Fprintf(w, "data: %s%s", c, end)
 		}
@@ -85,7 +85,7 @@ func TestPartsRoundTrip(t *testing.T) {
 			t.Errorf("part %d came back as %s, want %s", i, got, w)
 		}
 	}
-	// An id that the model did not give must not be given to it.
+	// A call without an id of the model must have no id in its result.
 	if got := string(sent.Contents[2].Parts[0]); strings.Contains(got, `"id"`) {
 		t.Errorf("first answer %s", got)
 	}
@@ -106,7 +106,7 @@ func TestFinishReasons(t *testing.T) {
 		url, _ := serve(t, chunk)
 		turn, err := collect(New(llm.Config{Provider: llm.Gemini, Model: "m", BaseURL: url, APIKey: "k"}, nil), llm.Text(llm.User, "a"))
 		if strings.Contains(chunk, "odd") && err != nil {
-			continue // the SDK itself refuses it: an error is right too
+			continue // the SDK itself rejects it, which is also correct
 		}
 		if err != nil || turn.Stop != want || want != llm.StopEnd && turn.Detail == "" {
 			t.Errorf("%s: %q (%s), %v", chunk, turn.Stop, turn.Detail, err)
@@ -114,8 +114,8 @@ func TestFinishReasons(t *testing.T) {
 	}
 }
 
-// TestCallWithoutArgumentsIsWholeAtLimit: calls come in one piece, so that one
-// without arguments was not cut off.
+// TestCallWithoutArgumentsIsWholeAtLimit checks that a call without arguments
+// in a truncated reply is accepted, because Gemini never splits calls.
 func TestCallWithoutArgumentsIsWholeAtLimit(t *testing.T) {
 	url, _ := serve(t, parts(`{"functionCall":{"name":"x"}}`), `{"candidates":[{"finishReason":"MAX_TOKENS"}]}`)
 	turn, err := collect(New(llm.Config{Provider: llm.Gemini, Model: "m", BaseURL: url, APIKey: "k"}, nil), llm.Text(llm.User, "a"))

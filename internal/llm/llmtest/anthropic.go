@@ -7,7 +7,7 @@ import (
 	"regexp"
 )
 
-// anthropicWire is Anthropic's messages.
+// anthropicWire implements Anthropic's messages API.
 type anthropicWire struct{}
 
 var (

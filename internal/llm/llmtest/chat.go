@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// chatWire is OpenAI's chat completions, and every service that copies them.
+// chatWire implements OpenAI's chat completions API, which many services copy.
 type chatWire struct{}
 
 var openAIName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
@@ -250,7 +250,7 @@ func retryAfter(w http.ResponseWriter, f Failure) {
 	}
 }
 
-// choiceOf reads a tool_choice: a word, or an object that names a function.
+// choiceOf parses a tool_choice: a string, or an object that names a function.
 func choiceOf(raw json.RawMessage) string {
 	if len(raw) == 0 {
 		return "auto"

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// geminiWire is Gemini's generateContent and streamGenerateContent.
+// geminiWire implements Gemini's generateContent and streamGenerateContent.
 type geminiWire struct{}
 
 var geminiName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.:-]{0,63}$`)
@@ -116,7 +116,7 @@ func (geminiWire) parse(s *Server, r *http.Request, body []byte) (*Request, *Fai
 	if len(in.Contents) == 0 {
 		return fail("* GenerateContentRequest.contents: contents is not specified")
 	}
-	turn := 0 // the content that the current turn begins with
+	turn := 0 // index of the first content of the current turn
 	for i, c := range in.Contents {
 		if c.Role == "user" && len(c.Parts) > 0 && c.Parts[0].FunctionResponse == nil {
 			turn = i

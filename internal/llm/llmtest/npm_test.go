@@ -11,8 +11,8 @@ import (
 	"junctor/internal/llm/llmtest"
 )
 
-// node returns a Node.js that openai's SDK runs on, and the folder of the npm
-// packages.
+// node returns a Node.js that can run OpenAI's SDK, and the directory of the
+// npm packages.
 func node(t *testing.T) (program, packages string) {
 	t.Helper()
 	if testing.Short() {

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// responsesWire is OpenAI's responses API, without its server-side memory:
+// responsesWire implements OpenAI's responses API without server-side state:
 // the client sends the whole history.
 type responsesWire struct{}
 

@@ -26,8 +26,8 @@ type Script struct {
 	ContextWindow int `json:"contextWindow,omitempty"`
 	// Chunk is the number of characters in one streamed piece, 6 when 0.
 	Chunk int `json:"chunk,omitempty"`
-	// Reject names top-level request fields that are refused as unknown, as
-	// OpenAI-compatible servers do with the ones they lack.
+	// Reject names top-level request fields that are rejected as unknown, as
+	// OpenAI-compatible servers do with fields they do not support.
 	Reject []string `json:"reject,omitempty"`
 }
 
@@ -44,8 +44,8 @@ type Rule struct {
 type When struct {
 	// User is text that the last user message contains, ignoring case.
 	User string `json:"user,omitempty"`
-	// Match is a regular expression on the last user message. Its groups
-	// stand as $1, $2 … in the reply.
+	// Match is a regular expression for the last user message. Its groups are
+	// available as $1, $2 … in the reply.
 	Match string `json:"match,omitempty"`
 	// System is text that the system prompt contains.
 	System string `json:"system,omitempty"`
@@ -78,7 +78,7 @@ type Reply struct {
 	Calls []Call `json:"calls,omitempty"`
 	// Error is sent as an HTTP error instead of a reply.
 	Error *Failure `json:"error,omitempty"`
-	// Delay is the delay before the first byte, in milliseconds.
+	// DelayMS is the delay before the first byte, in milliseconds.
 	DelayMS int `json:"delayMs,omitempty"`
 	// GapMS is the delay before each further event, in milliseconds, so that a
 	// test can act during a reply.
@@ -98,11 +98,12 @@ type Reply struct {
 // Call is one tool call. Tool is the declared name, or server:tool, or the
 // tool's own name; names that the program under test derives from it
 // (server__tool, mcp__junctor__tool …) are found. A tool that is not declared
-// is called nevertheless, like a hallucination.
+// is called anyway, to simulate a hallucination.
 type Call struct {
 	Tool string          `json:"tool"`
 	Args json.RawMessage `json:"args,omitempty"`
-	// ID, if set, is the id of the call, as of a service that numbers badly.
+	// ID, if set, is the id of the call, to simulate a service with duplicate
+	// ids.
 	ID string `json:"id,omitempty"`
 	// Raw, if set, is sent as the arguments unchanged, for example broken JSON.
 	// Gemini sends arguments as an object, so there it becomes a

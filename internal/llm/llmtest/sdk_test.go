@@ -19,7 +19,7 @@ import (
 	"junctor/internal/llm/llmtest"
 )
 
-// got is what an SDK made of an answer.
+// got is a reply as parsed by an SDK.
 type got struct {
 	Text  string
 	Calls []string // name + arguments
@@ -27,8 +27,8 @@ type got struct {
 	In    bool // usage arrived
 }
 
-// driver asks through one official SDK. The answers of earlier tool calls
-// are given as (call, result) rounds: the driver builds the history itself.
+// driver sends requests through one official SDK and builds the history of a
+// tool loop itself.
 type driver struct {
 	name string
 	ask  func(t *testing.T, url, user string, stream bool) (got, error)
@@ -105,7 +105,8 @@ func chatDriver() driver {
 	}
 }
 
-// rawCalls keeps of the SDK's calls what a request may have.
+// rawCalls returns the SDK's calls with only the fields that a request may
+// have.
 func rawCalls(b []byte) string {
 	var in []struct {
 		ID       string `json:"id"`

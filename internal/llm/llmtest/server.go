@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// maxBody bounds the size of a request, about as real services do.
+// maxBody bounds the size of a request. Real services have similar limits.
 const maxBody = 64 << 20
 
 // Server is a scripted model. It is an [http.Handler]; every wire format has
@@ -228,7 +228,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, f wire, body []b
 	f.stream(s, out, req, a)
 }
 
-// check refuses requests that every service refuses: a wrong key, an unknown
+// check rejects requests that every service rejects: a wrong key, an unknown
 // model, unknown fields, a prompt that is too long.
 func (s *Server) check(f wire, req *Request, r *http.Request, body []byte) *Failure {
 	s.mu.Lock()

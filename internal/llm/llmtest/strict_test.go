@@ -25,8 +25,8 @@ func post(t *testing.T, url, body string) (int, string) {
 	return res.StatusCode, string(b)
 }
 
-// What the services refuse, the script must refuse: a test that passes
-// against a lenient model proves nothing.
+// The script must reject what the services reject: a test that passes against a
+// lenient model proves nothing.
 func TestInvalidRequestsAreRefused(t *testing.T) {
 	const (
 		chat      = "/v1/chat/completions"

@@ -116,7 +116,8 @@ func TestSilentModelTimesOut(t *testing.T) {
 				if llm.ReasonOf(err) != llm.Silent || tool.KindOf(err) != tool.Timeout {
 					t.Errorf("%s: %v", when, err)
 				}
-				// On a busy machine it may time out before the first word.
+				// On a busy machine the timeout may expire before the first
+				// word.
 				for begun := time.Now(); when == "in the middle" && turn.Message.Text() == ""; {
 					if time.Since(begun) > time.Minute {
 						t.Error("what came before the silence is lost")
@@ -140,7 +141,7 @@ func TestCancellationKeepsPartialReply(t *testing.T) {
 			t.Errorf("cancelled: %v, said %q", err, turn.Message.Text())
 		}
 		for range m.Stream(context.Background(), user("go")) {
-			break // must return, and not hang on the rest
+			break // must return without reading the rest
 		}
 		done, cancel := context.WithCancel(context.Background())
 		cancel()

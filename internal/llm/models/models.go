@@ -1,5 +1,5 @@
-// Package models makes the models that a configuration describes: it is the
-// one place that knows every SDK.
+// Package models creates the models that a configuration describes. It is the
+// only package that imports all SDK adapters.
 package models
 
 import (

@@ -16,15 +16,15 @@ import (
 
 const key = "sk-very-secret-key"
 
-// variant is one way to reach a model.
+// variant is one API through which a model is reached.
 type variant struct {
 	name string
 	cfg  llm.Config
-	api  string // of llmtest
+	api  string // as in llmtest.Request
 	path string // to add to the server's URL
 	// pictures in tool results reach the model
 	pictures bool
-	// native turns carry something that the provider wants back
+	// native turns have content that the provider requires back
 	signs bool
 }
 
@@ -91,7 +91,7 @@ func ask(t testing.TB, m llm.Model, req llm.Request) llm.Turn {
 	return turn
 }
 
-// reload is what the store does to a message.
+// reload encodes and decodes a message like the store.
 func reload(t testing.TB, m llm.Message) llm.Message {
 	t.Helper()
 	neutral, err := json.Marshal(m)
@@ -148,7 +148,8 @@ var loopScript = llmtest.Script{Rules: []llmtest.Rule{
 	{When: llmtest.When{User: "add", Results: llmtest.N(4)}, Reply: llmtest.Reply{Text: "Done: {{result}}"}},
 }}
 
-// loop runs the conversation of loopScript; each step may use another model.
+// loop runs the conversation of loopScript; each step may use a different
+// model.
 func loop(t *testing.T, models ...llm.Model) []llm.Message {
 	t.Helper()
 	history := []llm.Message{llm.Text(llm.User, "add these")}
@@ -279,7 +280,7 @@ func TestStopReasons(t *testing.T) {
 			if c.Malformed == "" || c.Problem == "" || string(c.Arguments) != "{}" || turn.Message.Native != nil {
 				t.Errorf("%s: %+v", user, c)
 			}
-			// Such a turn must not spoil the rest of the conversation.
+			// The rest of the conversation must work with such a turn.
 			ask(t, m, llm.Request{Messages: []llm.Message{llm.Text(llm.User, "x"), reload(t, turn.Message),
 				{Role: llm.Tool, Parts: []llm.Part{{Result: llm.TextResult(c, "bad arguments", true)}}}, llm.Text(llm.User, "go on")}})
 		}

@@ -72,7 +72,7 @@ func (m *Model) chatBody(req llm.Request) (map[string]any, error) {
 	if m.supports("stream_options") {
 		body["stream_options"] = map[string]any{"include_usage": true}
 	}
-	maxName := "max_tokens" // what the servers that copy OpenAI know
+	maxName := "max_tokens" // supported by OpenAI-compatible servers
 	if m.isOpenAI() {
 		maxName = "max_completion_tokens"
 	}
@@ -221,8 +221,8 @@ func (r *chatReader) chunk(c sdk.ChatCompletionChunk) []llm.Event {
 	return out
 }
 
-// call adds a piece of a call. Some servers omit the index, and some use the
-// same index for all calls and distinguish them by id.
+// call adds a piece of a call. Some servers omit the index; others use the same
+// index for all calls and distinguish them by id.
 func (r *chatReader) call(tc sdk.ChatCompletionChunkChoiceDeltaToolCall) {
 	var c *chatCall
 	for _, have := range r.calls {

@@ -1,10 +1,10 @@
-// Package openai adapts OpenAI's models, and every model behind an interface
-// like OpenAI's (xAI, Ollama, OpenRouter, vLLM …), through the official SDK.
+// Package openai adapts OpenAI's models, and all models with a compatible API
+// (xAI, Ollama, OpenRouter, vLLM …), through the official SDK.
 //
-// It promises that fields which a server adds to its turns, such as thought
-// signatures and reasoning details, come back to that server as they were;
-// and that a server which does not know one of the optional parameters is
-// asked again without it, once, and remembered.
+// Fields that a server adds to its turns, such as thought signatures and
+// reasoning details, are sent back to that server unchanged. If a server does
+// not support an optional parameter, the request is retried without it, and
+// later requests omit it.
 package openai
 
 import (
@@ -104,8 +104,9 @@ var errTooLong = errors.New("the reply is too long")
 var optional = []string{"stream_options", "parallel_tool_calls", "temperature", "max_completion_tokens", "max_tokens",
 	"prompt_cache_key", "tool_choice", "store", "include"}
 
-// learnUnsupported records which of the sent parameters the server does not
-// support, and reports whether a retry without it makes sense.
+// learnUnsupported records a parameter of the request that the server reported
+// as unsupported, and reports whether there was one, so that a retry without it
+// makes sense.
 func (m *Model) learnUnsupported(sent map[string]any, err error) bool {
 	e, ok := errors.AsType[*sdk.Error](err)
 	if !ok || e.StatusCode != http.StatusBadRequest && e.StatusCode != http.StatusUnprocessableEntity {

@@ -105,7 +105,7 @@ func TestCallsWithOneIDAreKeptApart(t *testing.T) {
 	}
 	results := llm.Message{Role: llm.Tool, Parts: []llm.Part{{Result: llm.TextResult(calls[0], "first", false)}, {Result: llm.TextResult(calls[1], "second", false)}}}
 	collect(t, m, llm.Text(llm.User, "hi"), turn.Message, results)
-	for _, c := range calls { // once in the call, once in its result
+	for _, c := range calls { // in the call and in its result
 		if strings.Count(*body, `"`+c.ID+`"`) != 2 {
 			t.Errorf("the next request does not have %s twice: %s", c.ID, *body)
 		}

@@ -12,8 +12,8 @@ import (
 	"junctor/internal/provider"
 )
 
-// plain are the models without reasoning, which refuse requests for encrypted
-// reasoning.
+// plain matches the models without reasoning, which reject requests for
+// encrypted reasoning.
 var plain = regexp.MustCompile(`^(gpt-3|gpt-4|chatgpt-4)`)
 
 func (m *Model) streamResponses(ctx context.Context, req llm.Request, yield func(llm.Event) bool) (map[string]any, error) {
@@ -58,7 +58,7 @@ func (m *Model) streamResponses(ctx context.Context, req llm.Request, yield func
 func (m *Model) responsesBody(req llm.Request) (map[string]any, error) {
 	body := map[string]any{"model": m.cfg.Model}
 	if m.supports("store") {
-		body["store"] = false // the conversation is kept here, not there
+		body["store"] = false // the provider need not store the conversation
 	}
 	if m.supports("include") && !plain.MatchString(m.cfg.Model) {
 		body["include"] = []string{"reasoning.encrypted_content"}

@@ -2,9 +2,10 @@
 //
 //	llmscript -script file.json -addr 127.0.0.1:0
 //
-// It prints the base URL on its first line and serves until it is
-// interrupted or its standard input ends (-stdin), so that a test which dies
-// leaves nothing behind. GET /llmscript/requests answers what it was asked.
+// It prints the base URL on the first line and serves until it is interrupted
+// or, with -stdin, until its standard input is closed, so that it exits if the
+// test that started it dies. GET /llmscript/requests returns the requests
+// received so far.
 package main
 
 import (
