@@ -27,7 +27,7 @@ type Calls interface {
 	llm.Limiter
 }
 
-// Upstreams is what is known of the backends.
+// Upstreams provides the state of the backends.
 type Upstreams interface {
 	StatusOf(server string) (upstream.Status, bool)
 	Info(server, caller string) (mcpclient.ServerInfo, bool)
@@ -39,8 +39,8 @@ type Options struct {
 	Calls     Calls
 	Upstreams Upstreams
 
-	// Model is the model that chooses, nil when there is none. Models may
-	// come and go while the gateway runs.
+	// Model returns the model that chooses, or nil if there is none. It may
+	// return a different model later.
 	Model func() llm.Model
 
 	// Configure takes the initializationOptions of a client that started the
@@ -60,17 +60,17 @@ type Face struct {
 	log    *slog.Logger
 	server *mcpserver.Server
 	slots  chan struct{}
-	check  func() (*schema.Schema, error) // of tasks; compiled when first needed
+	check  func() (*schema.Schema, error) // the schema of tasks, compiled on first use
 
 	mu    sync.Mutex
-	lists map[string]*extras // what callers were shown beside tools
+	lists map[string]*extras // cached lists, by the rights of the caller
 }
 
 // maxTasks is the number of concurrent tasks. Each task costs model requests.
 const maxTasks = 32
 
-// drainTimeout is how long a task may go on when the client has closed its end
-// without saying exit, as a script does that pipes one request in.
+// drainTimeout is how long a task may continue after the client has closed its
+// end without sending exit, like a script that pipes in one request.
 const drainTimeout = time.Minute
 
 // New returns a Face; it starts nothing.
@@ -91,7 +91,7 @@ func (f *Face) info() json.RawMessage {
 // Close ends every stream of the face.
 func (f *Face) Close() { f.server.Close() }
 
-// Notified takes a notification of a backend that belongs to no call.
+// Notified handles a notification of a backend that belongs to no call.
 func (f *Face) Notified(_, _, method string, _ json.RawMessage) {
 	switch method {
 	case mcp.MethodResourcesChanged, mcp.MethodPromptsChanged:

@@ -13,23 +13,25 @@ import (
 	"junctor/internal/tool"
 )
 
-// How many tools reach the model. maxCandidates are declared whole; the next
-// ones are named in one line each, and the model may ask for those that it
-// wants to see. docs/agentify.md has the recall at these numbers.
+// The number of tools in a model request. The first maxCandidates are declared
+// completely; the next maxFurther are listed in one line each, and the model
+// may request their declarations. docs/agentify.md has the recall at these
+// numbers.
 const (
 	maxCandidates = 25
 	maxFurther    = 50
 
-	// contextCandidates of the candidates are kept for what the user looks at.
+	// contextCandidates of the candidates are reserved for tools that match
+	// what the user is looking at.
 	contextCandidates = 6
 
-	// maxDeclared bounds the bytes of all declarations, for tools whose
-	// schemas are books; a model with a small window gets less.
+	// maxDeclared bounds the bytes of all declarations, in case tools have very
+	// large schemas. A model with a small context window gets less.
 	maxDeclared = 192 << 10
 )
 
-// budget is how many bytes of declarations a model is given: at most half of
-// what it can see.
+// budget returns the maximum size of the declarations for a model, in bytes: at
+// most half of its context window.
 func budget(info llm.Info) int {
 	const bytesPerToken = 3.5
 	if info.ContextWindow <= 0 {
@@ -46,9 +48,10 @@ type Candidate struct {
 	entry *catalog.Entry
 }
 
-// candidates ranks the tools that the caller may use. The first list goes to
-// the model whole; the second is the next best. wanted are tools that the
-// model asked to see; room is for the bytes of the first list.
+// candidates ranks the tools that the caller may use. offered are declared
+// completely; further are the next best. wanted are tools that the model
+// requested; they come first. room bounds the bytes of the offered tools,
+// except that the last one may exceed it.
 func (f *Face) candidates(snap *catalog.Snapshot, caller *tool.Caller, t Task, room int, wanted ...string) (offered, further []Candidate, err error) {
 	seen := map[tool.Name]bool{}
 	size := 0
@@ -147,7 +150,7 @@ func (c Context) words() string {
 	return strings.Join(parts, " ")
 }
 
-// suggestions are the best candidates as a refusal shows them.
+// suggestions returns the best candidates for a refusal.
 func suggestions(candidates []Candidate) []Suggestion {
 	var list []Suggestion
 	for _, c := range candidates[:min(5, len(candidates))] {

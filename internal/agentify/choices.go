@@ -15,8 +15,8 @@ import (
 	"junctor/internal/tool"
 )
 
-// ownServer is the name under which the model sees what belongs to no
-// backend: to decline, to look further, to read a resource, to get a prompt.
+// ownServer is the server name of the tools that belong to no backend: decline,
+// look further, read a resource, get a prompt.
 const ownServer = "agentify"
 
 var (
@@ -26,8 +26,9 @@ var (
 	promptTool   = tool.Name{Server: ownServer, Tool: "get_prompt"}
 )
 
-// isOwn reports whether a name is one of ours. A backend may be called as we
-// are; only what cannot be distinguished from ours is not offered.
+// isOwn reports whether a name is one of the face's own tools. A backend may
+// have the same server name; only its tools with one of these names are not
+// offered.
 func isOwn(n tool.Name) bool {
 	return n == declineTool || n == furtherTool || n == resourceTool || n == promptTool
 }
@@ -41,17 +42,18 @@ type choices struct {
 	extras     []extra
 	tools      *llm.Toolset
 	guidance   string
-	local      func(server string) bool // whether its paths are this machine's
+	local      func(server string) bool // whether the server's paths are on this machine
 }
 
-// Bounds of what backends may add to the prompt.
+// Limits of the backends' guidance in the prompt, in bytes.
 const (
 	maxGuidance      = 4 << 10 // of one backend
 	maxGuidanceTotal = 24 << 10
 )
 
-// newChoices declares what may be chosen. room is what the model has for tools;
-// mayLook lets it ask for others.
+// newChoices declares what the model may choose from. room is the budget for
+// tool declarations in bytes, of which guidance may have a quarter; mayLook
+// lets the model request other tools.
 func newChoices(caller *tool.Caller, snap *catalog.Snapshot, offered, further []Candidate, more []extra, room int, mayLook bool) *choices {
 	o := &choices{candidates: offered, further: further, extras: more}
 	defs := make([]tool.Definition, 0, len(offered)+4)
@@ -59,7 +61,7 @@ func newChoices(caller *tool.Caller, snap *catalog.Snapshot, offered, further []
 		defs = append(defs, c.entry.Definition)
 	}
 	own := func(raw string) {
-		if d, err := tool.ParseDefinition(ownServer, json.RawMessage(raw)); err == nil { // made here, and so never wrong
+		if d, err := tool.ParseDefinition(ownServer, json.RawMessage(raw)); err == nil { // generated here, so always valid
 			defs = append(defs, d)
 		}
 	}
@@ -190,7 +192,7 @@ func (o *choices) read(turn llm.Turn, c Context) (choice, []string) {
 	return o.callTool(call, c)
 }
 
-// readWithoutCall is a reply without a call.
+// readWithoutCall interprets a reply without a call.
 func (o *choices) readWithoutCall(turn llm.Turn) (choice, []string) {
 	switch turn.Stop {
 	case llm.StopLength:
@@ -217,8 +219,9 @@ func (o *choices) callTool(call *llm.ToolCall, c Context) (choice, []string) {
 	i := slices.IndexFunc(o.candidates, func(c Candidate) bool { return c.Name == call.Tool })
 	e := o.candidates[i].entry
 	arguments := c.complete(call.Arguments, &e.Definition, o.local(e.Name.Server))
-	if s, err := e.Schema(); err == nil { // one that cannot be compiled checks nothing; the backend still can
-		// A check that is given up finds nothing: the call itself is checked again.
+	if s, err := e.Schema(); err == nil { // the backend checks arguments if the schema cannot be compiled
+		// An aborted check reports no violations; the executor checks the call
+		// again.
 		violations, _ := s.Check(context.Background(), arguments)
 		if wrong := texts(violations); len(wrong) > 0 {
 			return choice{}, wrong
@@ -281,7 +284,8 @@ func (o *choices) getPrompt(call *llm.ToolCall, c Context) (choice, []string) {
 	return choice{plan: &Plan{BackendID: in.Backend, Method: mcp.MethodPromptsGet, Params: rawjson.MarshalOrNull(params)}}, nil
 }
 
-// texts are violations as the model reads them.
+// texts returns the violations as messages to the model: ten at most, and the
+// number of the others.
 func texts(violations []schema.Violation) []string {
 	var list []string
 	for i, v := range violations {

@@ -14,16 +14,16 @@ import (
 	"junctor/internal/tool"
 )
 
-// What of a selection the model sees. It can pass on the whole of a longer
-// one by its placeholder.
+// The bytes of a selection that the model sees, from its beginning and its end.
+// The model can pass on all of a longer selection with the placeholder.
 const (
 	shownSelection = 8 << 10
 	shownTail      = 1 << 10
 )
 
-// The placeholders that the model may write into a string argument. They
-// stand for parts of the context byte for byte, so that the model need not
-// copy a long selection, and cannot copy it wrongly.
+// Placeholders that the model may use in string arguments. They are replaced
+// with parts of the context byte for byte, so that the model need not copy a
+// long selection and cannot alter it.
 const (
 	placeholderSelection = "${context.selectionText}"
 	placeholderDocument  = "${context.activeDocumentURI}"
@@ -31,7 +31,7 @@ const (
 	placeholderFolder    = "${context.currentWorkingDirectory}"
 )
 
-// prompt is the task as the model reads it.
+// prompt returns the message that describes the task to the model.
 func (t Task) prompt() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Query: %s\n", t.Query)
@@ -78,9 +78,9 @@ func filePath(uri string) string {
 	return p
 }
 
-// complete fills the context into the arguments of a call: placeholders
-// everywhere, and absolute paths where the tool takes paths of this machine.
-// Arguments in which nothing changes stay the bytes that they were.
+// complete completes the arguments of a call from the context: it replaces
+// placeholders, and makes paths absolute if the tool accepts paths of this
+// machine. If nothing changes, it returns arguments byte for byte.
 func (c Context) complete(arguments json.RawMessage, d *tool.Definition, local bool) json.RawMessage {
 	dec := json.NewDecoder(bytes.NewReader(arguments))
 	dec.UseNumber()
@@ -114,12 +114,12 @@ func (c Context) placeholders() *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }
 
-// contextWriter walks the arguments of one call beside their schema.
+// contextWriter walks the arguments of one call along with their schema.
 type contextWriter struct {
 	Context
 	hold    *strings.Replacer
-	paths   bool // the tool takes paths of this machine
-	files   bool // and says that it is about files
+	paths   bool // the tool accepts paths of this machine
+	files   bool // its name or description mentions files
 	changed bool
 }
 
@@ -184,8 +184,8 @@ var (
 	aboutFiles   = regexp.MustCompile(`(?i)\b(files?|director(y|ies)|folders?)\b|_(file|dir|directory|folder)s?\b|\b(file|dir|directory|folder)s?_`)
 )
 
-// isPathName reports whether a parameter of that name holds a path: always
-// for some names, for others when the tool is about files.
+// isPathName reports whether a parameter of that name is a path: always for
+// some names, for others only if the tool is about files.
 func isPathName(key string, files bool) bool {
 	words := strings.FieldsFunc(splitCase(key), func(r rune) bool { return r == '_' || r == '-' || r == '.' || r == ' ' })
 	if len(words) == 0 {
@@ -198,7 +198,8 @@ func isPathName(key string, files bool) bool {
 	return files && slices.Contains([]string{"file", "files", "source", "destination", "src", "dst", "root"}, last)
 }
 
-// splitCase parts fileName into file_name, in lower case.
+// splitCase converts camel case to lower case with underscores: fileName to
+// file_name.
 func splitCase(s string) string {
 	var b strings.Builder
 	for i, r := range s {
@@ -210,8 +211,8 @@ func splitCase(s string) string {
 	return strings.ToLower(b.String())
 }
 
-// takesRemotePaths reports whether a tool's paths are inside something that
-// it names beside them: a repository, a bucket, a site.
+// takesRemotePaths reports whether a tool's paths are relative to something
+// that other parameters name: a repository, a bucket, a host.
 func takesRemotePaths(s json.RawMessage) bool {
 	for key := range rawjson.Members(rawjson.Field(s, "properties")) {
 		if isPathName(key, false) {

@@ -96,7 +96,7 @@ func TestParseTask(t *testing.T) {
 	f := newFixture(t, nil, noScript).Face
 	for name, tt := range map[string]struct {
 		in   string
-		want []string // violations; nil means that it is good
+		want []string // violations; nil means that the task is valid
 	}{
 		"plain":        {`{"query":"x"}`, nil},
 		"nulls":        {`{"query":"x","context":null,"dryRun":null}`, nil},

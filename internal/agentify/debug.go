@@ -23,10 +23,9 @@ import (
 	"junctor/internal/upstream"
 )
 
-// Debug shows what goes on inside the gateway: its backends, its log and its
-// traffic with them, as lists and as streams. Who may call has been decided
-// before it; of others' traffic it shows callers nothing, unless they run the
-// gateway.
+// Debug serves the backends, the log and the traffic with the backends, as
+// lists and as streams. Requests are already authenticated. Only operators see
+// the log and the traffic of other callers.
 type Debug struct {
 	Trace *mcptrace.Trace
 	Logs  *telemetry.Ring[telemetry.LogEntry] // nil shows no log
@@ -35,17 +34,17 @@ type Debug struct {
 	watchers atomic.Int32
 }
 
-// Bounds of the debug interface.
+// Limits of the debug interface.
 const (
 	maxWatchers    = 64
-	initialEntries = 100              // entries that a stream begins with
+	initialEntries = 100              // default number of entries
 	pingInterval   = 30 * time.Second // on a stream
-	writeTimeout   = 30 * time.Second // until a client that reads nothing is dropped
+	writeTimeout   = 30 * time.Second // then a client that reads nothing is disconnected
 	endGrace       = time.Second      // for exchanging close frames
 )
 
-// closeNoCredential is the close code of a stream whose caller's credential
-// has ended, as on the chat's.
+// closeNoCredential is the close code of a stream whose caller's credential has
+// ended. The chat uses the same one.
 const closeNoCredential = websocket.StatusCode(4401)
 
 // Routes mounts the endpoints.
@@ -139,18 +138,18 @@ func (d *Debug) traceQuery(r *http.Request) (limit int, keep func(mcptrace.Recor
 	}, nil
 }
 
-// mayRead reports whether the caller, who does not operate the gateway, may see
-// a record. Others with its ID may have other rights: a person's programs have
-// the person's ID, each with its own profile.
+// mayRead reports whether a caller that is not an operator may see a record.
+// The caller's ID is not enough: programs of one user share the user's ID, but
+// each may have its own profile.
 func mayRead(rec *mcptrace.Record, caller *tool.Caller) bool {
 	switch {
 	case rec.Caller != caller.ID:
 		return false
 	case !caller.Limited():
 		return true
-	case rec.Server == "": // the steps of a task do not say with which profile it was done
+	case rec.Server == "": // the steps of a task do not record its profile
 		return len(caller.Profiles) == 0 && caller.MaySee("")
-	case rec.Method == mcp.MethodToolsList: // as the server sent it, with tools that the caller may not see
+	case rec.Method == mcp.MethodToolsList: // the server's list, including tools that the caller may not see
 		return false
 	}
 	return caller.MayUse(tool.Name{Server: rec.Server, Tool: rec.Tool})
@@ -192,8 +191,8 @@ func (d *Debug) watchTrace(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// watch sends the newest entries of a ring and then those that come, one JSON
-// object a message, until the client leaves.
+// watch sends the newest entries of a ring and then new ones as they arrive,
+// one JSON object per message, until the client disconnects.
 func watch[T any](d *Debug, w http.ResponseWriter, r *http.Request, ring *telemetry.Ring[T], first int, keep func(T) bool, show func(T) any, missed func(int64) any) error {
 	if d.watchers.Add(1) > maxWatchers {
 		d.watchers.Add(-1)
@@ -203,7 +202,7 @@ func watch[T any](d *Debug, w http.ResponseWriter, r *http.Request, ring *teleme
 	// The gate in front of all faces has checked the origin.
 	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true})
 	if err != nil {
-		return nil // Accept has answered
+		return nil // Accept has sent the response
 	}
 	defer func() { _ = conn.CloseNow() }()
 	// The request's context ends with the gateway or with the caller's credential.

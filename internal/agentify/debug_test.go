@@ -14,8 +14,9 @@ import (
 	"junctor/internal/tool"
 )
 
-// A client learns that its credential has ended, also while an entry is being
-// written. One that reads nothing is disconnected within two seconds.
+// TestEndOfCredentialReachesStream checks that a client gets a close frame when
+// its credential ends, even while an entry is being written, and that a client
+// that reads nothing is disconnected within two seconds.
 func TestEndOfCredentialReachesStream(t *testing.T) {
 	for name, reads := range map[string]bool{"client reads": true, "client reads nothing": false} {
 		t.Run(name, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// methodOrchestrate is the method by which editors ask.
+// methodOrchestrate is the method of tasks from editors.
 const methodOrchestrate = "agentify/orchestrateTask"
 
 // Outcome is what came of a task.
@@ -23,13 +23,13 @@ type Outcome struct {
 	Steps   []Step          `json:"steps,omitempty"` // when asked for
 }
 
-// Request is how a task is executed: for whom, and what connects the call
-// to its caller.
+// Request describes how a task is executed: for which caller, and how the call
+// communicates with it.
 type Request struct {
 	ID       string // correlation id; may be empty
 	Caller   tool.Caller
 	Session  string
-	Meta     json.RawMessage // the _meta object to hand on; may be nil
+	Meta     json.RawMessage // the _meta object to forward; may be nil
 	Exchange tool.Exchange
 	OnStep   func(Step) // called for every step; may be nil
 }
@@ -86,7 +86,7 @@ func (f *Face) do(ctx context.Context, t Task, r Request) (Outcome, error) {
 // execute makes the planned call.
 func (j *job) execute(ctx context.Context, out *Outcome, r Request) error {
 	p := out.Plan
-	r.Exchange.PassInput = false // a caller that came back with input would start the planning again
+	r.Exchange.PassInput = false // a retry with the input would repeat the planning
 	var err error
 	if p.Method == mcp.MethodToolsCall {
 		var result tool.Result

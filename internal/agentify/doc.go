@@ -1,16 +1,16 @@
-// Package agentify is the face for IDEs: plain words in, one call of the
-// right backend out. It is also the debug interface, which shows the log and
-// the messages exchanged with the backends (package mcptrace keeps those).
+// Package agentify is the face for IDEs: it turns a task in plain words into
+// one call of a backend. It also contains the debug interface, which shows the
+// log and the messages exchanged with the backends (recorded by package
+// mcptrace).
 //
-// Search narrows all tools to those that matter for the words and for what
-// the user is looking at; the model gets them with their real schemas and
-// must choose exactly one, or decline. Its arguments are completed from the
-// context and checked against the schema, and a wrong choice may be repaired
-// once. What comes of it is a [Plan], which the executor executes like
-// any other call.
+// Search selects the tools that are relevant to the query and to what the user
+// is looking at. The model gets them with their real schemas and must choose
+// exactly one, or decline. The arguments are completed from the context and
+// validated against the schema; the model may correct an invalid choice once.
+// The result is a [Plan], which the executor executes like any other call.
 //
-// It promises that nothing is called unless the choice was one, was offered
-// and fits its schema, and that a refusal says why and what was nearest. It
-// speaks its own protocol and MCP on one stream, and decides nothing that
-// the executor decides: rights, rules, approval and limits are there.
+// Nothing is called unless the model chose exactly one of the offered tools
+// with arguments that match its schema. A refusal contains the reason and the
+// nearest tools. The face serves its own protocol and MCP on one stream.
+// Rights, rules, approval and limits are left to the executor.
 package agentify

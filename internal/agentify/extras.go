@@ -19,18 +19,18 @@ import (
 	"junctor/internal/tool"
 )
 
-// Bounds of what backends offer beside tools.
+// Limits of the resources and prompts of backends.
 const (
-	maxExtras   = 12 // handed to the model
+	maxExtras   = 12 // in one model request
 	maxListed   = 500
 	maxPages    = 5
 	listsAtOnce = 8
-	listTimeout = 5 * time.Second // until a backend's list is done without
+	listTimeout = 5 * time.Second // for all lists; later ones are omitted
 	listTTL     = time.Minute
-	maxCallers  = 32 // whose lists are kept
+	maxCallers  = 32 // whose lists are cached
 )
 
-// extraKind is what an extra is.
+// extraKind is the kind of an extra.
 type extraKind int
 
 const (
@@ -62,16 +62,16 @@ type promptArgument struct {
 	Required    bool   `json:"required"`
 }
 
-// extras are what one caller was shown. Lists are never shared between
-// callers: a backend may show each something else.
+// extras are the lists for one caller. They are never shared between callers,
+// because a backend may return different lists to each.
 type extras struct {
 	at    time.Time
 	items []extra
 	index *search.Index // nil when all items fit into a request
 }
 
-// extras returns what the backends offer the caller beside tools, ranked for
-// the task.
+// extras returns the resources, templates and prompts that the caller can use:
+// all of them, or the maxExtras most relevant to the task if there are more.
 func (f *Face) extras(ctx context.Context, caller *tool.Caller, t Task) []extra {
 	f.mu.Lock()
 	l := f.lists[caller.RightsView()]
@@ -111,7 +111,7 @@ func (e extra) name() tool.Name {
 	return tool.Name{Server: e.server, Tool: extraLists[e.kind].capability + " " + e.key}
 }
 
-// list asks every connected backend that has lists for them.
+// list requests the lists of all connected backends that support them.
 func (f *Face) list(ctx context.Context, caller *tool.Caller) *extras {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
@@ -156,8 +156,8 @@ func (f *Face) list(ctx context.Context, caller *tool.Caller) *extras {
 	return l
 }
 
-// pages reads one list of one backend. A backend that fails offers nothing
-// for now.
+// pages reads one list of one backend. If a request fails, it returns the items
+// read so far.
 func (f *Face) pages(ctx context.Context, caller *tool.Caller, server string, k extraKind) []extra {
 	d := extraLists[k]
 	var items []extra
@@ -172,7 +172,7 @@ func (f *Face) pages(ctx context.Context, caller *tool.Caller, server string, k 
 			e := extra{server: server, kind: k, key: rawjson.FieldString(item, d.key), text: tool.OneLine(rawjson.FieldString(item, "description"))}
 			e.title = cmp.Or(rawjson.FieldString(item, "title"), rawjson.FieldString(item, "name"))
 			if k == aPrompt {
-				_ = json.Unmarshal(rawjson.Field(item, "arguments"), &e.args) // one that cannot be read has none
+				_ = json.Unmarshal(rawjson.Field(item, "arguments"), &e.args) // arguments that cannot be parsed are ignored
 			}
 			if e.key != "" && len(e.key) <= 2048 && len(items) < maxListed && !(k == aPrompt && e.key == "tool-descriptions") {
 				items = append(items, e)
@@ -206,7 +206,8 @@ func (e extra) line() string {
 	return s
 }
 
-// matches reports whether a URI is one that the template makes.
+// matches reports whether uri is the URI of the resource, or an expansion of
+// the template.
 func (e extra) matches(uri string) bool {
 	if e.kind == aResource {
 		return uri == e.key
@@ -231,7 +232,7 @@ func (e extra) matches(uri string) bool {
 		}
 		switch {
 		case strings.HasPrefix(variable, "?"), strings.HasPrefix(variable, "&"), strings.HasPrefix(variable, "#"):
-			pattern.WriteString(`([?&#].*)?`) // may be left out
+			pattern.WriteString(`([?&#].*)?`) // optional
 		case strings.HasPrefix(variable, "+"), strings.HasPrefix(variable, "/"), strings.HasSuffix(variable, "*"):
 			pattern.WriteString(`.+`)
 		default:

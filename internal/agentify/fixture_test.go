@@ -34,14 +34,14 @@ import (
 // testTimeout bounds the wait for expected events.
 const testTimeout = time.Minute
 
-// backend is an MCP server in the process, on the real wire. Its tools answer
-// with their name and arguments.
+// backend is an MCP server in this process that is accessed through the real
+// protocol. Its tools return their name and arguments.
 type backend struct {
 	server *mcpserver.Server
 	words  string // instructions
 	tools  []string
-	extras bool // has resources and prompts, too
-	notes  int  // further resources
+	extras bool // also has resources and prompts
+	notes  int  // number of additional resources
 
 	mu   sync.Mutex
 	seen []string
@@ -153,7 +153,7 @@ func odd() *backend {
 		def("get_contents", "Get a file of a repository.", `{"owner":{"type":"string"},"repo":{"type":"string"},"path":{"type":"string"}}`, "repo", "path"))
 }
 
-// fixture is the face over a real core and a scripted model.
+// fixture is the face with its real dependencies and a scripted model.
 type fixture struct {
 	*Face
 	t       testing.TB
@@ -166,7 +166,7 @@ type fixture struct {
 	trace   *mcptrace.Trace
 	log     *telemetry.Ring[telemetry.LogEntry]
 	options []json.RawMessage // that clients sent
-	refuse  error             // what Configure answers
+	refuse  error             // returned by Configure
 	tokens  int
 
 	mu    sync.Mutex
@@ -198,7 +198,7 @@ func (r *fixture) Append(_ context.Context, c store.Call) error {
 	return nil
 }
 
-// newFixture runs the face over backends. A nil backend cannot be reached.
+// newFixture starts the face with the backends. A nil backend is unreachable.
 func newFixture(t testing.TB, backends map[string]*backend, script llmtest.Script, rules ...catalog.ToolRule) *fixture {
 	t.Helper()
 	r := &fixture{t: t, catalog: catalog.New(rules, nil), index: search.New(), llm: llmtest.Start(t, script), log: telemetry.NewRing[telemetry.LogEntry](100)}
@@ -244,7 +244,7 @@ func newFixture(t testing.TB, backends map[string]*backend, script llmtest.Scrip
 	return r
 }
 
-// modelOf is a model that the scripted server plays.
+// modelOf returns a model that is served by the scripted server.
 func (r *fixture) modelOf(cfg llm.Config, path string) llm.Model {
 	r.t.Helper()
 	cfg.BaseURL, cfg.APIKey = r.llm.URL+path, "sk-secret-of-the-test"
@@ -265,13 +265,13 @@ func ctxFor(t testing.TB) context.Context {
 	return ctx
 }
 
-// do does a task as the local user.
+// do executes a task as the local user.
 func (r *fixture) do(t Task) (Outcome, error) {
 	r.t.Helper()
 	return r.Do(ctxFor(r.t), t, Request{Caller: tool.Local})
 }
 
-// refused does a task that leads to no call, and returns why.
+// refused executes a task that must lead to no call, and returns the refusal.
 func (r *fixture) refused(t Task) Refusal {
 	r.t.Helper()
 	out, err := r.do(t)
@@ -281,7 +281,7 @@ func (r *fixture) refused(t Task) Refusal {
 	return tool.AsError(err).Details.(Refusal)
 }
 
-// client is the far end of a stream that the face serves.
+// client is the client side of a stream served by the face.
 type client struct {
 	t    testing.TB
 	in   *io.PipeWriter
@@ -291,7 +291,8 @@ type client struct {
 	head bool
 }
 
-// connect serves a client; with head it frames with headers.
+// connect starts to serve a client. With head, the client uses Content-Length
+// framing.
 func (r *fixture) connect(head bool) *client {
 	r.t.Helper()
 	inR, inW := io.Pipe()
@@ -363,7 +364,7 @@ func (c *client) expect(wants ...string) string {
 	return m
 }
 
-// over waits for the end of the connection.
+// over waits for the connection to end and returns the error of the server.
 func (c *client) over() error {
 	c.t.Helper()
 	select {

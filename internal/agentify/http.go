@@ -25,8 +25,8 @@ type Answer struct {
 	DurationMs float64 `json:"durationMs"`
 }
 
-// serveTask does a task: in pieces when the client asks for events or JSON
-// lines, else in one.
+// serveTask executes a task. If the client accepts events or JSON lines, it
+// streams steps and notifications before the result.
 func (f *Face) serveTask(w http.ResponseWriter, r *http.Request) error {
 	raw, err := httperr.ReadBody(r)
 	if err != nil {

@@ -174,7 +174,7 @@ func TestTraceFormatAndRedaction(t *testing.T) {
 		t.Errorf("of one backend: %s", body)
 	}
 
-	// Of others' traffic a caller sees nothing, and nothing of the log.
+	// A caller sees neither the traffic of others nor the log.
 	bob := r.site(own).URL
 	if _, body := fetch(t, "GET", bob+"/api/mcptrace?limit=1000", "", ""); strings.Contains(body, "disk is full") || !strings.Contains(body, "read_file") {
 		t.Errorf("bob sees %s", body)
@@ -196,7 +196,7 @@ func TestTraceFormatAndRedaction(t *testing.T) {
 	}
 }
 
-// listsOnly is a profile of one tool.
+// listsOnly is a profile that allows only one tool.
 type listsOnly struct{ tool.UnknownProfile }
 
 func (listsOnly) Allows(n tool.Name) bool {
@@ -308,7 +308,7 @@ func TestLogAndTraceStreams(t *testing.T) {
 	read("/ws/logs", "task planned", "call done")
 	read("/ws/mcptrace?limit=1&backend=files", `"method":"tools/call"`, `"direction":"OUTGOING_FROM_GATEWAY"`)
 
-	// A connection that is too slow hears how much it missed.
+	// A connection that is too slow is told how many entries it missed.
 	debug := &Debug{Trace: r.trace, Logs: telemetry.NewRing[telemetry.LogEntry](10), Tools: r.opts.Tools}
 	mux := http.NewServeMux()
 	debug.Routes(mux)

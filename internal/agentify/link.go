@@ -13,7 +13,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// codeNotInitialized is the code of a task that comes before initialize.
+// codeNotInitialized is the error code for a task sent before initialize.
 const codeNotInitialized = -32001
 
 // ErrNoShutdown is the error of a client that sent exit without shutdown. As in
@@ -46,12 +46,12 @@ type link struct {
 	exit   func()
 
 	mu       sync.Mutex
-	inFlight map[mcp.ID]int // requests without an answer; one id may come twice
+	inFlight map[mcp.ID]int // requests without a response; clients may reuse an id
 	state    linkState
 	initID   mcp.ID        // of the initialize in progress
 	answered chan struct{} // closed when it has been answered
-	down     bool          // shutdown came
-	exited   bool          // exit came
+	down     bool          // shutdown was received
+	exited   bool          // exit was received
 
 	closeOnce sync.Once
 	closed    chan struct{}
@@ -72,7 +72,7 @@ func (l *link) Receive() (mcp.Message, error) {
 		if err != nil {
 			if broken, ok := errors.AsType[*mcp.DecodeError](err); ok {
 				l.mu.Lock()
-				l.inFlight[broken.ID]++ // it gets a response nevertheless
+				l.inFlight[broken.ID]++ // the server responds to it nevertheless
 				l.mu.Unlock()
 			} else if !errors.Is(err, io.EOF) { // the framing is lost: send an error before closing
 				l.send(&mcp.Message{Error: &mcp.Error{Code: mcp.CodeParseError, Message: "the stream cannot be read any further: " + err.Error()}})
@@ -94,7 +94,7 @@ func (l *link) Receive() (mcp.Message, error) {
 			if !l.cancelled(id) {
 				continue
 			}
-			// Here a request that was cancelled is answered, unlike in MCP.
+			// Unlike in MCP, a cancelled request gets a response.
 			l.send(&mcp.Message{ID: id, Error: &mcp.Error{Code: tool.Canceled.JSONRPC(), Message: "the request was cancelled"}})
 			return mcp.Message{Method: mcp.MethodCancelled, Params: rawjson.MarshalOrNull(map[string]any{"requestId": json.RawMessage(id)})}, nil
 		case m.Method == mcp.MethodCancelled:
@@ -118,7 +118,7 @@ func (l *link) admit(m *mcp.Message) *mcp.Error {
 	if l.state == initializing && m.Method != mcp.MethodInitialize {
 		answered := l.answered
 		l.mu.Unlock()
-		select { // initialize is answered at once
+		select { // initialize is answered quickly
 		case <-answered:
 		case <-l.closed:
 		}
@@ -148,8 +148,8 @@ func (l *link) admit(m *mcp.Message) *mcp.Error {
 	return nil
 }
 
-// forget takes a request out of those that await an answer; false when it was
-// not among them. The lock is held by the caller.
+// forget removes a request that awaits a response, and reports whether there
+// was one. l.mu is held.
 func (l *link) forget(id mcp.ID) bool {
 	n, ok := l.inFlight[id]
 	if n > 1 {
@@ -160,7 +160,7 @@ func (l *link) forget(id mcp.ID) bool {
 	return ok
 }
 
-// cancelled is forget for a request that its sender does not wait for.
+// cancelled is forget for a request that its sender has cancelled.
 func (l *link) cancelled(id mcp.ID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -197,8 +197,8 @@ func (l *link) Close() error {
 // of the stream detects it.
 func (l *link) send(m *mcp.Message) { _ = l.stream.Send(m) }
 
-// stray answers a line that is no message at all. What is too large comes out
-// of Receive.
+// stray responds to a line that is not a message. For input that is too large,
+// Receive returns an error instead.
 func (l *link) stray(d mcp.DroppedInput) {
 	if !d.TooLarge {
 		l.send(&mcp.Message{Error: &mcp.Error{Code: mcp.CodeParseError, Message: "parse error: a line must hold one JSON-RPC message"}})

@@ -24,10 +24,11 @@ func call(name, args string) llmtest.Call {
 	return llmtest.Call{Tool: name, Args: json.RawMessage(args)}
 }
 
-// always is a script with one answer.
+// always returns a script with one reply.
 func always(reply llmtest.Reply) llmtest.Script { return llmtest.Script{Default: &reply} }
 
-// then is a script whose answer changes once the model has been corrected.
+// then returns a script whose reply changes after the model has been told of an
+// error.
 func then(first, second llmtest.Reply) llmtest.Script {
 	return llmtest.Script{Rules: []llmtest.Rule{
 		{When: llmtest.When{Result: "cannot be used"}, Reply: second},
@@ -89,7 +90,7 @@ func TestWrongChoiceIsRepairedOnce(t *testing.T) {
 	good := calls(call("files:read_file", `{"path":"/a"}`))
 	for name, wrong := range map[string]struct {
 		reply llmtest.Reply
-		say   string // what the model is told
+		say   string // the error sent to the model
 	}{
 		"two calls":      {calls(call("files:read_file", `{"path":"/a"}`), call("files:list_directory", `{"path":"/"}`)), "exactly one"},
 		"missing":        {calls(call("files:write_file", `{"path":"/a"}`)), "content"},
@@ -274,8 +275,8 @@ func TestResourcesAndPrompts(t *testing.T) {
 	for name, tt := range map[string]struct {
 		call llmtest.Call
 		ctx  Context
-		want string // of the plan
-		tool string // the result, as a tool gives it
+		want string // part of the plan
+		tool string // part of the tool result
 	}{
 		"resource": {call("agentify:read_resource", `{"backend":"notes","uri":"note:diary"}`), Context{},
 			`"mcpMethod":"resources/read","mcpParams":{"uri":"note:diary"}`, `"text":"milk"`},
@@ -301,7 +302,7 @@ func TestResourcesAndPrompts(t *testing.T) {
 			if got := string(asToolResult(out)); !strings.Contains(got, tt.tool) || !json.Valid([]byte(got)) {
 				t.Errorf("as a tool's result: %s", got)
 			}
-			// What changed is listed again.
+			// Changed lists are requested again.
 			r.Face.Notified("notes", "", "notifications/resources/list_changed", nil)
 			if len(r.lists) != 0 {
 				t.Error("the old lists are kept")
@@ -310,7 +311,7 @@ func TestResourcesAndPrompts(t *testing.T) {
 	}
 }
 
-// many are n tools of one server, none of which reads files.
+// many returns a backend with n tools, none of which reads files.
 func many(n int) *backend {
 	var tools []string
 	for i := range n {
@@ -388,7 +389,7 @@ func TestHugeDeclarationsAreBounded(t *testing.T) {
 	}
 	r.model = r.modelOf(llm.Config{Provider: llm.OpenAI, Model: "small", ContextWindow: 8000}, "/v1")
 	r.refused(Task{Query: "read the book"})
-	if n := len(r.llm.Last().Tools); n != 3 { // one book, to look further, to decline
+	if n := len(r.llm.Last().Tools); n != 3 { // one large tool, look_further, decline
 		t.Errorf("%d tools reached the small model", n)
 	}
 	if budget(llm.Info{}) != maxDeclared {
@@ -456,10 +457,10 @@ func TestManyResourcesAreRanked(t *testing.T) {
 	b := both()
 	b["notes"] = newBackend("")
 	b["notes"].extras, b["notes"].notes = true, 600
-	b["mute"] = newBackend("") // declares lists and has none
+	b["mute"] = newBackend("") // declares lists but fails to return them
 	b["mute"].extras, b["mute"].server = true, mcpserver.New(mcpserver.Options{}, mute{b["mute"]})
 	r := newFixture(t, b, always(calls(call("agentify:read_resource", `{"backend":"notes","uri":"note:shopping"}`))))
-	for range 2 { // the second time from what is kept
+	for range 2 { // the second time from the cache
 		out, err := r.do(Task{Query: "what is on the shopping list?"})
 		if err != nil || out.Plan.Method != "resources/read" {
 			t.Fatalf("%s, %v", rawjson.MarshalOrNull(out), err)
@@ -474,7 +475,7 @@ func TestManyResourcesAreRanked(t *testing.T) {
 	}
 }
 
-// mute refuses every list but that of tools.
+// mute fails requests for all lists except tools/list.
 type mute struct{ *backend }
 
 func (m mute) Serve(ctx context.Context, r *mcpserver.Request) (json.RawMessage, error) {
@@ -506,8 +507,8 @@ func TestSchemaViolationsAreSummarized(t *testing.T) {
 	}
 }
 
-// TestBackendNamedAgentify: its tools are reached, but for those that could
-// not be told from our own.
+// TestBackendNamedAgentify checks that the tools of such a backend can be
+// called, except those with the names of the face's own tools.
 func TestBackendNamedAgentify(t *testing.T) {
 	greet := `{"name":"greet","description":"Greet somebody","inputSchema":{"type":"object"}}`
 	decline := `{"name":"decline","description":"Decline an invitation","inputSchema":{"type":"object"}}`
@@ -521,8 +522,8 @@ func TestBackendNamedAgentify(t *testing.T) {
 	}
 }
 
-// TestTasksRequireChatRight: tasks use a model, which is a right of its own and
-// counts against the caller's rate.
+// TestTasksRequireChatRight checks that tasks require the chat right, because
+// they use a model, and count against the caller's rate limit.
 func TestTasksRequireChatRight(t *testing.T) {
 	r := newFixture(t, both(), always(calls(call("files:read_file", `{"path":"/a"}`))))
 	task := Task{Query: "read /a", DryRun: true}

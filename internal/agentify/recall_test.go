@@ -18,14 +18,14 @@ import (
 	"junctor/internal/tool"
 )
 
-// TestCandidatesContainTheRightTool measures, without any model, how often the
-// tool that a query asks for is among those that the model is handed whole,
-// and among those that it is told of besides. docs/agentify.md has the
+// TestCandidatesContainTheRightTool measures, without a model, how often the
+// tool that a query needs is among the tools that are declared to the model,
+// and how often among these and the listed ones. docs/agentify.md has the
 // figures.
 func TestCandidatesContainTheRightTool(t *testing.T) {
 	for _, set := range []struct {
 		folder       string
-		whole, named float64 // at least
+		whole, named float64 // minimum shares
 	}{
 		{"../search/testdata/own", 0.96, 0.98},
 		{"../../../shared/search-eval/dev", 0.94, 0.97},
@@ -70,7 +70,7 @@ func TestCandidatesContainTheRightTool(t *testing.T) {
 	}
 }
 
-// share is how many of the needs are met.
+// share returns the fraction of the needs that the candidates meet.
 func share(needs [][]tool.Name, candidates []Candidate) float64 {
 	there := map[tool.Name]bool{}
 	for _, c := range candidates {

@@ -15,19 +15,19 @@ import (
 	"junctor/internal/tool"
 )
 
-// codeNoAction is the code of a task that led to no call, whether because
-// nothing fits or because the model could not be asked.
+// codeNoAction is the error code of a task that led to no call, because nothing
+// fits or because the model failed.
 const codeNoAction = -32000
 
-// toolName is the tool that MCP clients find.
+// toolName is the name of the tool that MCP clients call.
 const toolName = "orchestrate_task"
 
 const instructions = "One tool: orchestrate_task takes a request in plain words, and what the user is looking at, picks the one fitting call among all tools, resources and prompts of the connected backends, makes it, and returns its result."
 
 const toolList = `{"tools":[{"name":"` + toolName + `","title":"Orchestrate a task","description":"Do what a plain-words request asks for: the gateway picks the one fitting call among all its backends, makes it and returns the result. Give the context when the request leans on an open file, a folder or a selection. With dryRun it returns the planned call instead of making it.","inputSchema":` + taskSchema + `,"annotations":{"openWorldHint":true}}]}`
 
-// handler answers clients on the stream: those of our own protocol and those
-// that speak MCP.
+// handler serves the clients of a stream, those of the face's own protocol and
+// those of MCP.
 type handler struct{ face *Face }
 
 // Describe implements mcpserver.Handler. An initialize may configure the gateway.
@@ -60,8 +60,8 @@ func (h *handler) Serve(ctx context.Context, r *mcpserver.Request) (json.RawMess
 // Notified implements mcpserver.Handler.
 func (h *handler) Notified(context.Context, *mcpserver.Session, string, json.RawMessage) {}
 
-// orchestrate answers with the backend's result as it came; with the plan in
-// a dry run; with everything when that was asked for.
+// orchestrate returns the backend's result unchanged, the plan of a dry run, or
+// the complete outcome if the task has Explain set.
 func (h *handler) orchestrate(ctx context.Context, r *mcpserver.Request) (json.RawMessage, error) {
 	t, err := h.face.ParseTask(r.Params)
 	if err != nil {
@@ -83,8 +83,8 @@ func requestOf(r *mcpserver.Request) Request {
 	return Request{Caller: r.Caller, Meta: r.Meta(), Exchange: r.Exchange}
 }
 
-// call answers tools/call. What an agent can act on is a result that is an
-// error, as MCP wants it of tools.
+// call handles tools/call. Errors that an agent can act on are returned as tool
+// results with isError, as MCP requires.
 func (h *handler) call(ctx context.Context, r *mcpserver.Request) (json.RawMessage, error) {
 	if name := r.Name(); name != toolName {
 		return nil, &mcp.Error{Code: mcp.CodeInvalidParams, Message: fmt.Sprintf("unknown tool %q; there is one, %s", tool.Shorten(name, 100), toolName)}
@@ -107,7 +107,7 @@ func (h *handler) call(ctx context.Context, r *mcpserver.Request) (json.RawMessa
 	return asToolResult(out), nil
 }
 
-// failed is an error as a tool reports it.
+// failed returns an error as a tool result.
 func failed(err error) json.RawMessage {
 	e := tool.AsError(err)
 	text := e.Msg
@@ -119,14 +119,14 @@ func failed(err error) json.RawMessage {
 
 func textBlock(text string) any { return map[string]string{"type": "text", "text": text} }
 
-// textResult is a value as a tool answers it.
+// textResult returns a JSON value as a tool result.
 func textResult(value json.RawMessage) json.RawMessage {
 	return rawjson.MarshalOrNull(map[string]any{"content": []any{textBlock(string(value))}, "structuredContent": value})
 }
 
-// asToolResult makes a tool's result of what a backend answered. That of a
-// tool stays the bytes that came; what was read becomes embedded resources,
-// and a prompt the text of its messages.
+// asToolResult converts a backend's result to a tool result. The result of a
+// tool is returned byte for byte. The contents of a resource become embedded
+// resources, and the messages of a prompt become content blocks.
 func asToolResult(out Outcome) json.RawMessage {
 	var content []any
 	switch out.Plan.Method {
@@ -152,9 +152,9 @@ func asToolResult(out Outcome) json.RawMessage {
 	return rawjson.MarshalOrNull(map[string]any{"content": content})
 }
 
-// rpcError is a failure as our own protocol has it: a task that led to no
-// call has one code, whatever the cause, and its data the query, the reason
-// and the nearest tools.
+// rpcError converts an error for the face's own protocol. A task that leads to
+// no call has one code, whatever the cause. If nothing fits, the error data has
+// the query, the reason and the nearest tools.
 func rpcError(err error) error {
 	e := tool.AsError(err)
 	if e.Kind == tool.Canceled {

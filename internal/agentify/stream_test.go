@@ -70,7 +70,7 @@ func TestInitializationOptions(t *testing.T) {
 	initialize := `{"jsonrpc":"2.0","id":%d,"method":"initialize","params":{"initializationOptions":{"backends":[]}}}`
 	c.send(fmt.Sprintf(initialize, 1), task(2, `{"query":"x"}`))
 	c.expect(`"id":1`, `-32602`, `"one","two"`)
-	c.expect(`"id":2`, `-32001`) // it waited for the outcome
+	c.expect(`"id":2`, `-32001`) // it waited for initialize
 	r.refuse = nil
 	c.send(fmt.Sprintf(initialize, 3))
 	c.expect(`"id":3`, `serverInfo`)
@@ -118,24 +118,24 @@ func TestCancellationByLSPAndMCP(t *testing.T) {
 			if ctx.Err() != nil {
 				t.Fatal("the call never begins")
 			}
-			time.Sleep(time.Millisecond) // between looks
+			time.Sleep(time.Millisecond) // poll interval
 		}
 	}
 	c.send(`{"jsonrpc":"2.0","id":"w","method":"agentify/orchestrateTask","params":{"query":"wait"}}`)
 	running(1)
 	c.send(`{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":"w"}}`)
-	c.expect(`"id":"w"`, `-32800`) // an editor's client waits for it
+	c.expect(`"id":"w"`, `-32800`) // LSP-style clients expect a response
 	c.send(`{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":"w"}}`, `{"jsonrpc":"2.0","method":"$/cancelRequest"}`, `{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":{}}}`)
 
 	c.send(task(5, `{"query":"wait"}`))
 	running(2)
 	c.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}`, `{"jsonrpc":"2.0","id":6,"method":"ping"}`)
-	c.expect(`"id":6`) // MCP wants no answer to the other
+	c.expect(`"id":6`) // in MCP the cancelled request gets no response
 	for ctx := ctxFor(t); len(r.slots) > 0; {
 		if ctx.Err() != nil {
 			t.Fatal("a cancelled task goes on")
 		}
-		time.Sleep(time.Millisecond) // between looks
+		time.Sleep(time.Millisecond) // poll interval
 	}
 	c.send(`{"jsonrpc":"2.0","method":"exit"}`)
 	if err := c.over(); !errors.Is(err, ErrNoShutdown) {
@@ -155,7 +155,7 @@ func TestMalformedInput(t *testing.T) {
 		c.expect(`"id":2`, `-32600`)
 		c.send(hello)
 		c.expect(`serverInfo`)
-		c.write("Content-Length: 5\r\n\r\n") // the other framing
+		c.write("Content-Length: 5\r\n\r\n") // Content-Length framing
 		c.expect(`-32700`)
 		c.send(`{"jsonrpc":"2.0","id":3,"method":"ping"}`)
 		c.expect(`"id":3`, `"result"`)

@@ -33,8 +33,9 @@ type Context struct {
 	SelectionText           string `json:"selectionText,omitempty"`
 }
 
-// taskSchema is the input of the tool orchestrate_task, and what a task is
-// checked against however it came. It bounds a task, too.
+// taskSchema is the input schema of the tool orchestrate_task. Every task is
+// validated against it, whatever the protocol. It also bounds the size of a
+// task.
 const taskSchema = `{"type":"object","properties":{` +
 	`"query":{"type":"string","pattern":"\\S","maxLength":65536,"description":"What is to be done, in plain words"},` +
 	`"context":{"type":"object","description":"What the user is looking at","properties":{` +
@@ -45,15 +46,15 @@ const taskSchema = `{"type":"object","properties":{` +
 	`"explain":{"type":"boolean","description":"Return plan, steps and result instead of the result alone"}},` +
 	`"required":["query"]}`
 
-// ParseTask reads a task and reports every violation at once, as an error of
-// the kind InvalidArguments. Members that it does not know are passed over:
+// ParseTask parses and validates a task. All violations are reported in one
+// error of the kind InvalidArguments. Unknown members are ignored, because
 // editors add their own.
 func (f *Face) ParseTask(raw json.RawMessage) (Task, error) {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		raw = json.RawMessage(`{}`)
 	}
 	for _, path := range [][]string{{"context", "activeDocumentURI"}, {"context", "currentWorkingDirectory"}, {"context", "selectionText"}, {"context"}, {"dryRun"}, {"explain"}} {
-		if string(rawjson.Field(raw, path...)) == "null" { // says nothing, as in the seed's own schema
+		if string(rawjson.Field(raw, path...)) == "null" { // the same as absent
 			raw = rawjson.DeleteField(raw, path...)
 		}
 	}
@@ -81,7 +82,7 @@ func (f *Face) ParseTask(raw json.RawMessage) (Task, error) {
 	}
 	texts := make([]string, len(violations))
 	for i, v := range violations {
-		if strings.HasSuffix(v.Schema, "/query/pattern") { // a pattern explains itself to nobody
+		if strings.HasSuffix(v.Schema, "/query/pattern") { // the pattern is not a helpful message
 			v.Message = "must say in plain words what is to be done"
 			violations[i] = v
 		}
@@ -127,7 +128,7 @@ type Refusal struct {
 	Down        []string     `json:"down,omitempty"`     // backends that cannot be reached
 }
 
-// noAction is the error of a task that leads to no call.
+// noAction returns the error of a task that leads to no call.
 func noAction(r Refusal) error {
 	r.Query = tool.Shorten(r.Query, 1000)
 	if r.Suggestions == nil {
