@@ -1,8 +1,8 @@
 //go:build !race
 
-// Hundreds of queries are ranked here by one goroutine.
-// The race detector finds nothing in them and makes them ten times as slow:
-// make test runs them without it, in its suite quality.
+// This test ranks hundreds of queries on one goroutine. The race detector would
+// find nothing, but make it ten times slower. make test runs it without the
+// detector, in the suite quality.
 
 package agentify
 

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// bedrock is Amazon's Converse API. Most of its models are Anthropic's, whose
-// rules for schemas pass through it.
+// bedrock is Amazon's Converse API. Most of its models are Anthropic's, so
+// Anthropic's rules for schemas apply.
 var bedrock = format{
 	name: Bedrock, before: `{"toolConfig":{"tools":[`, after: `]}`, schema: anthropicSchema, result: bedrockResult,
 	declare: func(d Declaration, _ lowered, _ Options) *object {
@@ -60,7 +60,7 @@ func bedrockResult(c Call, content Content) *object {
 		}
 	}
 	if len(blocks) == 0 {
-		blocks = append(blocks, obj("text", cmp.Or(content.ErrorText(), "(no content)"))) // the API wants one
+		blocks = append(blocks, obj("text", cmp.Or(content.ErrorText(), "(no content)"))) // the API requires a block
 	}
 	status := "success"
 	if content.IsError {

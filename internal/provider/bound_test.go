@@ -9,9 +9,9 @@ import (
 	"junctor/internal/tool"
 )
 
-// TestRecursiveSchemasAreBounded: definitions that refer to each other twice on
-// each of 30 levels are not expanded without end, neither in a provider's
-// format nor in the signature.
+// TestRecursiveSchemasAreBounded checks that definitions that refer to each
+// other twice on each of 30 levels are not expanded without limit, neither in a
+// provider's format nor in the signature.
 func TestRecursiveSchemasAreBounded(t *testing.T) {
 	const maxSize = 1 << 20
 	for _, keyword := range []string{"anyOf", "allOf", "oneOf"} {

@@ -21,7 +21,7 @@ const (
 	Image PartKind = "image"
 	Audio PartKind = "audio"
 	File  PartKind = "file" // an embedded resource that is not text
-	Link  PartKind = "link" // a resource that is named, not included
+	Link  PartKind = "link" // a resource that is referenced, not included
 )
 
 // Part is one provider-independent part of a tool's result.
@@ -149,8 +149,8 @@ func (c Content) ErrorText() string {
 	return markError(text)
 }
 
-// markError returns the text of a failed tool with the beginning by which
-// clients recognize it.
+// markError returns the text of a failed tool with the prefix by which clients
+// recognize errors.
 func markError(text string) string {
 	if strings.HasPrefix(text, "Error:") {
 		return text

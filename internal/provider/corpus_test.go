@@ -17,8 +17,8 @@ var (
 	thorough = flag.Bool("thorough", false, "check every form of every public tool, and many more random schemas")
 )
 
-// every is how many of a large set a test looks at: all when thorough, else
-// every n-th, and every 4n-th in make test-fast.
+// every returns the stride at which a test samples a large set: 1 when
+// thorough, otherwise n, and 4n in make test-fast.
 func every(n int) int {
 	switch {
 	case *thorough:
@@ -29,7 +29,7 @@ func every(n int) int {
 	return n
 }
 
-// variants are all the forms in which tools are declared.
+// variants are all forms of declarations.
 var variants = []struct {
 	name     string
 	provider string
@@ -73,8 +73,8 @@ func corpus(t testing.TB) map[string]tool.Definition {
 	return defs
 }
 
-// TestGolden compares every difficult schema in every form with what was
-// reviewed. Run with -update to rewrite.
+// TestGolden compares every difficult schema in every form with the reviewed
+// output. Run with -update to rewrite it.
 func TestGolden(t *testing.T) {
 	for name, d := range corpus(t) {
 		t.Run(name, func(t *testing.T) {

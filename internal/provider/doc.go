@@ -1,14 +1,14 @@
-// Package provider translates to and from each model provider's format: MCP
-// tools as the provider's declarations, the provider's calls as MCP calls,
-// and MCP results as what the provider wants back.
+// Package provider translates between MCP and the formats of model providers:
+// tools to declarations, calls of models to MCP calls, and results of tools to
+// the provider's results.
 //
-// It promises three things. A declaration never makes the provider refuse a
-// request: what a provider does not support is expressed in another way, written
-// into the description or omitted, and every loss is a [Warning]. A table maps
-// each name to its tool, and a name is the same after a restart. Arguments that
-// match the declaration match the tool's own schema after [Tools.Restore], unless
-// a warning says otherwise.
+// It guarantees three things. A provider never rejects a request because of a
+// declaration: what the provider does not support is expressed in another way,
+// moved to the description or omitted, and every loss is a [Warning]. A table
+// maps each declared name to its tool, and the name of a tool is the same after
+// a restart. Arguments that match the declaration match the tool's own schema
+// after [Tools.Restore], unless a warning says otherwise.
 //
-// The package calls no provider and no tool. The [format] of each provider holds
-// all that is particular to it: its shapes and the [dialect] of its schemas.
+// The package calls neither providers nor tools. Everything specific to a
+// provider is in its [format] and in the [dialect] of its schemas.
 package provider

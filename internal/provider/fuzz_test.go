@@ -7,10 +7,11 @@ import (
 	"junctor/internal/tool"
 )
 
-// maxDeclared is what one tool may grow to, whatever its schema.
+// maxDeclared is the maximum size of a listing of one tool, whatever its
+// schema.
 const maxDeclared = 16 << 20
 
-// FuzzLower: any JSON Schema in, a schema that the provider takes out.
+// FuzzLower checks that any JSON Schema becomes one that the provider accepts.
 func FuzzLower(f *testing.F) {
 	for _, d := range corpus(f) {
 		f.Add([]byte(d.InputSchema))
@@ -47,7 +48,8 @@ func FuzzLower(f *testing.F) {
 	})
 }
 
-// FuzzReadCall: any call in, no panic, and what is recognised can be answered.
+// FuzzReadCall checks that ReadCall does not panic, and that a result can be
+// formatted for every call that it accepts.
 func FuzzReadCall(f *testing.F) {
 	for _, c := range callForms {
 		f.Add(c.provider, c.call)

@@ -46,7 +46,7 @@ var gemini = format{
 		return out
 	},
 	call: func(o *object) (Call, bool) {
-		if o.text("type") != "" || o.has("input") { // which no form of it has
+		if o.text("type") != "" || o.has("input") { // not in any form of a Gemini call
 			return Call{}, false
 		}
 		inner := within(o, "functionCall", "function_call")

@@ -53,7 +53,7 @@ func (o *object) has(keys ...string) bool {
 	return slices.ContainsFunc(keys, func(k string) bool { _, ok := o.get(k); return ok })
 }
 
-// isKind reports whether the type of a call is the given one, or is not said.
+// isKind reports whether the type of a call is kind or absent.
 func (o *object) isKind(kind string) bool {
 	t := o.text("type")
 	return t == "" || t == kind
@@ -154,7 +154,7 @@ func appendJSON(dst []byte, v any) []byte {
 		}
 		return append(dst, '}')
 	}
-	panic(fmt.Sprintf("provider: %T is not JSON", v)) // a programmer's error: no input leads here
+	panic(fmt.Sprintf("provider: %T is not JSON", v)) // a programming error; no input leads here
 }
 
 // toAnySlice returns a list of strings as a JSON value.

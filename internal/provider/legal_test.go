@@ -31,8 +31,8 @@ var (
 		if then else contentEncoding contentMediaType type description enum properties required items`)
 )
 
-// checkDeclaration reports what the provider would refuse in a declaration,
-// by the rules that its documentation and its users report.
+// checkDeclaration returns an error for a declaration that the provider would
+// reject, according to its documentation and to reports of users.
 func checkDeclaration(variant string, d Declaration) error {
 	if !legalNameRE.MatchString(d.Name) {
 		return fmt.Errorf("name %q", d.Name)
@@ -200,7 +200,8 @@ func (c schemaCheck) check(o *object, path string, tests int) error {
 	return nil
 }
 
-// openapi holds what the Schema message of Gemini cannot say in its types.
+// openapi checks rules of Gemini's Schema message that its types do not
+// express.
 func (c schemaCheck) openapi(o, props *object, is func(string) bool) error {
 	if _, ok := o.get("anyOf"); ok {
 		if len(o.keys) != 1 {
@@ -229,7 +230,7 @@ func (c schemaCheck) openapi(o, props *object, is func(string) bool) error {
 	return nil
 }
 
-// checkGemini puts a declaration through the API's own message.
+// checkGemini parses a declaration into the API's own message type.
 func checkGemini(d Declaration) error {
 	body := []byte(`{"model":"models/m","contents":[],"tools":[{"function_declarations":[` + string(d.JSON) + `]}]}`)
 	return protojson.Unmarshal(body, &generativelanguagepb.GenerateContentRequest{})
@@ -272,16 +273,16 @@ func checkAll(t *testing.T, defs []tool.Definition, stride int) {
 	}
 }
 
-// TestCorpusIsLegal: no declaration of a difficult schema is one that a
-// provider refuses.
+// TestCorpusIsLegal checks that no provider rejects a declaration of a
+// difficult schema.
 func TestCorpusIsLegal(t *testing.T) {
 	for name, d := range corpus(t) {
 		t.Run(name, func(t *testing.T) { checkAll(t, []tool.Definition{d}, 1) })
 	}
 }
 
-// npmTools reads the definitions of the servers from npm that other tests run,
-// as they listed them.
+// npmTools returns the recorded definitions of the npm servers that other tests
+// run.
 func npmTools(t testing.TB) []tool.Definition {
 	t.Helper()
 	files, err := filepath.Glob("testdata/servers/*.json")
@@ -309,7 +310,7 @@ func npmTools(t testing.TB) []tool.Definition {
 	return defs
 }
 
-// TestServersFromNPMAreLegal checks every tool of them in every form.
+// TestServersFromNPMAreLegal checks all tools of npmTools in every form.
 func TestServersFromNPMAreLegal(t *testing.T) {
 	defs := npmTools(t)
 	checkAll(t, defs, 1)
@@ -321,7 +322,8 @@ func TestServersFromNPMAreLegal(t *testing.T) {
 	}
 }
 
-// realTools reads definitions of real servers, where they are at hand.
+// realTools returns definitions of real servers. It skips the test if the files
+// are not available.
 func realTools(t testing.TB) []tool.Definition {
 	t.Helper()
 	var defs []tool.Definition

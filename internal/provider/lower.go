@@ -80,7 +80,8 @@ func (l *lowering) repeats(n *node) bool {
 	return l.stack[n] >= maxRepeats && (n.label != "" || n == l.doc.root)
 }
 
-// cut ends a recursion with a schema that only has the type.
+// cut replaces a recursive or deeply nested schema with one that only has the
+// type.
 func (l *lowering) cut(n *node, path string) *object {
 	f := l.doc.flatten(n)
 	name := cmp.Or(f.label, f.title, "the level above")
@@ -130,7 +131,7 @@ func (n *node) implied() types {
 	return t
 }
 
-// schemaWriter is the conversion of one schema.
+// schemaWriter converts one schema.
 type schemaWriter struct {
 	*lowering
 	n     *node

@@ -60,7 +60,7 @@ func (w *schemaWriter) distribute() {
 		if o == nil {
 			continue
 		}
-		inner, nested := o.vals["anyOf"].([]any) // a choice among choices is one choice
+		inner, nested := o.vals["anyOf"].([]any) // a nested choice is flattened
 		if !nested || len(o.keys) > 1 {
 			inner = []any{o}
 		}

@@ -68,7 +68,7 @@ func (w *schemaWriter) strings() {
 			}
 			continue
 		}
-		w.hint("format: %s", f) // a remark in JSON Schema: no loss
+		w.hint("format: %s", f) // an annotation in JSON Schema, so this is no loss
 	}
 	for i, p := range n.patterns {
 		if _, err := regexp.Compile(p); i == 0 && err == nil && w.takes("pattern") {

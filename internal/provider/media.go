@@ -7,16 +7,17 @@ import (
 	"strings"
 )
 
-// imageTypes are the images that every provider with images takes.
+// imageTypes are the image types that every provider with image support
+// accepts.
 var imageTypes = words{"image/png": true, "image/jpeg": true, "image/gif": true, "image/webp": true}
 
-// maxImage is the base64 that Anthropic takes of one image, also by way of
-// Bedrock.
+// maxImage bounds the base64 data of one image that Anthropic accepts, also
+// through Bedrock.
 const maxImage = 5 << 20
 
-// media reads a block with data. A conversation in which one such block is
-// refused cannot go on, so small mistakes are corrected: other notations of
-// base64, and a type that the first bytes contradict.
+// media parses a block with data. A conversation cannot continue once a
+// provider has rejected one of its blocks, so small errors are corrected: other
+// base64 encodings, and a MIME type that contradicts the first bytes.
 func media(kind PartKind, data, mimeType, uri string) Part {
 	p := Part{Kind: kind, Data: plainBase64(data), MIMEType: mimeType, Name: uri[strings.LastIndexByte(uri, '/')+1:]}
 	if seen := p.detectedType(); p.Kind == Image && imageTypes[seen] {
@@ -36,7 +37,8 @@ func media(kind PartKind, data, mimeType, uri string) Part {
 	return p
 }
 
-// detectedType is the type that the first bytes of a part tell.
+// detectedType returns the MIME type detected from the first bytes of the part,
+// or "" if they are not base64.
 func (p Part) detectedType() string {
 	const enough = 64
 	head, err := base64.StdEncoding.DecodeString(p.Data[:min(len(p.Data), enough)])
@@ -46,16 +48,16 @@ func (p Part) detectedType() string {
 	return http.DetectContentType(head)
 }
 
-// matchesMIMEType reports whether the bytes of an image or a PDF are of the type
-// that is declared. Providers look, and refuse the whole request.
+// matchesMIMEType reports whether the bytes of an image or a PDF match the
+// declared type. Providers check this and reject the whole request if not.
 func (p Part) matchesMIMEType() bool {
 	return !imageTypes[p.MIMEType] && p.MIMEType != "application/pdf" || p.detectedType() == p.MIMEType
 }
 
-// plainBase64 returns data in the alphabet and with the padding that all
-// providers read, or nothing when it is not base64: it may come as a data URL,
-// in lines, or in the alphabet for URLs. It looks at the alphabet only, so a
-// large image costs little.
+// plainBase64 converts data to standard base64 with padding, which all
+// providers accept, or returns "" if it is not base64. The data may be a data
+// URL, contain white space, or use the URL-safe alphabet. It is checked but not
+// decoded, so that large images cost little.
 func plainBase64(data string) string {
 	if strings.HasPrefix(data, "data:") {
 		_, data, _ = strings.Cut(data, ";base64,")

@@ -7,12 +7,12 @@ import (
 	"slices"
 )
 
-// maxWork bounds what merging may cost: small schemas can be written that
-// have very large sums.
+// maxWork bounds the cost of merging, because a small schema may expand to a
+// very large one.
 const maxWork = 200_000
 
-// flatten merges what n refers to and what its allOf says into one node. It
-// is done on demand: a recursive schema has no end to be merged to.
+// flatten merges the references and the allOf of n into one node. It merges on
+// demand, because a recursive schema cannot be expanded completely.
 func (d *document) flatten(n *node) *node {
 	if len(n.parts) == 0 {
 		n.closeUnevaluated()
@@ -50,7 +50,7 @@ func (n *node) closeUnevaluated() {
 	}
 }
 
-// both is the schema that asks for what a and b ask for.
+// both returns a schema that requires both a and b.
 func both(a, b *node) *node {
 	switch {
 	case a == nil || a == b:
@@ -61,8 +61,8 @@ func both(a, b *node) *node {
 	return &node{parts: []*node{a, b}}
 }
 
-// merge returns what a and b say together. Neither has parts. Remarks of a
-// win over those of b.
+// merge returns the conjunction of a and b. Neither may have parts. Annotations
+// of a take precedence over those of b.
 func merge(a, b *node) *node {
 	m := *a
 	m.flat = nil
@@ -117,9 +117,9 @@ func merge(a, b *node) *node {
 	return &m
 }
 
-// mergeProps takes into account that additionalProperties is about the keys
-// that its own schema does not name: a key of b that a does not name must
-// satisfy a's.
+// mergeProps merges properties and additionalProperties. additionalProperties
+// applies to the keys that its own schema does not name, so a key that only b
+// names must also satisfy that of a, and vice versa.
 func mergeProps(a, b *node) ([]property, *node) {
 	var props []property
 	for _, p := range a.props {
@@ -152,8 +152,8 @@ func mergePatterns(a, b []property) []property {
 	return merged
 }
 
-// unnamed returns what n asks of a key that its properties do not name; nil
-// means nothing.
+// unnamed returns the schema for a key that is not among the properties of n,
+// or nil if any value is allowed.
 func (n *node) unnamed(key string) *node {
 	var found *node
 	for _, p := range n.patternProps {
@@ -175,7 +175,7 @@ func mergeItems(a, b *node) ([]*node, *node) {
 	return prefix, both(a.items, b.items)
 }
 
-// item returns what n asks of the element at i; nil means nothing.
+// item returns the schema for the element at i, or nil if any value is allowed.
 func (n *node) item(i int) *node {
 	if i < len(n.prefix) {
 		return n.prefix[i]

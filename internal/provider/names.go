@@ -9,22 +9,24 @@ import (
 	"junctor/internal/tool"
 )
 
-// MaxName is the length that a declared name may have. It and the characters
-// of [LegalName] are what all providers, and all clients known to us, have in
-// common, so that a conversation can move from one to another.
+// MaxName is the maximum length of a declared name. It and the characters of
+// [LegalName] are accepted by all providers and by all clients that we know, so
+// that a conversation can move from one to another.
 const MaxName = 63
 
-// LegalName returns the name under which a tool is declared: server__tool
-// where that is legal and can be no other tool's (no other "__" in it, and no
-// end that looks like a hash), else the beginning of it, an
-// underscore, and 8 hexadecimal digits of a hash of server and tool.
+// LegalName returns the name under which a tool is declared. This is
+// server__tool if that is legal and cannot be another tool's name: it contains
+// no other "__" and does not end like a hash. Otherwise it is the beginning of
+// that, made legal, with an underscore and 8 hexadecimal digits of a hash of
+// server and tool.
 //
-// It depends on nothing but its argument, so a name in an old conversation
-// means the same tool after a restart, whatever other tools have come or gone.
-// It is never parsed: [Names] leads back.
+// The name depends only on the argument, so a name in an old conversation means
+// the same tool after a restart, whatever tools were added or removed. It is
+// never parsed; [Names] maps it back.
 func LegalName(n tool.Name) string { return legalName(n, 4) }
 
-// LongName is a name for a tool whose LegalName is another tool's too.
+// LongName returns the name of a tool whose LegalName is also that of another
+// tool.
 func LongName(n tool.Name) string { return legalName(n, 16) }
 
 func legalName(n tool.Name, hashBytes int) string {
@@ -45,7 +47,8 @@ func endsInHash(name string) bool {
 	return len(name)-i-1 == 8 && strings.Trim(name[i+1:], "0123456789abcdef") == ""
 }
 
-// withHash cuts a legal name and makes it unique again.
+// withHash truncates a legal name and appends a hash of source, which makes the
+// name unique.
 func withHash(legal, source string, limit, hashBytes int) string {
 	sum := sha256.Sum256([]byte(source))
 	suffix := "_" + hex.EncodeToString(sum[:hashBytes])
@@ -55,8 +58,9 @@ func withHash(legal, source string, limit, hashBytes int) string {
 	return legal + suffix
 }
 
-// identifier replaces what is not a letter, a digit, an underscore or (where
-// allowed) a dash, and puts an underscore before what may not begin a name.
+// identifier replaces all characters except letters, digits, underscores and,
+// if dash is true, dashes with underscores. It prepends an underscore if the
+// result does not begin with a letter or an underscore.
 func identifier(s string, dash bool) string {
 	var b strings.Builder
 	for _, r := range s {
@@ -75,15 +79,15 @@ func identifier(s string, dash bool) string {
 
 func letter(r rune) bool { return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' }
 
-// Names is the table between tools and their declared names.
+// Names maps tools to declared names and back.
 type Names struct {
 	legal map[tool.Name]string
 	tools map[string]tool.Name
 }
 
-// newNames makes the table of a set of tools. Should two tools have the same
-// hash, which does not happen by chance, both get a longer one: neither can take over the
-// other's name.
+// newNames returns the table for a set of tools. If two tools have the same
+// name, which takes a deliberate hash collision, both get a longer one, so that
+// neither can take over the other's name.
 func newNames(tools []tool.Name) *Names {
 	n := &Names{legal: make(map[tool.Name]string, len(tools)), tools: make(map[string]tool.Name, len(tools))}
 	claims := make(map[string][]tool.Name, len(tools))

@@ -10,7 +10,7 @@ import (
 func TestLegalName(t *testing.T) {
 	long := strings.Repeat("t", 60)
 	for name, tt := range map[string]struct {
-		server, tool, want string // want ending in _ means that and a hash
+		server, tool, want string // want ending in _ means that prefix and a hash
 	}{
 		"plain":                {"github", "create_issue", "github__create_issue"},
 		"dash":                 {"my-server", "get-x", "my-server__get-x"},
@@ -50,8 +50,8 @@ func TestLegalName(t *testing.T) {
 	}
 }
 
-// TestLegalNameIsStable holds names as they were published: a change here
-// breaks conversations that are going on.
+// TestLegalNameIsStable checks published names: a change here breaks existing
+// conversations.
 func TestLegalNameIsStable(t *testing.T) {
 	for n, want := range map[tool.Name]string{
 		{Server: "fs", Tool: "read.file"}: "fs__read_file_312b0c02",
@@ -69,7 +69,7 @@ func TestLegalNamesAreUnique(t *testing.T) {
 		{Server: "a", Tool: "x/y"}, {Server: "a", Tool: "x_y"}, {Server: "a", Tool: "x_y"},
 		{Server: "s", Tool: strings.Repeat("t", 90) + "1"}, {Server: "s", Tool: strings.Repeat("t", 90) + "2"},
 	}
-	// A tool that takes the very name of another one's hash.
+	// A tool whose plain name equals the hashed name of another one.
 	tools = append(tools, tool.Name{Server: "a", Tool: strings.TrimPrefix(LegalName(tools[3]), "a__")})
 	n := newNames(tools)
 	seen := map[string]tool.Name{}
@@ -86,7 +86,7 @@ func TestLegalNamesAreUnique(t *testing.T) {
 			t.Errorf("Tool(%q) = %v, %v, want %v", legal, got, ok, want)
 		}
 	}
-	for _, n1 := range tools { // no order of arrival, and no other tool, changes a name
+	for _, n1 := range tools { // neither the order nor other tools change a name
 		if legal, _ := n.Legal(n1); legal != LegalName(n1) {
 			t.Errorf("%v is %q, want %q", n1, legal, LegalName(n1))
 		}

@@ -1,8 +1,8 @@
 package provider
 
-// ollamaSchema: the program keeps type, items, description, enum, properties
-// and anyOf of a property, and required of the root. It drops the rest of a
-// schema, so the rest is written into descriptions.
+// ollamaSchema is what Ollama keeps of a schema: type, items, description,
+// enum, properties and anyOf of a property, and required of the root. It drops
+// the rest, which is therefore moved to descriptions.
 var ollamaSchema = &dialect{
 	keywords:         words{},
 	dropNull:         true,

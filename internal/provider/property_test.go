@@ -1,8 +1,8 @@
 //go:build !race
 
-// Thousands of schemas and values are checked here by one goroutine.
-// The race detector finds nothing in them and makes them ten times as slow:
-// make test runs them without it, in its suite quality.
+// These tests check thousands of schemas and values on one goroutine. The race
+// detector would find nothing, but make them ten times slower. make test runs
+// them without the detector, in the suite quality.
 
 package provider
 
@@ -21,9 +21,9 @@ import (
 	"junctor/internal/tool"
 )
 
-// original compiles a tool's own schema under the draft that it is written in.
-// Formats are left out: the older drafts' validators enforce them, JSON Schema
-// calls them remarks, and models know them from the description.
+// original compiles a tool's own schema under the draft in which it is written.
+// Formats are omitted: validators of older drafts enforce them, but in JSON
+// Schema they are annotations, and models get them in the description.
 func original(raw json.RawMessage) *jsonschema.Schema {
 	v, err := parseJSON(raw)
 	if err != nil {
@@ -55,7 +55,7 @@ func validates(s *jsonschema.Schema, args json.RawMessage) error {
 	return s.Validate(v)
 }
 
-// sampler makes values that fit a declared schema, as a model would.
+// sampler generates values that match a declared schema, like a model.
 type sampler struct{ *rand.Rand }
 
 func (s sampler) value(schema any, depth int) any {
@@ -83,7 +83,7 @@ func (s sampler) value(schema any, depth int) any {
 	return v
 }
 
-// overlay joins what two parts of a schema ask for.
+// overlay combines the values for two parts of a schema.
 func overlay(a, b any, replace bool) any {
 	ao, okA := a.(*object)
 	bo, okB := b.(*object)
@@ -204,8 +204,8 @@ func (s sampler) object(o *object, depth int) any {
 	return out
 }
 
-// plain turns the OpenAPI dialect into JSON Schema, so that one validator
-// serves all.
+// plain converts the OpenAPI dialect to JSON Schema, so that all variants can
+// be checked with one validator.
 func plain(v any) any {
 	switch v := v.(type) {
 	case *object:
@@ -245,8 +245,8 @@ func plain(v any) any {
 	return v
 }
 
-// TestRoundTrip: values that fit the declaration fit the tool's own schema
-// once repaired, wherever no warning says that something was lost.
+// TestRoundTrip checks that values that match the declaration match the tool's
+// own schema after repair, unless a warning reports a loss.
 func TestRoundTrip(t *testing.T) {
 	checked := 0
 	for name, d := range corpus(t) {
@@ -329,7 +329,7 @@ func TestRoundTripReal(t *testing.T) {
 	t.Logf("%d of %d tools checked", checked, len(defs))
 }
 
-// TestRepairKeepsValidArguments: what is valid already is not touched.
+// TestRepairKeepsValidArguments checks that valid arguments are not changed.
 func TestRepairKeepsValidArguments(t *testing.T) {
 	checked := 0
 	for name, d := range corpus(t) {
@@ -364,7 +364,7 @@ func TestRepairKeepsValidArguments(t *testing.T) {
 	}
 }
 
-// TestRealToolsAreLegal does for the tools of public servers what TestCorpusIsLegal does for ours.
+// TestRealToolsAreLegal is TestCorpusIsLegal for the tools of public servers.
 func TestRealToolsAreLegal(t *testing.T) {
 	defs := realTools(t)
 	t.Logf("%d tools", len(defs))

@@ -26,8 +26,8 @@ type format struct {
 	limit         int    // the maximum number of tools of one request; 0 if unknown
 	before, after string // the text around the declarations
 
-	// The schema subsets: the usual one, and those that Options ask for; nil
-	// where the provider has no such.
+	// The schema subsets: the default, and those selected by Options; nil if
+	// the provider does not have one.
 	schema, strict, openapi *dialect
 
 	// declare returns one declaration.

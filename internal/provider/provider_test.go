@@ -129,7 +129,8 @@ func TestPlainBase64(t *testing.T) {
 	}
 }
 
-// An image beyond what a provider takes would end the conversation.
+// TestLargeImages checks that an image larger than the provider accepts is
+// replaced, because it would end the conversation.
 func TestLargeImages(t *testing.T) {
 	raw := `{"content":[{"type":"image","mimeType":"image/png","data":"iVBORw0KGgoA` + strings.Repeat("AAAA", maxImage/4) + `"}]}`
 	content := ReadResult(tool.Result{Raw: json.RawMessage(raw)})
@@ -273,7 +274,7 @@ func TestResultWithoutID(t *testing.T) {
 
 func TestErrorContent(t *testing.T) {
 	c := ErrorContent(&tool.Error{Kind: tool.UpstreamAuthRequired, Msg: "m", Details: map[string]any{"url": "https://x/?a=1&b=2"}})
-	if !strings.Contains(c.Text(), "https://x/?a=1&b=2") { // a model shows it to its user
+	if !strings.Contains(c.Text(), "https://x/?a=1&b=2") { // so that the model can show it to the user
 		t.Errorf("got %q", c.Text())
 	}
 	c = ErrorContent(&tool.Error{Kind: tool.ToolNotFound, Msg: "no tool x", Details: map[string]any{"nearest": []string{"y"}}})
@@ -294,7 +295,7 @@ func TestSizeText(t *testing.T) {
 	}
 }
 
-// TestContentKeepsItsOrder: a label stays beside its picture.
+// TestContentKeepsItsOrder checks that text and images keep their order.
 func TestContentKeepsItsOrder(t *testing.T) {
 	const png = `iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==`
 	image := `{"type":"image","mimeType":"image/png","data":"` + png + `"}`
@@ -320,7 +321,7 @@ func TestContentKeepsItsOrder(t *testing.T) {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
-	// Those that take media in a list of their own get markers in the text.
+	// Providers with a separate list for media get markers in the text.
 	for _, name := range []string{Gemini, Ollama} {
 		raw, err := FormatResult(name, Call{ID: "id1", Name: "s__t"}, content)
 		if err != nil {
@@ -332,8 +333,9 @@ func TestContentKeepsItsOrder(t *testing.T) {
 	}
 }
 
-// TestGeminiGetsNoTextTwice: servers write the same into content and
-// structuredContent, for clients that read one of the two.
+// TestGeminiGetsNoTextTwice checks that text is not repeated for servers that
+// send the same in content and structuredContent, for clients that read only
+// one of them.
 func TestGeminiGetsNoTextTwice(t *testing.T) {
 	for result, want := range map[string]string{
 		`{"content":[{"type":"text","text":"hello"}],"structuredContent":{"result":"hello"}}`:                                      `{"output":{"result":"hello"}}`,
@@ -356,7 +358,7 @@ func elementsAt(raw json.RawMessage, path ...string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, key := range path {
 			var o map[string]json.RawMessage
-			_ = json.Unmarshal(raw, &o) // what is missing yields nothing
+			_ = json.Unmarshal(raw, &o) // a missing key yields nothing
 			raw = o[key]
 		}
 		var list []json.RawMessage

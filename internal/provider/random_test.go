@@ -1,8 +1,8 @@
 //go:build !race
 
-// Hundreds of random schemas are checked here by one goroutine.
-// The race detector finds nothing in them and makes them ten times as slow:
-// make test runs them without it, in its suite quality.
+// These tests check hundreds of random schemas on one goroutine. The race
+// detector would find nothing, but make them ten times slower. make test runs
+// them without the detector, in the suite quality.
 
 package provider
 
@@ -15,7 +15,8 @@ import (
 	"junctor/internal/tool"
 )
 
-// schemas makes random schemas out of every keyword, sensible and not.
+// schemas generates random schemas from all keywords, in sensible and other
+// combinations.
 type schemas struct{ sampler }
 
 func (s schemas) pick(list ...any) any { return list[s.IntN(len(list))] }
@@ -114,8 +115,8 @@ func (s schemas) schema(depth int) any {
 	return o
 }
 
-// TestRandomSchemas: whatever the schema, every declaration is legal, and the
-// round trip holds where nothing was lost.
+// TestRandomSchemas checks that the declaration of any schema is legal, and
+// that the round trip succeeds if nothing was lost.
 func TestRandomSchemas(t *testing.T) {
 	checked := 0
 	for seed := range uint64(1500 / every(10)) {
@@ -156,7 +157,7 @@ func TestRandomSchemas(t *testing.T) {
 				}
 			}
 			if t.Failed() {
-				return // one is enough to mend
+				return // one failure is enough
 			}
 		}
 	}

@@ -15,15 +15,16 @@ import (
 // unchanged.
 const maxRepairDepth = 48
 
-// maxRepairSteps bounds the branches that are tried.
+// maxRepairSteps bounds the number of values visited, including those of the
+// branches that are tried.
 const maxRepairSteps = 50_000
 
-// Repair turns the arguments of a model's call into what the tool's schema asks
-// for, where there is no doubt: JSON inside a string, numbers and booleans
-// written as strings and the other way round, values of an enum that were sent
-// as text, property keys that were made legal, nulls in place of what is
-// optional. Arguments that fit already come back byte for byte. It does not
-// validate; it fails only for arguments that are no object at all.
+// Repair converts the arguments of a model's call to what the tool's schema
+// requires, where that is unambiguous: JSON inside a string, numbers and
+// booleans written as strings and vice versa, values of an enum sent as text,
+// legalised property keys, and null for optional values. Arguments that need no
+// repair are returned byte for byte. Repair does not validate; it fails only if
+// the arguments are not an object.
 func Repair(def tool.Definition, arguments json.RawMessage) (json.RawMessage, error) {
 	o, same, err := readArguments(arguments)
 	if err != nil {

@@ -106,7 +106,8 @@ func TestRepair(t *testing.T) {
 	}
 }
 
-// TestRepairIsBounded: values and schemas made to be expensive are not.
+// TestRepairIsBounded checks that values and schemas designed to be expensive
+// are handled in bounded time.
 func TestRepairIsBounded(t *testing.T) {
 	deep := strings.Repeat(`{"a":`, 200) + "1" + strings.Repeat("}", 200)
 	d := def(t, "s", "t", `{"properties":{"a":{"$ref":"#"}},"anyOf":[{"properties":{"a":{"$ref":"#"}}},{"properties":{"a":{"$ref":"#"}},"required":["b"]}]}`)

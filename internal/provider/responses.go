@@ -9,8 +9,8 @@ import (
 var responses = format{
 	name: OpenAIResponses, limit: 128, before: `{"tools":[`, after: `]`,
 	schema: openaiSchema, strict: openaiStrict, result: responsesResult,
-	// strict is always set, because without it the API tries strict mode, which
-	// refuses some valid schemas.
+	// strict is always sent, because without it the API tries strict mode,
+	// which rejects some valid schemas.
 	declare: func(d Declaration, _ lowered, o Options) *object {
 		return obj("type", "function", "name", d.Name, "description", d.Description, "parameters", d.Schema, "strict", o.Strict)
 	},

@@ -18,9 +18,9 @@ import (
 	"junctor/internal/tool"
 )
 
-// sent starts a server that answers every request with answer, and returns
-// its URL and the bodies that it was sent. It stands in for the provider: what
-// is tested is that the official library carries our JSON without loss.
+// sent starts a server that answers every request with answer, and returns its
+// URL and the bodies of the requests. It stands in for the provider, to test
+// that the official library sends our JSON without loss.
 func sent(t *testing.T, answer string) (url string, bodies <-chan []byte) {
 	t.Helper()
 	got := make(chan []byte, 8)
@@ -60,7 +60,7 @@ func declared(t *testing.T, provider string, o Options) []json.RawMessage {
 	return list
 }
 
-// results returns a result of every kind in a provider's form.
+// results returns a result of every kind in a provider's format.
 func results(t *testing.T, provider string) []json.RawMessage {
 	t.Helper()
 	var list []json.RawMessage
@@ -80,7 +80,7 @@ func results(t *testing.T, provider string) []json.RawMessage {
 	return list
 }
 
-// same compares two lists of JSON values by meaning.
+// same checks that two lists have equal JSON values.
 func same(t *testing.T, what string, got []json.RawMessage, want []json.RawMessage) {
 	t.Helper()
 	if len(got) != len(want) {

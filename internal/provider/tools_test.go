@@ -171,7 +171,8 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// TestNewVersionReusesUnchangedTools: a new version keeps what has not changed and only that.
+// TestNewVersionReusesUnchangedTools checks that a new version reuses the
+// translations of unchanged tools, and only those.
 func TestNewVersionReusesUnchangedTools(t *testing.T) {
 	defs := many(t, 4)
 	before := NewTools(defs, nil)
@@ -196,8 +197,8 @@ func TestNewVersionReusesUnchangedTools(t *testing.T) {
 	}
 }
 
-// TestVariantsAreBounded: asking for everything in every form does not grow
-// without end, and the oldest form can still be had.
+// TestVariantsAreBounded checks that requests for every form do not grow the
+// cache without limit, and that an evicted form can still be requested.
 func TestVariantsAreBounded(t *testing.T) {
 	tools := NewTools(many(t, 2), nil)
 	for _, concise := range []bool{false, true} {
@@ -284,7 +285,8 @@ func TestTokenEstimate(t *testing.T) {
 	}
 }
 
-// BenchmarkTranslate measures 1,000 tools for each provider, cold.
+// BenchmarkTranslate measures the translation of 1,000 tools for each provider
+// with an empty cache.
 func BenchmarkTranslate(b *testing.B) {
 	defs := many(b, 1000)
 	for _, v := range variants {
@@ -302,7 +304,7 @@ func BenchmarkTranslate(b *testing.B) {
 	}
 }
 
-// BenchmarkWarm measures a whole listing of 1,000 tools once it is known.
+// BenchmarkWarm measures a listing of 1,000 tools from the cache.
 func BenchmarkWarm(b *testing.B) {
 	tools := NewTools(many(b, 1000), nil)
 	if _, err := tools.Declare(Anthropic, nil, Options{}); err != nil {
