@@ -65,8 +65,8 @@ func member(name string) string {
 	return "[" + strconv.Quote(name) + "]"
 }
 
-// declarer writes the type of one schema within a budget of bytes and of work:
-// schemas may refer to themselves.
+// declarer writes the type of one schema within budgets of bytes and of work,
+// because schemas may be recursive.
 type declarer struct {
 	root     json.RawMessage
 	budget   int

@@ -54,14 +54,14 @@ func (run *scriptRun) callTool(ctx context.Context, argument json.RawMessage) (j
 	return results.Value(result.Raw), nil
 }
 
-// exception returns an error as a script catches it.
+// exception converts an error to the exception that a script catches.
 func exception(err error) error {
 	e := tool.AsError(err)
 	return &script.Exception{Code: string(e.Kind), Message: e.Msg, Details: e.Details}
 }
 
-// withoutWaiting returns the exchange of a call, in which the time for a person's
-// answer does not count as the script's.
+// withoutWaiting returns the exchange for a call of the script. The time in
+// which a person is asked does not count against the script's time.
 func withoutWaiting(ctx context.Context, e tool.Exchange) tool.Exchange {
 	if ask := e.Ask; ask != nil {
 		e.Ask = func(c context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
@@ -103,8 +103,8 @@ func split(name string) (server, bare string) {
 	return "", name
 }
 
-// identifier returns a name with underscores in place of what identifiers do
-// not have.
+// identifier replaces the characters of a name that are not allowed in
+// identifiers with underscores.
 func identifier(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '_' || r == '$' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' {
@@ -114,7 +114,8 @@ func identifier(name string) string {
 	}, name)
 }
 
-// begin notes a call and returns its number.
+// begin records a call, unless maxTraced calls have been recorded, and returns
+// its number.
 func (run *scriptRun) begin(name string) int {
 	run.mu.Lock()
 	c := Call{Number: len(run.calls) + 1, Tool: name, Start: millis(time.Since(run.begun)), begun: time.Now()}

@@ -94,8 +94,9 @@ type Request struct {
 	Session  string // whose store the script uses; empty means that of the caller
 	Meta     json.RawMessage
 	Exchange tool.Exchange
-	// Progress is called for each call when it begins and when it has ended; it
-	// may be nil, and is called from several goroutines.
+	// Progress is called when a call begins and when it has ended, possibly
+	// from several goroutines; it may be nil. Calls after the first maxTraced
+	// are reported only when they begin.
 	Progress func(Call)
 }
 
@@ -128,7 +129,7 @@ type Outcome struct {
 // maxTraced bounds the calls of a script that its outcome lists.
 const maxTraced = 1000
 
-// scriptRun is one script that runs.
+// scriptRun is a running script.
 type scriptRun struct {
 	s     *Service
 	r     *Request
@@ -138,12 +139,13 @@ type scriptRun struct {
 	calls []Call
 }
 
-// Permitted reports whether the caller may run scripts: unless globs with "!"
-// exclude junctor:run_code. What a script calls is checked by itself.
+// Permitted reports whether the caller may run scripts: yes, unless a glob with
+// "!" excludes junctor:run_code. The calls of a script are checked
+// individually.
 func Permitted(c *tool.Caller) bool { return !c.Excludes(tool.Name{Server: Server, Tool: Tool}) }
 
-// Run runs a script to its end. An error is a [*tool.Error]; the outcome has
-// what is known of the run in any case.
+// Run runs a script until it ends. Any error is a [*tool.Error]; the outcome
+// then still contains what is known of the run.
 func (s *Service) Run(ctx context.Context, r Request) (Outcome, error) {
 	arguments, err := json.Marshal(map[string]string{"code": r.Code})
 	if err != nil {
@@ -184,7 +186,7 @@ func (s *Service) Run(ctx context.Context, r Request) (Outcome, error) {
 
 func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// Details are those of the error of a script.
+// Details are the details of a script's error.
 type Details struct {
 	Script script.Code `json:"script"`
 	Cause  string      `json:"cause,omitempty"` // the code of the error of a tool

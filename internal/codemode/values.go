@@ -12,7 +12,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// Bounds of what scripts store.
+// Limits of the values that scripts store.
 const (
 	maxSessionBytes = 4 << 20
 	maxSessionKeys  = 1000
@@ -21,8 +21,8 @@ const (
 	sessionTTL      = time.Hour // after its last use
 )
 
-// sessionValues are what scripts store for those that follow them in the same
-// session. The sessions that were not used for longest make room.
+// sessionValues are the values that scripts store for later scripts of the same
+// session. The least recently used sessions are evicted.
 type sessionValues struct {
 	mu       sync.Mutex
 	sessions map[string]*session
@@ -81,7 +81,7 @@ func (v *sessionValues) keys(owner string) []string {
 	return keys
 }
 
-// set stores a value; none removes it.
+// set stores a value, or deletes it if value is nil.
 func (v *sessionValues) set(owner, key string, value json.RawMessage) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -126,7 +126,7 @@ func (v *sessionValues) drop(owner string) {
 	}
 }
 
-// oldest returns the session that was not used for longest, other than one.
+// oldest returns the least recently used session other than except.
 func (v *sessionValues) oldest(except string) string {
 	var found string
 	for owner, s := range v.sessions {

@@ -62,7 +62,7 @@ func (m *cpuMeter) leave() {
 	runtime.UnlockOSThread()
 }
 
-// wallClock ends a run after a time in which pauses do not count.
+// wallClock ends a run after a time that does not include pauses.
 type wallClock struct {
 	mu      sync.Mutex
 	left    time.Duration
@@ -102,7 +102,7 @@ func (w *wallClock) stop() {
 }
 
 // Pause stops the wall clock of the run whose call has this context, until
-// resume is called: the time in which a person is asked does not count.
+// resume is called. It is used while a person is asked.
 func Pause(ctx context.Context) (resume func()) {
 	r, ok := ctx.Value(runKey{}).(*run)
 	if !ok {

@@ -49,11 +49,11 @@ type Engine struct {
 	compile  sync.Once
 	runtime  wazero.Runtime
 	module   wazero.CompiledModule
-	programs *image // in which programs run
+	programs *image // for running programs
 	err      error
 
 	strip    sync.Once
-	stripper *image // in which types are removed
+	stripper *image // for removing types
 	stripErr error
 }
 
@@ -97,7 +97,7 @@ func (e *Engine) load() error {
 	return err
 }
 
-// loadStripper makes the image of the program that removes types.
+// loadStripper creates the image of the program that removes types.
 func (e *Engine) loadStripper() error {
 	e.strip.Do(func() {
 		code, err := unpack("sucrase.js.gz")
@@ -136,8 +136,8 @@ type image struct {
 	idle   chan *instance
 }
 
-// Instances that wait for the next program: so many, and so much larger than
-// the image at most.
+// Limits of the pool of idle instances: their number, and the bytes by which
+// the memory of one may exceed the image.
 const (
 	maxIdle   = 8
 	maxGrowth = 1 << 20
@@ -219,8 +219,8 @@ func (e *Engine) instantiate(r *run, size uint32) (*instance, error) {
 	return in, nil
 }
 
-// restore returns an instance with the memory of the image. It may have served
-// another program: all of its memory is written again.
+// restore returns an instance with the memory of the image. If it ran another
+// program before, its memory was cleared.
 func (e *Engine) restore(r *run, im *image) (*instance, error) {
 	in, err := e.idleInstance(r, im)
 	if in == nil && err == nil {
@@ -242,13 +242,13 @@ func (e *Engine) restore(r *run, im *image) (*instance, error) {
 	return in, nil
 }
 
-// idleInstance returns an instance that ran another program to its end, with
-// memory that is zero, or nil if there is none.
+// idleInstance returns a pooled instance with cleared memory, or nil if there
+// is none.
 func (e *Engine) idleInstance(r *run, im *image) (*instance, error) {
 	select {
 	case in := <-im.idle:
 		if err := e.memory.take(r.owner, int64(cap(in.memory.buffer))); err != nil {
-			in.memory.buffer = nil // so that it is not given back
+			in.memory.buffer = nil // so that Free does not release it
 			in.close()
 			r.cancel(err)
 			return nil, context.Cause(r.ctx)
@@ -261,8 +261,8 @@ func (e *Engine) idleInstance(r *run, im *image) (*instance, error) {
 	}
 }
 
-// release keeps an instance for another program, if the one that it served
-// came to its end and left its memory at its size, and closes it otherwise.
+// release returns an instance to the pool if its program ended normally and its
+// memory has not grown too much, and closes it otherwise.
 func (e *Engine) release(in *instance, im *image) {
 	if in.err != nil || in.module.IsClosed() || in.module.Memory().Size() > im.size+maxGrowth {
 		in.close()

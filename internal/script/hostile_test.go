@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// hostile are programs that try to take more than their share, and the ways in
-// which they may end: "" is a value.
+// hostile contains programs that try to exceed their limits, and the codes with
+// which they may end; "" means that they return a value.
 var hostile = map[string]struct {
 	source string
 	ends   []Code
@@ -91,7 +91,7 @@ func TestHostileProgramsEnd(t *testing.T) {
 				}
 				ended <- err
 			}()
-			// Others are served while the program runs.
+			// Other programs run concurrently.
 			if got, err := shared.Run(ctx, Program{Source: `return 1 + await host.call("x", 1)`, Host: echo}); err != nil || string(got.Value) != "2" {
 				t.Errorf("another program: %s, %v", got.Value, err)
 			}
@@ -114,7 +114,7 @@ func TestHostileProgramsEnd(t *testing.T) {
 		t.Errorf("%d bytes are still in use", used)
 	}
 	t.Logf("the process grew by %d MB", (int64(after.Sys)-int64(before.Sys))>>20)
-	for begun := time.Now(); ; { // what is pooled goes with the second collection
+	for begun := time.Now(); ; { // pooled memory is freed by the second collection
 		runtime.GC()
 		runtime.ReadMemStats(&after)
 		kept := int64(after.HeapAlloc) - int64(before.HeapAlloc)
@@ -127,7 +127,8 @@ func TestHostileProgramsEnd(t *testing.T) {
 	}
 }
 
-// All programs together have a limit too.
+// TestProgramsShareTheirMemory checks the limit on the memory of all programs
+// together.
 func TestProgramsShareTheirMemory(t *testing.T) {
 	e := withMemory(t, 8<<20)
 	_, err := e.Run(t.Context(), Program{Source: `const a = []; for (;;) a.push(new Uint8Array(1e5))`, Host: echo})
@@ -139,7 +140,8 @@ func TestProgramsShareTheirMemory(t *testing.T) {
 	}
 }
 
-// One owner's programs leave memory for those of others.
+// TestOwnersShareMemory checks that the programs of one owner leave memory for
+// those of others.
 func TestOwnersShareMemory(t *testing.T) {
 	p := memoryPool{limit: 512}
 	for _, step := range []struct {
@@ -164,8 +166,8 @@ func TestOwnersShareMemory(t *testing.T) {
 	}
 }
 
-// A caller that is over its share gets an error that says so; another's program
-// runs.
+// TestOwnerOverItsShare checks that a caller over its share gets an error that
+// names the reason, while a program of another caller runs.
 func TestOwnerOverItsShare(t *testing.T) {
 	e := withMemory(t, 32<<20)
 	release := make(chan struct{})
@@ -194,7 +196,7 @@ func TestOwnerOverItsShare(t *testing.T) {
 	}
 }
 
-// withMemory returns an engine with so much memory for all programs.
+// withMemory returns an engine with a limit on the memory of all programs.
 func withMemory(t *testing.T, limit int64) *Engine {
 	t.Helper()
 	if err := shared.Warm(); err != nil {
@@ -209,7 +211,7 @@ func withMemory(t *testing.T, limit int64) *Engine {
 	return e
 }
 
-// inUse returns the bytes that all programs use.
+// inUse returns the number of bytes used by all programs.
 func (p *memoryPool) inUse() int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()

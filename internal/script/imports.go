@@ -10,13 +10,13 @@ import (
 	"github.com/tetratelabs/wazero/api"
 )
 
-// runKey is the key under which a context has the run of an instance.
+// runKey is the context key of the run of an instance.
 type runKey struct{}
 
 const errnoBadFile = 8 // of WASI
 
-// imports defines what the engine imports: the clock, random numbers, no
-// files, and the calls of the host.
+// imports defines the functions that the engine imports: the clock, random
+// numbers, host calls, and file functions that always fail.
 func imports(ctx context.Context, rt wazero.Runtime) error {
 	const i32, i64 = api.ValueTypeI32, api.ValueTypeI64
 	modules := map[string]wazero.HostModuleBuilder{
@@ -58,8 +58,8 @@ func imports(ctx context.Context, rt wazero.Runtime) error {
 	return nil
 }
 
-// hostCall is called when a program calls __host: with the name of the host's
-// operation and its arguments, all of them text. It returns text.
+// hostCall executes a program's call of __host. Its arguments are the name of
+// an operation and up to three other strings; its result is a string.
 func hostCall(ctx context.Context, m api.Module, stack []uint64) {
 	r, _ := ctx.Value(runKey{}).(*run)
 	count, argv := min(uint32(stack[3]), 4), uint32(stack[4])

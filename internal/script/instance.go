@@ -9,9 +9,10 @@ import (
 	"github.com/tetratelabs/wazero/api"
 )
 
-// instance is one copy of the engine. After the first failure, such as the end
-// of its context, it does nothing any more and err has the reason. Values are
-// addresses in its memory. Few are freed: the memory is that of one program.
+// instance is one copy of the engine. After the first failure, such as a
+// cancelled context, err has the reason and all methods do nothing. Values are
+// addresses in its memory. Few of them are freed, because the memory is only
+// used for one program.
 type instance struct {
 	ctx       context.Context
 	module    api.Module
@@ -22,7 +23,7 @@ type instance struct {
 
 func (in *instance) close() { _ = in.module.Close(context.Background()) }
 
-// serve makes the instance that of a run.
+// serve assigns the instance to a run.
 func (in *instance) serve(r *run) {
 	in.ctx = context.WithValue(r.ctx, runKey{}, r)
 	in.memory.serve(r)
@@ -38,8 +39,8 @@ func (in *instance) call(name string, args ...uint64) uint32 {
 	return in.invoke(f, args)
 }
 
-// callNested is call for use while the engine calls the host: a function value
-// has one stack, which is in use.
+// callNested is like call, for use during a call of the host. It gets a new
+// function value, because the stack of the cached one is in use.
 func (in *instance) callNested(name string, args ...uint64) uint32 {
 	return in.invoke(in.module.ExportedFunction(name), args)
 }
@@ -64,7 +65,7 @@ func (in *instance) invoke(f api.Function, args []uint64) uint32 {
 	return uint32(stack[0])
 }
 
-// write copies text into the engine's memory, with a zero behind it.
+// write copies text into the engine's memory, followed by a zero byte.
 func (in *instance) write(text string) uint32 {
 	at := in.call("wasm_malloc", uint64(len(text)+1))
 	if in.err == nil && (at == 0 || !in.module.Memory().WriteString(at, text) || !in.module.Memory().WriteByte(at+uint32(len(text)), 0)) {
@@ -111,8 +112,8 @@ func (in *instance) apply(function uint32, args ...uint32) uint32 {
 	return value
 }
 
-// read returns a value as text, at most limit bytes of it, and whether that is
-// all. It may run the program's code, if the value is no string.
+// read returns a value as text, truncated to limit bytes, and whether it is
+// complete. It may run the program's code if the value is not a string.
 func (in *instance) read(value uint32, limit int) (string, bool) {
 	length := in.callNested("wasm_malloc", 4)
 	if in.err == nil && length == 0 {
@@ -136,7 +137,7 @@ func (in *instance) read(value uint32, limit int) (string, bool) {
 	return s, int(n) <= limit
 }
 
-// exception returns the text of the exception that the engine has caught last.
+// exception returns the text of the exception that the engine caught last.
 func (in *instance) exception() string {
 	s, _ := in.read(in.call("qjs_get_exception"), 4096)
 	return s

@@ -8,11 +8,11 @@ import (
 // Limits bound one run. A zero value means the default.
 type Limits struct {
 	CPU      time.Duration // of the program, without its calls
-	Wall     time.Duration // of the run, without the time in which it is paused
+	Wall     time.Duration // of the run, without pauses
 	Memory   int           // bytes of the program's memory
 	Calls    int           // of the host's functions
 	Parallel int           // calls at a time; others wait for their turn
-	Output   int           // bytes of what console.log keeps
+	Output   int           // bytes of console.log output
 	Source   int           // bytes of the program
 	Value    int           // bytes of the returned value as JSON
 }
@@ -42,10 +42,10 @@ func orDefault[N int | time.Duration](n, base N) N {
 	return n
 }
 
-// Code says why a program ended without a value.
+// Code is the reason why a program ended without a value.
 type Code string
 
-// The codes. The limits end a program; it cannot catch them.
+// The codes. A program cannot catch the errors of limits.
 const (
 	SyntaxError  Code = "SCRIPT_SYNTAX_ERROR"
 	Thrown       Code = "SCRIPT_ERROR" // the program threw, and nothing caught it
@@ -60,7 +60,7 @@ const (
 	Failed       Code = "SCRIPT_ENGINE_FAILED"
 )
 
-// Error is why a program ended without a value.
+// Error describes why a program ended without a value.
 type Error struct {
 	Code    Code
 	Message string

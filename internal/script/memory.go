@@ -6,18 +6,19 @@ import (
 	"github.com/tetratelabs/wazero/experimental"
 )
 
-// memoryPool bounds the memory of all programs together, and shares it among
+// memoryPool bounds the memory of all programs together and divides it among
 // their owners.
 type memoryPool struct {
 	limit int64
 
 	mu     sync.Mutex
 	used   int64
-	owners map[string]int64 // what each uses of it
+	owners map[string]int64 // bytes used by each
 }
 
 // take reserves n bytes for an owner. The programs of one owner never use more
-// than what is left for all others; without an owner only the limit applies.
+// than what remains free for all others. Without an owner only the limit
+// applies.
 func (p *memoryPool) take(owner string, n int64) *Error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -56,14 +57,14 @@ func (p *memoryPool) release(owner string, n int64) {
 // run that it serves ends the run.
 type linearMemory struct {
 	pool   *memoryPool
-	first  uint64 // capacity to begin with
+	first  uint64 // initial capacity
 	run    *run
 	owner  string // of the run that it serves, or served last
 	limit  uint64
 	buffer []byte
 }
 
-// serve makes the limit that of a run.
+// serve sets the limit and the owner to those of a run.
 func (m *linearMemory) serve(r *run) {
 	if m.run = r; r != nil {
 		m.limit, m.owner = uint64(r.limits.Memory), r.owner

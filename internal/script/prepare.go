@@ -17,9 +17,9 @@ const (
 // two comparisons in JavaScript.
 var typeArguments = regexp.MustCompile(`<[^;{}()]*>\s*\(`)
 
-// prepare compiles the program and returns it as a function. What the engine
-// does not compile, or would read otherwise than TypeScript, passes through
-// the program that removes types, which keeps every line where it is.
+// prepare compiles the program and returns it as a function. If the engine
+// cannot compile it as JavaScript, or would interpret it differently from
+// TypeScript, its types are removed first, without changing line numbers.
 func (e *Engine) prepare(r *run, source string) (uint32, error) {
 	var err error
 	if r.instance, err = e.restore(r, e.programs); err != nil {
@@ -39,7 +39,7 @@ func (e *Engine) prepare(r *run, source string) (uint32, error) {
 		if !failed {
 			return function, nil
 		}
-		in.exception() // caught; the one that follows has the position in TypeScript
+		in.exception() // discarded; the type stripper reports the position in TypeScript
 	}
 	if code, err = e.withoutTypes(r, code); err != nil {
 		in.close()
@@ -65,7 +65,7 @@ func (e *Engine) prepare(r *run, source string) (uint32, error) {
 	return function, nil
 }
 
-// withoutTypes returns the code without types.
+// withoutTypes removes the types from code.
 func (e *Engine) withoutTypes(r *run, code string) (string, error) {
 	if err := e.loadStripper(); err != nil {
 		return "", err
@@ -93,8 +93,8 @@ func (e *Engine) withoutTypes(r *run, code string) (string, error) {
 
 var place = regexp.MustCompile(`\((\d+):(\d+)\)$`)
 
-// syntaxError makes an error from the message of the type stripper, whose
-// columns count the code before the program.
+// syntaxError converts an error message of the type stripper. It subtracts the
+// code before the program from the column.
 func syntaxError(message string) *Error {
 	_, text, ok := strings.Cut(message, "sucrase: ")
 	if !ok {

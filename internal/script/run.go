@@ -11,16 +11,17 @@ import (
 	"time"
 )
 
-// Host is what a program can reach outside.
+// Host contains the functions through which a program reaches the outside.
 type Host struct {
-	// Call executes __host.call on a goroutine of its own. An [Exception] is
-	// thrown in the program as it is, another error as an error of no code.
+	// Call executes __host.call on a separate goroutine. An [Exception] is
+	// thrown in the program unchanged, any other error as an error without a
+	// code.
 	Call func(ctx context.Context, name string, argument json.RawMessage) (json.RawMessage, error)
 	// Sync executes __host.sync; it must not block.
 	Sync func(name string, argument json.RawMessage) (json.RawMessage, error)
 }
 
-// Exception is an error that a program can catch. Its facts, as JSON, become
+// Exception is an error that a program can catch. Its JSON members become
 // properties of the JavaScript error.
 type Exception struct {
 	Code    string `json:"code,omitempty"`
@@ -36,14 +37,14 @@ type Program struct {
 	Source string // the body of an async function
 	Host   Host
 	Limits Limits
-	Owner  string // whose programs share memory with those of others; may be empty
+	Owner  string // whose share of the memory the program uses; may be empty
 }
 
 // Outcome is how a program ended.
 type Outcome struct {
 	Value   json.RawMessage // what the program returned; null for nothing
-	Log     []string        // what console.log was given
-	Dropped int             // lines that were over the limit
+	Log     []string        // lines written with console.log
+	Dropped int             // number of lines over the limit
 	Calls   int
 	CPU     time.Duration
 }
@@ -51,8 +52,8 @@ type Outcome struct {
 // maxSleeps bounds the timers of a program.
 const maxSleeps = 1000
 
-// run is one program that runs. One goroutine runs the engine; calls have
-// goroutines of their own and report to completed.
+// run is a running program. One goroutine runs the engine. Each call runs on
+// its own goroutine and reports to completed.
 type run struct {
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
@@ -70,7 +71,7 @@ type run struct {
 
 	calls     sync.WaitGroup
 	completed chan completion
-	active    int // calls
+	active    int // calls in progress
 	sleeps    int
 	queue     []pendingCall
 	waiting   int // bytes of arguments in queue
@@ -80,12 +81,12 @@ type pendingCall struct{ id, name, argument string }
 
 type completion struct {
 	id      string
-	outcome string // as the prelude reads it
+	outcome string // encoded for the prelude
 	sleep   bool
 }
 
-// Run runs a program to its end. An error is an [*Error]; the outcome has what
-// is known of the run in any case.
+// Run runs a program until it ends. Any error is an [*Error]; the outcome then
+// still contains what is known of the run.
 func (e *Engine) Run(ctx context.Context, p Program) (Outcome, error) {
 	r := &run{host: p.Host, owner: p.Owner, limits: p.Limits.withDefaults()}
 	if len(p.Source) > r.limits.Source {
@@ -100,7 +101,7 @@ func (e *Engine) Run(ctx context.Context, p Program) (Outcome, error) {
 	}
 	ctx, r.cancel = context.WithCancelCause(ctx)
 	r.ctx = context.WithValue(ctx, runKey{}, r)
-	r.completed = make(chan completion, r.limits.Parallel+maxSleeps) // so that no call waits to report
+	r.completed = make(chan completion, r.limits.Parallel+maxSleeps) // so that reporting never blocks
 	r.cpu.limit, r.cpu.exceeded = r.limits.CPU, func() { r.cancel(r.limits.cpuError()) }
 	r.wall = newWallClock(r.limits.Wall, func() { r.cancel(r.limits.wallError()) })
 	defer r.calls.Wait()
@@ -167,7 +168,8 @@ func (e *Engine) execute(r *run, source string) error {
 	return nil
 }
 
-// complete takes a completed call and starts the next.
+// complete processes a completed call or sleep, and starts the next queued
+// call.
 func (r *run) complete(c completion) {
 	if c.sleep {
 		r.sleeps--
@@ -205,7 +207,7 @@ func outcome(value json.RawMessage, err error) string {
 	return "!" + string(b)
 }
 
-// operation executes what the program asks of the host.
+// operation executes an operation that the program requested of the host.
 func (r *run) operation(args [4]string) string {
 	switch args[0] {
 	case "call":

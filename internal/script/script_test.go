@@ -138,7 +138,8 @@ func TestCallsAreBounded(t *testing.T) {
 	}
 }
 
-// A call that the program does not await is still made to its end.
+// TestCallsAreNotAbandoned checks that a call that the program does not await
+// still runs to completion.
 func TestCallsAreNotAbandoned(t *testing.T) {
 	var ended atomic.Bool
 	host := Host{Call: func(context.Context, string, json.RawMessage) (json.RawMessage, error) {
