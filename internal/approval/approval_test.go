@@ -26,7 +26,7 @@ var quiet = slog.New(slog.DiscardHandler)
 
 var admin = tool.Caller{ID: "key:root", Name: "root", Admin: true}
 
-// node is one node of a cluster: an executor and an inbox over the common store.
+// node is one node of a cluster: an executor and an inbox on the shared store.
 type node struct {
 	*executor.Executor
 	inbox   *Inbox
@@ -51,7 +51,7 @@ func (n *node) as(c tool.Caller) func(http.Handler) http.Handler {
 	}
 }
 
-// cluster starts nodes over one store.
+// cluster starts nodes that share a store.
 func cluster(t *testing.T, count int, cfg Config) []*node {
 	t.Helper()
 	sc := store.DefaultConfig()
@@ -97,7 +97,8 @@ func (n *node) define(t *testing.T, description string) {
 	n.catalog.Put(catalog.Server{Name: "fs"}, []tool.Definition{d})
 }
 
-// openPage opens an administrator's page on the node and waits until it counts.
+// openPage opens an administrator's page on the node and waits until it counts
+// as open.
 func (n *node) openPage(t *testing.T) {
 	t.Helper()
 	res, err := http.Get(n.server.URL + "/api/approvals/events")
@@ -121,7 +122,7 @@ func (n *node) seen(t *testing.T) {
 	}
 }
 
-// waits returns the first call that waits.
+// waits returns the first call that waits for approval.
 func (n *node) waits(t *testing.T) waiting.Record {
 	t.Helper()
 	changed := n.inbox.Calls.Watch(t.Context())
@@ -205,7 +206,7 @@ func TestAnyNodeApproves(t *testing.T) {
 	if code := n[2].decide(t, r.ID, `{"action":"allow"}`); code != 404 {
 		t.Errorf("a second answer: %d", code)
 	}
-	// Once is once.
+	// An approval with the scope once does not apply again.
 	out = n[0].begin(t.Context(), write("key:a", "", "1"))
 	if code := n[1].decide(t, n[1].waits(t).ID, `{"action":"deny","reason":"not on Fridays"}`); code != 200 {
 		t.Fatalf("deny: %d", code)
@@ -233,7 +234,7 @@ func TestScopesAreBound(t *testing.T) {
 				<-out
 			}
 			asked(n[0], write("key:a", "s1", "1"), `{"action":"allow","scope":"`+string(scope)+`"}`)
-			for _, at := range n { // other arguments, the other node too
+			for _, at := range n { // also with other arguments, and on the other node
 				if o := <-at.begin(t.Context(), write("key:a", "s1", "2")); o.err != nil {
 					t.Errorf("allowed for %s: %v", scope, o.err)
 				}
@@ -373,7 +374,8 @@ func TestWebhookThatFailsRefusesTheCall(t *testing.T) {
 	}
 }
 
-// The address of a webhook may contain a token, so its errors name the host.
+// TestWebhookErrorsNameTheHostOnly checks that errors contain only the host of
+// a webhook, because the rest of its address may contain a token.
 func TestWebhookErrorsNameTheHostOnly(t *testing.T) {
 	t.Parallel()
 	i := &Inbox{Options: Options{Client: NewClient(failingTransport{})}}

@@ -9,22 +9,22 @@ import (
 	"junctor/internal/waiting"
 )
 
-// ErrAnswered ends the context of a client's question that was answered in the
-// inbox.
+// ErrAnswered is the cancellation cause of a client's question that was
+// answered in the inbox.
 var ErrAnswered = errors.New("answered in the inbox")
 
-// verdict is how one of two questions about a call ended.
+// verdict is the outcome of one of the two questions about a call.
 type verdict struct {
 	allow  bool
 	reason string
 	err    error
 }
 
-// Ask waits for a person who allows or denies the call, in the inbox and,
-// unless client is nil, at the calling client. The first answer applies and
-// withdraws the other question; if both were answered at once, both must allow.
-// It returns waiting.ErrNoApprover when nobody can answer, and
-// waiting.ErrExpired when nobody did in time.
+// Ask waits for a person to allow or deny the call, in the inbox and, unless
+// client is nil, at the calling client. The first answer applies and withdraws
+// the other question; if both are answered at the same time, both must allow
+// the call. Ask returns waiting.ErrNoApprover if no one can answer, and
+// waiting.ErrExpired if no one did in time.
 func (i *Inbox) Ask(ctx context.Context, call *tool.Call, e *catalog.Entry, client func(context.Context) (bool, error)) (allow bool, reason string, err error) {
 	if client == nil {
 		return i.askInbox(ctx, call, e, false)
@@ -66,7 +66,7 @@ func (i *Inbox) Ask(ctx context.Context, call *tool.Call, e *catalog.Entry, clie
 	return theirs.allow, "", theirs.err
 }
 
-// Answered records what the user of the calling client answered.
+// Answered records the answer of the calling client's user in the audit log.
 func (i *Inbox) Answered(ctx context.Context, call *tool.Call, e *catalog.Entry, allow bool) {
 	action := "approval.deny"
 	if allow {

@@ -11,8 +11,8 @@ import (
 	"junctor/internal/waiting"
 )
 
-// TestClientAndInboxAreAskedTogether: the first answer applies, on whichever
-// node, and the other question is withdrawn.
+// TestClientAndInboxAreAskedTogether checks that the first answer applies, on
+// any node, and that the other question is withdrawn.
 func TestClientAndInboxAreAskedTogether(t *testing.T) {
 	n := cluster(t, 2, DefaultConfig())
 	var audited []string
@@ -77,11 +77,11 @@ func TestClientAndInboxAreAskedTogether(t *testing.T) {
 		t.Errorf("allowed in the inbox: %v", o.err)
 	}
 	<-closed
-	if o := <-n[0].begin(t.Context(), c); o.err != nil { // asks nobody
+	if o := <-n[0].begin(t.Context(), c); o.err != nil { // allowed without a question
 		t.Errorf("again in the session: %v", o.err)
 	}
 
-	// Who cancels the record cancels the call.
+	// Cancelling the record cancels the call.
 	c.Session = "chat-2"
 	out = n[0].begin(t.Context(), c)
 	<-asked

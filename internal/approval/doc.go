@@ -1,16 +1,18 @@
-// Package approval asks people whether a call may be made, and remembers what
-// they allowed.
+// Package approval asks people whether a call may run, and remembers what they
+// allowed.
 //
-// A rule can ask for approval of a tool's calls. Where the client of a call cannot
-// ask its user, the call waits in the inbox: as a record of package waiting, which
-// every node can read and answer. It waits only if somebody can answer: an
-// administrator has the page open on some node, or a webhook is set. The node that
-// has the call continues it, and only while the client is there: an answer to a
-// call that was left has no effect.
+// A rule or a profile can require approval of a tool's calls. If the client of
+// a call cannot ask its user, the call waits in the inbox; a call of the chat
+// waits there in addition. In the inbox it is a record of package waiting,
+// which every node can read and answer. A call waits there only if someone can
+// answer: an administrator has the page open on some node, or a webhook is set.
+// The node that executes the call continues it. If the context of the call
+// ends, for example because its client has disconnected, the request is
+// withdrawn and an answer has no effect.
 //
-// "Once" allows the one call that waits, with its arguments and the definition of
+// "Once" allows only the waiting call, with its arguments and the definition of
 // the tool that was shown. "Session" and "always" allow later calls of the same
-// caller and tool while the definition stays the same.
+// caller and tool as long as the definition does not change.
 package approval
 
 import (
@@ -41,7 +43,7 @@ type Webhook struct {
 
 const defaultTimeout = 5 * 60_000
 
-// minSecret is the least length of a key that cannot be guessed.
+// minSecret is the minimum length of a key, so that it cannot be guessed.
 const minSecret = 16
 
 // DefaultConfig returns five minutes and no webhook.

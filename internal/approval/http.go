@@ -23,8 +23,8 @@ func (i *Inbox) Routes(mux *http.ServeMux) {
 	mux.HandleFunc("DELETE /api/approvals/{tool...}", httperr.JSON(i.revoke))
 }
 
-// Waiting returns the calls that wait for approval: for an administrator all,
-// for others their own.
+// Waiting returns the calls that wait for approval: all for an administrator,
+// otherwise the caller's own.
 func (i *Inbox) Waiting(ctx context.Context, caller tool.Caller) ([]waiting.Record, error) {
 	list, err := i.Calls.List(ctx, func(r *waiting.Record) bool {
 		return (caller.Admin || r.MadeBy(&caller)) && slices.ContainsFunc(r.Inputs, func(in waiting.Input) bool {
@@ -59,11 +59,11 @@ func forAdmins(caller *tool.Caller) error {
 	return &tool.Error{Kind: tool.Denied, Msg: "administrators approve calls: open the page with junctor open, use junctor approvals, or send a key made with junctor keys add NAME --admin"}
 }
 
-// minEventInterval is the shortest time between two events.
+// minEventInterval is the minimum time between two events.
 const minEventInterval = 100 * time.Millisecond
 
-// events sends the calls that wait, and again after each change. While it is
-// open calls wait for an answer.
+// events streams the list of waiting calls, and again after each change. While
+// the stream is open, the administrator's page counts as open.
 func (i *Inbox) events(w http.ResponseWriter, r *http.Request) {
 	caller := tool.CallerFrom(r.Context())
 	if err := forAdmins(&caller); err != nil {
@@ -120,7 +120,8 @@ func (i *Inbox) decide(r *http.Request) (any, error) {
 	return record.Public(), waiting.Explain(err)
 }
 
-// Decide answers the call with the id for its owner, on whichever node that is.
+// Decide answers the approval request of the call with the id, which any node
+// may own.
 func (i *Inbox) Decide(ctx context.Context, id string, by tool.Caller, d Decision) (waiting.Record, error) {
 	a := answer{Action: "deny", Reason: tool.Shorten(d.Reason, maxReason)}
 	if d.Allow {

@@ -41,7 +41,8 @@ type Options struct {
 	Log    *slog.Logger
 }
 
-// Inbox has the calls that wait for approval. It is safe for concurrent use.
+// Inbox manages the calls that wait for approval. It is safe for concurrent
+// use.
 type Inbox struct {
 	Options
 	cfg      atomic.Pointer[Config]
@@ -49,7 +50,7 @@ type Inbox struct {
 	progress time.Duration // between progress messages to waiting clients
 
 	mu        sync.Mutex
-	attending int           // pages of administrators that are open here
+	attending int           // number of administrators' pages that are open on this node
 	changed   chan struct{} // receives after a change of attending
 }
 
@@ -84,8 +85,8 @@ func (i *Inbox) CurrentConfig() Config { return *i.cfg.Load() }
 // Timeout returns how long a call waits for a person.
 func (i *Inbox) Timeout() time.Duration { return i.CurrentConfig().Timeout() }
 
-// Run tells other nodes whether an administrator has the page open here, until
-// ctx is done.
+// Run publishes to other nodes whether an administrator has the page open on
+// this node, until ctx is done.
 func (i *Inbox) Run(ctx context.Context) error {
 	if !i.Shared {
 		return nil
@@ -180,17 +181,17 @@ type Decision struct {
 	Reason string
 }
 
-// answer is a decision as it is sent.
+// answer is the JSON form of a decision.
 type answer struct {
 	Action string `json:"action"` // allow, deny
 	Scope  Scope  `json:"scope,omitempty"`
 	Reason string `json:"reason,omitempty"`
 }
 
-// askInbox waits for a person who allows or denies the call in the inbox. It
-// returns waiting.ErrNoApprover when nobody can, and waiting.ErrExpired when nobody
-// did in time. When ctx ends the request is withdrawn. With a client, its user is
-// asked too.
+// askInbox waits for a person to allow or deny the call in the inbox. It
+// returns waiting.ErrNoApprover if no one can, and waiting.ErrExpired if no one
+// did in time. If ctx ends, the request is withdrawn. withClient means that the
+// user of the client is asked, too.
 func (i *Inbox) askInbox(ctx context.Context, call *tool.Call, e *catalog.Entry, withClient bool) (allow bool, reason string, err error) {
 	cfg := i.CurrentConfig()
 	if cfg.Webhook == nil && !i.attended(ctx) {
@@ -224,7 +225,7 @@ func (i *Inbox) askInbox(ctx context.Context, call *tool.Call, e *catalog.Entry,
 	var background sync.WaitGroup
 	defer background.Wait()
 	defer cancel(nil)
-	if !withClient { // which has the question
+	if !withClient { // a client that asks its user needs no progress
 		background.Go(func() { i.keepAlive(ctx, call, e) })
 	}
 	in := waiting.Input{Kind: waiting.KindApproval, Params: params, Expires: time.Now().Add(cfg.Timeout()).UTC()}
@@ -252,7 +253,7 @@ func (i *Inbox) askInbox(ctx context.Context, call *tool.Call, e *catalog.Entry,
 	return allow, a.Reason, nil
 }
 
-// request returns the question about a call.
+// request returns the parameters of the approval request for a call.
 func (i *Inbox) request(ctx context.Context, call *tool.Call, e *catalog.Entry, withClient bool) (json.RawMessage, error) {
 	r := Request{
 		Tool: e.Name.String(), Why: why(e, withClient),
@@ -278,7 +279,7 @@ func argumentsHash(arguments json.RawMessage) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// why returns what asks for the approval, and who else is asked.
+// why returns the reason why approval is required, and who else is asked.
 func why(e *catalog.Entry, withClient bool) string {
 	by, also := "the profile of the caller asks for approval", ", and its client cannot ask"
 	if e.Approval == catalog.AskApproval {
@@ -306,8 +307,8 @@ func (i *Inbox) remember(ctx context.Context, call *tool.Call, e *catalog.Entry,
 	}
 }
 
-// keepAlive sends progress to a client that takes it, so that neither the client
-// nor what is between gives up the call.
+// keepAlive sends progress notifications to a client that requested them, so
+// that neither the client nor an intermediary times out.
 func (i *Inbox) keepAlive(ctx context.Context, call *tool.Call, e *catalog.Entry) {
 	token := rawjson.Field(call.Meta, "progressToken")
 	if call.Exchange.Notify == nil || token == nil {
@@ -316,7 +317,8 @@ func (i *Inbox) keepAlive(ctx context.Context, call *tool.Call, e *catalog.Entry
 	tick := time.NewTicker(i.progress)
 	defer tick.Stop()
 	for n := 1; ; n++ {
-		// Progress must increase, and the tool's own begins later.
+		// Progress must increase, and the tool's own progress begins later, so
+		// the values are tiny.
 		params, err := json.Marshal(map[string]any{"progressToken": token, "progress": float64(n) * 1e-6, "message": fmt.Sprintf("waiting for approval of %s", e.Name)})
 		if err != nil {
 			return

@@ -10,8 +10,9 @@ import (
 	"junctor/internal/waiting"
 )
 
-// A caller that left its call answers the server's questions itself, but does
-// not approve the call: that waits in the inbox, with its arguments.
+// TestLeftCallsWaitInTheInbox checks that a caller that left its call answers
+// the server's questions itself but cannot approve the call, which waits in the
+// inbox with its arguments.
 func TestLeftCallsWaitInTheInbox(t *testing.T) {
 	t.Parallel()
 	n := cluster(t, 1, DefaultConfig())[0]

@@ -30,11 +30,11 @@ const (
 	spaceAlways  = "chat-approvals"    // lists of subjects, by caller
 	spaceSession = "session-approvals" // by a hash of caller, session and subject
 
-	// sessionTTL is how long an approval for a session applies at most.
+	// sessionTTL is the maximum duration of an approval for a session.
 	sessionTTL = 24 * time.Hour
 )
 
-// Standing are the approvals that apply to later calls.
+// Standing manages the approvals that apply to later calls.
 type Standing struct {
 	Store store.Values
 	Tools interface{ Snapshot() *catalog.Snapshot }
@@ -73,15 +73,15 @@ func (s *Standing) always(ctx context.Context, caller string) ([]string, int64, 
 	return subjects, v.Version, err
 }
 
-// AllowedAlways reports whether the caller's calls of the subject were allowed
-// for always.
+// AllowedAlways reports whether the caller's calls of the subject are
+// permanently allowed.
 func (s *Standing) AllowedAlways(ctx context.Context, caller, subject string) (bool, error) {
 	subjects, _, err := s.always(ctx, caller)
 	return err == nil && slices.Contains(subjects, subject), err
 }
 
-// AllowAlways allows the caller's calls of the subject for always, by the caller
-// itself.
+// AllowAlways permanently allows the caller's calls of the subject. The audit
+// log records that the caller itself did so.
 func (s *Standing) AllowAlways(ctx context.Context, caller tool.Caller, subject string) error {
 	err := s.allowAlways(ctx, caller.ID, subject)
 	if err == nil && s.Audit != nil {
@@ -100,8 +100,8 @@ func (s *Standing) allowAlways(ctx context.Context, caller, subject string) erro
 	})
 }
 
-// change replaces the subjects of a caller with those that f returns; nil leaves
-// them as they are.
+// change replaces the subjects of a caller with those that f returns, unless f
+// returns nil.
 func (s *Standing) change(ctx context.Context, caller string, f func([]string) []string) error {
 	for range 5 { // retry on conflicts with concurrent writers
 		subjects, version, err := s.always(ctx, caller)
@@ -165,9 +165,9 @@ func (s *Standing) List(ctx context.Context, caller string) ([]Info, error) {
 	return out, nil
 }
 
-// shows reports whether the caller may see its approvals of a subject. With a
-// profile, or a token with fewer rights, it sees those of the tools that it may
-// use.
+// shows reports whether the caller may see its approvals of a subject. A caller
+// with a profile, or a token with fewer rights, sees only those of tools that
+// it may use.
 func (s *Standing) shows(caller *tool.Caller, subject string) bool {
 	if !caller.Limited() {
 		return true
@@ -178,7 +178,7 @@ func (s *Standing) shows(caller *tool.Caller, subject string) bool {
 		return false
 	}
 	if e := s.Tools.Snapshot().Lookup(n); e != nil {
-		n = e.Original.Name // which the rights are for
+		n = e.Original.Name // rights refer to the original name
 	}
 	return caller.MayUse(n)
 }

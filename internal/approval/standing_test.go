@@ -10,8 +10,9 @@ import (
 	"junctor/internal/tool"
 )
 
-// A caller that is limited to a profile sees and revokes only the approvals of
-// tools in it, even though all are of the same caller.
+// TestProfileHidesApprovalsOfOtherTools checks that a caller limited to a
+// profile sees and revokes only approvals of tools in the profile, although all
+// approvals are of the same caller.
 func TestProfileHidesApprovalsOfOtherTools(t *testing.T) {
 	t.Parallel()
 	n := cluster(t, 1, DefaultConfig())[0]

@@ -28,7 +28,7 @@ const (
 const (
 	webhookAttempts   = 3
 	webhookTimeout    = 10 * time.Second
-	webhookRetryDelay = time.Second // before the second attempt; then twice as long
+	webhookRetryDelay = time.Second // before the second attempt, doubled before the third
 )
 
 // Sign returns the signature of a webhook's request.
@@ -42,7 +42,7 @@ func Sign(secret, timestamp string, body []byte) string {
 // announce sends a call that waits for approval to the webhook.
 func (i *Inbox) announce(ctx context.Context, hook Webhook, id string) error {
 	var record waiting.Record
-	for { // the record is written at the same time
+	for { // the record is written concurrently
 		var err error
 		record, err = i.Calls.Await(ctx, id, record.Version)
 		if err != nil || ctx.Err() != nil {
@@ -98,8 +98,8 @@ func (i *Inbox) post(ctx context.Context, hook Webhook, body []byte) error {
 	return nil
 }
 
-// NewClient returns a client for the webhook. It follows no redirects: what is
-// sent is for the address of the configuration.
+// NewClient returns a client for the webhook. It does not follow redirects,
+// because requests are meant only for the configured address.
 func NewClient(rt http.RoundTripper) *http.Client {
 	return &http.Client{Transport: rt, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }

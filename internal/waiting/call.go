@@ -14,8 +14,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// Call is the record of a call as the process that executes the call has it. It
-// is safe for concurrent use.
+// Call is a record in the process that owns it. It is safe for concurrent use.
 type Call struct {
 	s      *Service
 	id     string
@@ -41,8 +40,8 @@ type callEnd struct {
 // ID returns the id of the record.
 func (c *Call) ID() string { return c.id }
 
-// Context returns ctx with the record in it, for [From]. It ends, with the cause
-// [ErrCancelled], when the record is cancelled.
+// Context returns ctx with the record in it, for [From]. It is cancelled, with
+// the cause [ErrCancelled], when the record is cancelled.
 func (c *Call) Context(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(context.WithValue(ctx, contextKey{}, c))
 	go func() {
@@ -55,11 +54,12 @@ func (c *Call) Context(ctx context.Context) (context.Context, context.CancelFunc
 	return ctx, func() { cancel(nil) }
 }
 
-// Cancelled is closed when somebody has cancelled the record.
+// Cancelled returns a channel that is closed when the record is cancelled or no
+// longer exists.
 func (c *Call) Cancelled() <-chan struct{} { return c.cancelled }
 
-// Show sets the tool and the arguments, redacted, that are shown to whoever is
-// asked about the call.
+// Show sets the tool and the redacted arguments that are shown to the person
+// who is asked about the call.
 func (c *Call) Show(ctx context.Context, name string, arguments json.RawMessage) error {
 	_, err := c.s.update(ctx, c.id, func(r *Record) error {
 		if r.Status.Final() {
@@ -71,7 +71,7 @@ func (c *Call) Show(ctx context.Context, name string, arguments json.RawMessage)
 	return err
 }
 
-// SetMessage sets the message of the status, until the call ends.
+// SetMessage sets the message of the status, unless the call has ended.
 func (c *Call) SetMessage(ctx context.Context, message string) {
 	_, err := c.s.update(ctx, c.id, func(r *Record) error {
 		if r.Status.Final() || r.Message == message {
@@ -85,8 +85,9 @@ func (c *Call) SetMessage(ctx context.Context, message string) {
 	}
 }
 
-// Ask waits for the answer to a question that any node can give. It returns
-// ErrExpired when none came in time. When ctx ends the question is withdrawn.
+// Ask adds a question to the record and waits for its answer, which may be
+// given on any node. It returns ErrExpired if no answer arrives in time. If ctx
+// ends, the question is withdrawn.
 func (c *Call) Ask(ctx context.Context, in Input) (Input, error) {
 	if len(in.Params) > maxParams {
 		return in, &tool.Error{Kind: tool.TooLarge, Msg: fmt.Sprintf("the question has %d bytes; %d are allowed", len(in.Params), maxParams)}
@@ -135,8 +136,8 @@ func (c *Call) Ask(ctx context.Context, in Input) (Input, error) {
 	case <-expired:
 		err = ErrExpired
 	}
-	// The question is removed because no one waits for its answer any more. An
-	// answer that came at this moment has no effect either.
+	// The question is removed because nothing waits for its answer any longer.
+	// An answer that arrives at this moment has no effect.
 	return in, errors.Join(err, c.removeInput(context.WithoutCancel(ctx), in.ID))
 }
 
@@ -178,7 +179,7 @@ func (c *Call) poll(ctx context.Context) {
 	}
 }
 
-// cancel tells the owner that the record was cancelled; c.mu is held.
+// cancel notifies the owner that the record was cancelled. c.mu is held.
 func (c *Call) cancel() {
 	if !c.ended {
 		c.ended = true
@@ -186,8 +187,10 @@ func (c *Call) cancel() {
 	}
 }
 
-// Finish ends the call and keeps its result, or its error, for the time to live.
-// What the store does not accept, Run stores later.
+// Finish ends the call and stores its result or error for the time to live. If
+// the store fails, it returns an error, and Run stores the outcome later. If
+// another process can take the call over because this one is stopping, Finish
+// only gives up the record.
 func (c *Call) Finish(ctx context.Context, result tool.Result, failure error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
@@ -209,8 +212,9 @@ func (c *Call) Finish(ctx context.Context, result tool.Result, failure error) er
 	return c.write(ctx, end)
 }
 
-// write stores how the call ended and ends the ownership of the record. If the
-// store is away the call stays, for writeEnds.
+// write stores the outcome of the call and gives up the ownership of the
+// record. If the store is not available, the call stays owned, so that
+// writeEnds retries.
 func (c *Call) write(ctx context.Context, end *callEnd) error {
 	err := c.store(ctx, end)
 	if err == nil || errors.Is(err, ErrNotFound) || c.s.stopping() || !time.Now().Before(end.expires) {
@@ -227,7 +231,7 @@ func (c *Call) store(ctx context.Context, end *callEnd) error {
 		}
 	}
 	_, err := c.s.update(ctx, c.id, func(r *Record) error {
-		if r.Status.Final() { // cancelled meanwhile
+		if r.Status.Final() { // cancelled in the meantime
 			return errUnchanged
 		}
 		r.Inputs, r.Expires = nil, end.expires
@@ -241,7 +245,7 @@ func (c *Call) store(ctx context.Context, end *callEnd) error {
 	return err
 }
 
-// writeEnds stores the ends of calls that the store did not accept before.
+// writeEnds retries to store the outcomes that the store did not accept before.
 func (s *Service) writeEnds(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
@@ -260,7 +264,7 @@ func (s *Service) writeEnds(ctx context.Context) {
 	}
 }
 
-// fail sets why the call failed.
+// fail sets the status to failed, with err as the reason.
 func (r *Record) fail(err error) {
 	e := tool.AsError(err)
 	r.Status, r.Message, r.Error = Failed, e.Msg, &Failure{Code: e.Kind, Message: e.Msg}
@@ -269,7 +273,7 @@ func (r *Record) fail(err error) {
 	}
 }
 
-// Release drops the record of a call whose client has the result.
+// Release deletes the record of a call whose client has the result.
 func (c *Call) Release(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
@@ -277,7 +281,7 @@ func (c *Call) Release(ctx context.Context) error {
 	return c.s.store.DeleteValue(ctx, space, c.id, store.AnyVersion)
 }
 
-// disown ends the ownership of the record.
+// disown gives up the ownership of the record.
 func (c *Call) disown() {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
@@ -287,11 +291,13 @@ func (c *Call) disown() {
 	}
 }
 
-// errResultDropped is the failure of a call whose result had to wait for the store.
+// errResultDropped is the failure of a call whose result was evicted before it
+// could be stored.
 var errResultDropped = &tool.Error{Kind: tool.Unavailable, Msg: "the call has ended, but its result was dropped: the store was not available, and later results of this caller took its place"}
 
-// evictResults deletes the oldest ended calls of a caller that has too many, or too
-// large results.
+// evictResults adds an ended call to those of the caller. It deletes the
+// caller's oldest ended calls if they are too many, or their results too large
+// in total.
 func (s *Service) evictResults(ctx context.Context, caller string, add storedResult) {
 	now := time.Now()
 	s.mu.Lock()
@@ -311,7 +317,7 @@ func (s *Service) evictResults(ctx context.Context, caller string, add storedRes
 		}
 	}
 	s.kept[caller] = append(kept, add)
-	for other, list := range s.kept { // callers that have not called for long
+	for other, list := range s.kept { // callers whose latest result has expired
 		if len(list) > 0 && list[len(list)-1].expires.Before(now) {
 			delete(s.kept, other)
 		}

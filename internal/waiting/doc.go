@@ -2,28 +2,30 @@
 // an approval, or for the answer to a question. Tasks, questions and approvals
 // are views of these records.
 //
-// A record is in the store, so that every node can read it, answer it and cancel
-// it. The process that executes the call owns the record and is the only one
-// that continues the call: an answer is data that the owner takes up, never a
-// second execution. When the owner ends without a result, readers get the status
-// failed, unless the call waits for a task that a server keeps: then a process
-// that is still there takes the record over and waits for the task. When a call
-// ends while the store is away, the owner keeps the record until it is stored.
+// A record is in the store, so that every node can read it, answer it and
+// cancel it. The process that executes the call owns the record and is the only
+// one that continues the call: an answer is data for the owner and never causes
+// a second execution. If the owner dies before the call has ended, readers get
+// the status failed. But if the call waits for a task that a server keeps,
+// another process takes the record over and waits for the task. If the store is
+// not available when a call ends, the owner keeps the record until it is
+// stored.
 //
 // The owner:
 //
 //	call, err := calls.Start(ctx, waiting.StartOptions{Caller: c, Tool: name, Arguments: args})
-//	ctx := call.Context(ctx)              // ends when somebody cancels the record
+//	ctx, stop := call.Context(ctx)        // cancelled when the record is cancelled
+//	defer stop()
 //	answer, err := call.Ask(ctx, waiting.Input{Kind: "approval", Params: p})
-//	call.Finish(ctx, result, err)         // keeps the result for the time to live
-//	call.Release(ctx)                     // or drops the record: the client has the result
+//	call.Finish(ctx, result, err)         // stores the result for the time to live
+//	call.Release(ctx)                     // or deletes the record: the client has the result
 //
-// Whatever runs below Context finds the record with [From], so that a call has
-// one record however many things it waits for.
+// Code that runs with the context finds the record with [From], so that a call
+// has only one record, however many things it waits for.
 //
-// Everybody else: [Service.Get], [Service.List], [Service.Await] (until a record
-// changes), [Service.Answer] and [Service.Cancel]. They check nothing but what
-// their comments say; the HTTP handlers let the caller of a call read, answer and
+// All others use [Service.Get], [Service.List], [Service.Await] (until a record
+// changes), [Service.Answer] and [Service.Cancel]. These check only what their
+// comments say. The HTTP handlers let the caller of a call read, answer and
 // cancel it, and administrators see approvals. Others get "not found".
 //
 // Records are limited: in number per caller, in the bytes of arguments, questions,
@@ -103,13 +105,14 @@ type Record struct {
 	Version  int64           `json:"version"` // increases with every change
 }
 
-// MadeBy reports whether a record is of a call of the caller. With profiles a
-// caller has only the calls that were made with them.
+// MadeBy reports whether the record is of a call of the caller. A caller with
+// profiles has only the calls that were made with all of them.
 func (r *Record) MadeBy(c *tool.Caller) bool {
 	return r.Caller == c.ID && !slices.ContainsFunc(c.Profiles.Names(), func(name string) bool { return !slices.Contains(r.Profiles, name) })
 }
 
-// Input returns the input with the id; any, when the id is empty.
+// Input returns the input with the id, or the first one if the id is empty. It
+// returns nil if there is none.
 func (r *Record) Input(id string) *Input {
 	for i := range r.Inputs {
 		if r.Inputs[i].ID == id || id == "" {
@@ -119,7 +122,7 @@ func (r *Record) Input(id string) *Input {
 	return nil
 }
 
-// StartOptions describe the call that a record is made for.
+// StartOptions describe the call for which a record is created.
 type StartOptions struct {
 	Caller    tool.Caller
 	Face      string
@@ -143,8 +146,8 @@ const (
 	maxDetails   = 16 << 10 // bytes of an error
 	maxTask      = 4 << 10  // bytes of the name of a task
 	maxResult    = 4 << 20
-	maxKept      = 64 << 20 // bytes of results that one process keeps for one caller
-	maxEnded     = 1000     // calls that have ended which one process keeps for one caller
+	maxKept      = 64 << 20 // bytes of results that one process stores for one caller
+	maxEnded     = 1000     // ended calls that one process stores for one caller
 )
 
 type contextKey struct{}

@@ -16,20 +16,22 @@ import (
 // maxWait bounds how long a request waits for a change of a record.
 const maxWait = time.Minute
 
-// Routes mounts the list of the caller's calls and the requests that change one. GET /api/calls/{id} is of the
-// call log, which hands the ids of waiting calls to [Service.Show].
+// Routes registers the handlers that list the caller's calls, and that answer
+// or cancel one. GET /api/calls/{id} belongs to the call log, which passes ids
+// of waiting calls to [Service.Show].
 func (s *Service) Routes(mux *http.ServeMux) {
 	mux.HandleFunc("GET /api/waiting", httperr.JSON(s.list))
 	mux.HandleFunc("POST /api/calls/{id}", httperr.JSON(s.answer))
 	mux.HandleFunc("DELETE /api/calls/{id}", httperr.JSON(s.cancel))
 }
 
-// NotFound is the error for a record that is not there, or not for this caller.
+// NotFound returns the error for a record that does not exist, or that the
+// caller may not see.
 func NotFound() error {
 	return &tool.Error{Kind: tool.MethodNotFound, Msg: "no call with this id is waiting; its time may be over"}
 }
 
-// Explain returns the error of a method of Service as callers see it.
+// Explain converts an error of a method of Service to the error for callers.
 func Explain(err error) error {
 	switch {
 	case errors.Is(err, ErrNotFound):
@@ -40,9 +42,9 @@ func Explain(err error) error {
 	return err
 }
 
-// Show answers with a record that the caller may read. The query parameter wait
-// gives the milliseconds to wait for a change, after the version in the
-// parameter after.
+// Show responds with a record that the caller may read. The query parameter
+// wait is the time in milliseconds to wait until the version differs from the
+// parameter after, which defaults to the current version.
 func (s *Service) Show(w http.ResponseWriter, r *http.Request) {
 	caller := tool.CallerFrom(r.Context())
 	record, err := s.Get(r.Context(), r.PathValue("id"))
@@ -59,7 +61,7 @@ func (s *Service) Show(w http.ResponseWriter, r *http.Request) {
 		record, err = s.Await(ctx, record.ID, version)
 		cancel()
 		if err == nil && !Readable(&caller, &record) {
-			err = ErrNotFound // answered meanwhile: not for administrators any more
+			err = ErrNotFound // answered in the meantime, so administrators may no longer read it
 		}
 	}
 	if err != nil {
@@ -69,7 +71,7 @@ func (s *Service) Show(w http.ResponseWriter, r *http.Request) {
 	httperr.Reply(w, record.Public())
 }
 
-// list answers with the caller's calls that wait or have ended, newest first,
+// list returns the caller's calls that wait or have ended, newest first,
 // without results.
 func (s *Service) list(r *http.Request) (any, error) {
 	caller := tool.CallerFrom(r.Context())
@@ -95,9 +97,9 @@ func (r Record) Public() Record {
 	return r
 }
 
-// answer takes {"input": "<id>", "answer": {…}} from the caller of the call. The
-// input may be left out when there is one only. Approvals have another endpoint,
-// because the caller must not approve its own calls.
+// answer accepts {"input": "<id>", "answer": {…}} from the caller of the call.
+// The input may be omitted if there is only one. Approvals have another
+// endpoint, because callers must not approve their own calls.
 func (s *Service) answer(r *http.Request) (any, error) {
 	var in struct {
 		Input  string          `json:"input"`

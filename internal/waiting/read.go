@@ -13,11 +13,12 @@ import (
 	"junctor/internal/tool"
 )
 
-// errOwnerEnded is the failure of a call whose process ended.
+// errOwnerEnded is the failure of a call whose process has died.
 var errOwnerEnded = &tool.Error{Kind: tool.Unavailable, Msg: "the process of the gateway that executed this call has ended, and its result is not known; call the tool again if that does no harm"}
 
-// Get returns a record, with the result of a completed call. It does not check
-// who asks; see [Readable].
+// Get returns a record, with the result of a completed call. If the owner of
+// the record has died, Get takes the call over or marks it as failed. It does
+// not check permissions; see [Readable].
 func (s *Service) Get(ctx context.Context, id string) (Record, error) {
 	r, err := s.read(ctx, id)
 	if err != nil {
@@ -103,14 +104,15 @@ func (s *Service) List(ctx context.Context, match func(*Record) bool) ([]Record,
 	return out, nil
 }
 
-// Watch returns a channel that receives after changes of any record; also
-// without one.
+// Watch returns a channel that receives after changes of any record. It may
+// also receive without a change.
 func (s *Service) Watch(ctx context.Context) <-chan struct{} {
 	return s.store.Watch(ctx, store.TopicValues(space))
 }
 
-// Await returns the record when its version is another than the one given, or
-// its status is final; as it is when ctx ends.
+// Await waits until the version of the record differs from version or its
+// status is final, and returns the record. If ctx ends first, it returns the
+// record as it is.
 func (s *Service) Await(ctx context.Context, id string, version int64) (Record, error) {
 	watch, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -128,9 +130,8 @@ func (s *Service) Await(ctx context.Context, id string, version int64) (Record, 
 	}
 }
 
-// Follow calls changed with the records as they are, and with each again when it
-// has changed, until all have ended or ctx has. Records that do not exist are left
-// out.
+// Follow calls changed with each record, and again after each change, until all
+// calls have ended or ctx is done. Records that do not exist are skipped.
 func (s *Service) Follow(ctx context.Context, ids []string, changed func(*Record)) {
 	watch := s.Watch(ctx)
 	versions := map[string]int64{}
@@ -157,9 +158,9 @@ func (s *Service) Follow(ctx context.Context, ids []string, changed func(*Record
 	}
 }
 
-// Answer answers an input of a call, for its owner to take up. permit is called
-// with the record and may refuse. Of several answers the first counts; the
-// others get ErrAnswered.
+// Answer stores the answer to an input of a call for the owner of the record.
+// permit is called with the record and the input, and may refuse by returning
+// an error. Only the first answer is accepted; later ones get ErrAnswered.
 func (s *Service) Answer(ctx context.Context, id, input string, by tool.Caller, answer json.RawMessage, permit func(*Record, *Input) error) (Record, error) {
 	if len(answer) == 0 || len(answer) > maxAnswer {
 		return Record{}, &tool.Error{Kind: tool.TooLarge, Msg: fmt.Sprintf("the answer has %d bytes; 1 to %d are allowed", len(answer), maxAnswer)}
@@ -203,7 +204,7 @@ func (s *Service) Cancel(ctx context.Context, id string, permit func(*Record) er
 	return r, err
 }
 
-// notify has the owner of a record look at it.
+// notify makes the owner of a record poll it.
 func (s *Service) notify(ctx context.Context, id string) {
 	s.mu.Lock()
 	c := s.own[id]

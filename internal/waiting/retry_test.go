@@ -12,7 +12,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// awayStore refuses to write values of one space.
+// awayStore rejects writes to one space of values.
 type awayStore struct {
 	Store
 	refused atomic.Pointer[string]
@@ -39,7 +39,8 @@ func awayNodes(t *testing.T) (a, b *Service, s *awayStore) {
 
 var done = tool.Result{Raw: json.RawMessage(`{"content":[]}`)}
 
-// The end of a call that the store does not accept is written when it does.
+// TestEndIsWrittenWhenStoreIsBack checks that an outcome that the store
+// rejected is stored later.
 func TestEndIsWrittenWhenStoreIsBack(t *testing.T) {
 	for name, tt := range map[string]struct {
 		refused string
@@ -70,7 +71,8 @@ func TestEndIsWrittenWhenStoreIsBack(t *testing.T) {
 	}
 }
 
-// Ends that wait for the store are limited as those that are stored.
+// TestEndsThatWaitForStoreAreLimited checks that outcomes that wait for the
+// store count against the same limits as stored ones.
 func TestEndsThatWaitForStoreAreLimited(t *testing.T) {
 	a, _, away := awayNodes(t)
 	a.maxEnded = 1
@@ -88,8 +90,8 @@ func TestEndsThatWaitForStoreAreLimited(t *testing.T) {
 	awaitStatus(t, a, second.ID(), Completed)
 }
 
-// An end that could not be written in time is forgotten, as is that of a call
-// whose record is deleted.
+// TestEndsAreNotWrittenForever checks that an outcome is dropped if it could
+// not be stored before it expired, or if the record was deleted.
 func TestEndsAreNotWrittenForever(t *testing.T) {
 	a, _, away := awayNodes(t)
 	late, deleted := start(t, a, ann), start(t, a, ann)

@@ -18,7 +18,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// Store is what the package needs of the store.
+// Store is the part of the store that the package uses.
 type Store interface {
 	store.Values
 	store.Leases
@@ -39,23 +39,25 @@ const (
 
 // The errors of answers and cancellations.
 var (
-	// ErrNotFound means that there is no such record, or not any more.
+	// ErrNotFound means that the record does not exist, or no longer exists.
 	ErrNotFound = errors.New("no such waiting call")
 	// ErrAnswered means that the input was answered, withdrawn or has expired.
 	ErrAnswered = errors.New("the call does not wait for this any more")
-	// ErrExpired is what Ask returns when no answer came in time.
+	// ErrExpired is returned by Ask if no answer arrived in time.
 	ErrExpired = errors.New("no answer came in time")
-	// ErrNoApprover means that a call cannot wait, because nobody can answer.
+	// ErrNoApprover means that a call cannot wait for approval, because no one
+	// is available to approve it.
 	ErrNoApprover = errors.New("nobody can answer")
-	// ErrCancelled is the cause of the end of a call's context when its record
-	// was cancelled.
+	// ErrCancelled is the cancellation cause of the context of a call whose
+	// record was cancelled.
 	ErrCancelled = errors.New("the call was cancelled")
 )
 
-// IsID reports whether an id is one of a waiting call and not of the call log.
+// IsID reports whether an id is that of a waiting call and not of an entry of
+// the call log.
 func IsID(id string) bool { return strings.HasPrefix(id, idPrefix) }
 
-// Service keeps the records. It is safe for concurrent use.
+// Service manages the records. It is safe for concurrent use.
 type Service struct {
 	store Store
 	log   *slog.Logger
@@ -65,17 +67,17 @@ type Service struct {
 	own      map[string]*Call
 	open     map[string]int // by caller
 	kept     map[string][]storedResult
-	maxEnded int // maxEnded; tests have fewer
+	maxEnded int // maxEnded; lower in tests
 	leased   time.Time
 
-	resume  Resume          // nil takes nothing over
+	resume  Resume          // nil means that no call is taken over
 	runCtx  context.Context // of Run; nil before
 	resumed sync.WaitGroup
-	ended   bool // nothing is taken over any more
+	ended   bool // no further calls are taken over
 }
 
-// storedResult is a call that has ended, with its result, that is kept for a
-// caller.
+// storedResult describes an ended call that is stored for a caller, with the
+// size of its result.
 type storedResult struct {
 	id      string
 	bytes   int
@@ -90,8 +92,9 @@ func NewService(s Store, log *slog.Logger) *Service {
 	}
 }
 
-// Run takes up the answers that other nodes write, and stores the ends of calls
-// that the store did not accept, until ctx is done.
+// Run delivers the answers that other nodes store, renews the lease of this
+// process, takes over the tasks of dead processes, and stores outcomes that the
+// store did not accept before, until ctx is done.
 func (s *Service) Run(ctx context.Context) error {
 	answers := s.store.Watch(ctx, topicAnswers)
 	tick, find := time.NewTicker(renewInterval), time.NewTicker(leaseDuration)
@@ -99,7 +102,7 @@ func (s *Service) Run(ctx context.Context) error {
 	defer find.Stop()
 	defer s.allowTakeovers(ctx)()
 	for {
-		s.poll(ctx) // also at intervals, for announcements that were missed
+		s.poll(ctx) // also periodically, in case an announcement was missed
 		select {
 		case <-ctx.Done():
 			return nil
@@ -134,7 +137,7 @@ func (s *Service) poll(ctx context.Context) {
 
 func leaseOf(owner string) string { return "calls/" + owner }
 
-// renew renews the lease that says that this process executes its calls.
+// renew renews the lease that shows that this process is alive.
 func (s *Service) renew(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
@@ -147,7 +150,7 @@ func (s *Service) renew(ctx context.Context) error {
 	return nil
 }
 
-// Start makes the record of a call that this process executes.
+// Start creates the record of a call that this process executes.
 func (s *Service) Start(ctx context.Context, o StartOptions) (*Call, error) {
 	s.mu.Lock()
 	fresh := time.Since(s.leased) < renewInterval
@@ -202,14 +205,15 @@ func (s *Service) call(r *Record) *Call {
 	return &Call{s: s, id: r.ID, caller: r.Caller, ttl: r.TTL, task: r.Task, answers: map[string]chan Input{}, cancelled: make(chan struct{})}
 }
 
-// closeOne counts one open call less; s.mu is held.
+// closeOne decrements the number of the caller's open calls. s.mu is held.
 func (s *Service) closeOne(caller string) {
 	if s.open[caller]--; s.open[caller] <= 0 {
 		delete(s.open, caller)
 	}
 }
 
-// stored is a record as it is in the store, with what readers do not get.
+// stored is the stored form of a record, including the fields that readers do
+// not get.
 type stored struct {
 	Record
 	Profiles []string        `json:"profiles,omitempty"`
@@ -253,7 +257,8 @@ func (s *Service) read(ctx context.Context, id string) (Record, error) {
 // errUnchanged ends an update that has nothing to change.
 var errUnchanged = errors.New("unchanged")
 
-// update changes a record, again when another process was faster.
+// update changes a record, and retries if another process changed it
+// concurrently.
 func (s *Service) update(ctx context.Context, id string, change func(*Record) error) (Record, error) {
 	for range 20 {
 		r, err := s.read(ctx, id)

@@ -9,16 +9,16 @@ import (
 	"junctor/internal/tool"
 )
 
-// Resume waits for the task of a record, whose process has ended. Questions of
-// the task are put to ask.
+// Resume waits for the task of a record whose process has died. Questions of
+// the task are passed to ask.
 type Resume func(ctx context.Context, r *Record, ask func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error)) (tool.Result, error)
 
-// SetResume sets what waits for the tasks of processes that have ended. It is
-// called before Run.
+// SetResume sets the function that waits for the tasks of dead processes. It
+// must be called before Run.
 func (s *Service) SetResume(f Resume) { s.resume = f }
 
-// SetTask notes the server's task that the call waits for, so that another
-// process can wait for it when this one ends.
+// SetTask records the server's task that the call waits for, so that another
+// process can wait for it if this one ends.
 func (c *Call) SetTask(ctx context.Context, t tool.ServerTask) {
 	if t.ID == "" || len(t.ID)+len(t.Server) > maxTask {
 		return
@@ -35,8 +35,8 @@ func (c *Call) SetTask(ctx context.Context, t tool.ServerTask) {
 	}
 }
 
-// canBeTakenOver reports whether a call that failed because this process stops
-// waits for a task that another process can wait for.
+// canBeTakenOver reports whether a call failed because this process is
+// stopping, and waits for a task that another process can wait for.
 func (c *Call) canBeTakenOver(failure error) bool {
 	if failure == nil {
 		return false
@@ -47,8 +47,9 @@ func (c *Call) canBeTakenOver(failure error) bool {
 	return kept && c.s.resume != nil && (c.s.stopped() || errors.Is(failure, tool.ErrStopping))
 }
 
-// allowTakeovers lets this process take over calls until ctx ends. The function
-// that it returns waits for them.
+// allowTakeovers lets this process take over calls until ctx ends. The returned
+// function prevents further takeovers and waits for the calls that were taken
+// over.
 func (s *Service) allowTakeovers(ctx context.Context) (end func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,13 +76,13 @@ func (s *Service) stopping() bool {
 	return s.runCtx != nil && s.runCtx.Err() != nil
 }
 
-// takeOver makes this process the owner of a record whose process has ended, and
-// waits for the server's task. Another process may be faster.
+// takeOver makes this process the owner of a record whose process has died, and
+// waits for the server's task in the background. Another process may be faster.
 func (s *Service) takeOver(ctx context.Context, r Record) (Record, error) {
 	if s.stopped() {
 		return r, nil
 	}
-	if err := s.renew(ctx); err != nil { // before others can find the owner dead
+	if err := s.renew(ctx); err != nil { // so that others do not consider the new owner dead
 		return r, err
 	}
 	mine := false
@@ -124,7 +125,7 @@ func (c *Call) awaitTask(runCtx context.Context, r Record) {
 	}
 }
 
-// takeOverTasks takes over the tasks of processes that have ended.
+// takeOverTasks takes over the tasks of processes that have died.
 func (s *Service) takeOverTasks(ctx context.Context) {
 	if s.resume == nil {
 		return

@@ -22,13 +22,14 @@ var ann, bob, admin = tool.Caller{ID: "key:ann", Name: "ann"}, tool.Caller{ID: "
 
 func anyone(*Record, *Input) error { return nil }
 
-// twoNodes returns two services over one store, both running.
+// twoNodes returns two running services that share a store.
 func twoNodes(t *testing.T) (a, b *Service) {
 	t.Helper()
 	return twoNodesWith(t, func(s Store) Store { return s })
 }
 
-// twoNodesWith is twoNodes, of which the first has the store that wrap returns.
+// twoNodesWith is like twoNodes, but the first service uses the store that wrap
+// returns.
 func twoNodesWith(t *testing.T, wrap func(Store) Store) (a, b *Service) {
 	t.Helper()
 	cfg := store.DefaultConfig()
@@ -63,8 +64,8 @@ func start(t *testing.T, s *Service, c tool.Caller) *Call {
 	return call
 }
 
-// expire makes the lease of a process end, as if the process had: it does not
-// renew it any more.
+// expire releases the lease of a process and stops its renewal, as if the
+// process had died.
 func expire(t *testing.T, s *Service) {
 	t.Helper()
 	s.mu.Lock()
@@ -185,8 +186,8 @@ func TestCallOfEndedProcessFails(t *testing.T) {
 	}
 }
 
-// A call that waits for a task of a server is taken over, questions included,
-// when its process has ended.
+// TestTaskOfEndedProcessIsTakenOver checks that a call that waits for a
+// server's task is taken over, including questions, when its process has died.
 func TestTaskOfEndedProcessIsTakenOver(t *testing.T) {
 	a, b := twoNodes(t)
 	finish := make(chan error)
@@ -217,7 +218,8 @@ func TestTaskOfEndedProcessIsTakenOver(t *testing.T) {
 	}
 }
 
-// A process that stops leaves the record of a task for the next one.
+// TestStoppedProcessLeavesTask checks that a process that stops leaves the
+// record of a task to the next one.
 func TestStoppedProcessLeavesTask(t *testing.T) {
 	a, b := twoNodes(t)
 	for _, s := range []*Service{a, b} {
@@ -272,8 +274,8 @@ func TestLimitsOfRecords(t *testing.T) {
 	}
 }
 
-// A caller gets the list of its own calls, newest first, with the messages of
-// their statuses and without results.
+// TestListOfTheCaller checks that a caller gets its own calls, newest first,
+// with the status messages and without results.
 func TestListOfTheCaller(t *testing.T) {
 	a, b := twoNodes(t)
 	mux := http.NewServeMux()
@@ -362,8 +364,9 @@ func TestOnlyTheCallerReadsAndAnswersOverHTTP(t *testing.T) {
 	<-approval.Cancelled()
 }
 
-// With a profile a caller has only the calls that were made with it: those of
-// the caller's other work may be of tools that the profile does not have.
+// TestProfilesHaveTheirOwnCalls checks that a caller with a profile has only
+// the calls that were made with it. Other calls of the caller may be of tools
+// that the profile does not have.
 func TestProfilesHaveTheirOwnCalls(t *testing.T) {
 	a, _ := twoNodes(t)
 	with := func(names ...string) tool.Caller {
@@ -393,8 +396,8 @@ func TestProfilesHaveTheirOwnCalls(t *testing.T) {
 	}
 }
 
-// Calls that ended without a result count too: their records must not fill the
-// store.
+// TestEndedCallsMakeRoom checks that calls that ended without a result also
+// count, so that their records cannot fill the store.
 func TestEndedCallsMakeRoom(t *testing.T) {
 	a, _ := twoNodes(t)
 	a.maxEnded = 2
