@@ -27,8 +27,8 @@ func call(name, args string) llmtest.Call {
 // always returns a script with one reply.
 func always(reply llmtest.Reply) llmtest.Script { return llmtest.Script{Default: &reply} }
 
-// then returns a script whose reply changes after the model has been told of an
-// error.
+// then returns a script that sends second once the model was informed of an
+// error in first.
 func then(first, second llmtest.Reply) llmtest.Script {
 	return llmtest.Script{Rules: []llmtest.Rule{
 		{When: llmtest.When{Result: "cannot be used"}, Reply: second},

@@ -151,8 +151,8 @@ func TestSessionIsChangedDuringReplyOnAnotherNode(t *testing.T) {
 	}
 }
 
-// TestMessageWhileAnotherNodeChecksForDeadReply checks that a message waits for
-// the lease that another node holds briefly to check whether a reply has ended.
+// TestMessageWhileAnotherNodeChecksForDeadReply checks that a message waits
+// while another node briefly has the lease to check whether a reply has ended.
 func TestMessageWhileAnotherNodeChecksForDeadReply(t *testing.T) {
 	a, _, stores := twoNodes(t)
 	c := a.connect("")

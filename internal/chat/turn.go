@@ -266,7 +266,7 @@ func (s *Session) claim(ctx context.Context, text, model string) error {
 	s.mu.Lock()
 	reload := stored && (h.Shared || s.foreign)
 	s.mu.Unlock()
-	if reload { // another process may have written meanwhile
+	if reload { // another process may have written in the meantime
 		if err := s.load(ctx); err != nil {
 			s.release(ctx)
 			return err

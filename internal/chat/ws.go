@@ -311,7 +311,7 @@ func (c *connection) handle(ctx context.Context, data []byte) {
 	case wire.HistoryRequest:
 		err := c.session.refresh(ctx)
 		history := c.session.History()
-		if err == nil { // another process may have written meanwhile
+		if err == nil { // another process may have written in the meantime
 			err = c.session.checkReadable(ctx, &c.caller)
 		}
 		if err != nil {

@@ -32,7 +32,7 @@ const (
 	ContextLength Reason = "context_length" // the conversation is too long for the model
 	TooLong       Reason = "too_long"       // the reply exceeds MaxReply
 	BadRequest    Reason = "bad_request"
-	Stopped       Reason = "stopped" // cancelled by the caller
+	Stopped       Reason = "stopped" // the context was cancelled
 )
 
 // Error is a failed request to a model. It unwraps to a [tool.Error], so that

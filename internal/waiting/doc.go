@@ -53,7 +53,7 @@ const (
 	Cancelled     Status = "cancelled"
 )
 
-// Final reports whether the status does not change any more.
+// Final reports whether the status can no longer change.
 func (s Status) Final() bool { return s == Completed || s == Failed || s == Cancelled }
 
 // KindApproval is the kind of an input that is the approval of the call. The

@@ -83,13 +83,13 @@ type Reply struct {
 	// GapMS is the delay before each further event, in milliseconds, so that a
 	// test can act during a reply.
 	GapMS int `json:"gapMs,omitempty"`
-	// CutAfter closes the connection after so many events.
+	// CutAfter closes the connection after this number of events.
 	CutAfter int `json:"cutAfter,omitempty"`
-	// StallAfter sends nothing after so many events, until the client
-	// disconnects; -1 sends nothing at all.
+	// StallAfter sends nothing more after this number of events, until the
+	// client disconnects; -1 sends nothing at all.
 	StallAfter int `json:"stallAfter,omitempty"`
-	// BreakAfter sends an error event in the provider's format after so many
-	// events.
+	// BreakAfter sends an error event in the provider's format after this
+	// number of events.
 	BreakAfter int `json:"breakAfter,omitempty"`
 	// Stop replaces the stop reason: "length" or "filter".
 	Stop string `json:"stop,omitempty"`
