@@ -26,7 +26,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// memory is a key store that can be told to fail.
+// memory is an in-memory key store that can be made to fail.
 type memory struct {
 	mu      sync.Mutex
 	keys    map[string]store.Key
@@ -81,8 +81,8 @@ func gate(keys KeyStore, edit func(*Options)) *Gate {
 	return NewGate(o)
 }
 
-// ask sends a request through the gate and returns the answer and the caller
-// that arrived, if one did.
+// ask sends a request through the gate. It returns the response and the caller
+// that reached the handler, or nil.
 func ask(g *Gate, edit func(*http.Request)) (*httptest.ResponseRecorder, *tool.Caller) {
 	var arrived *tool.Caller
 	h := g.Wrap(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -240,7 +240,7 @@ func TestCORS(t *testing.T) {
 			t.Errorf("null with %v: %d %v", origins, w.Code, w.Header())
 		}
 	}
-	open := gate(keys, func(o *Options) { o.Origins = []string{"*"} }) // a debug port beside a listener with keys
+	open := gate(keys, func(o *Options) { o.Origins = []string{"*"} }) // a debug port next to a listener that requires keys
 	if w, _ := ask(open, set("Origin", "https://whoever.example")); w.Code != 403 {
 		t.Errorf("any page calls an open listener: %d", w.Code)
 	}
@@ -345,9 +345,9 @@ type authority struct {
 	*httptest.Server
 	key  *rsa.PrivateKey
 	down bool
-	odd  string // an issuer to claim instead of its own
+	odd  string // an issuer to claim instead of its own URL
 	path string // of the issuer, as those with several tenants have
-	huge bool   // to answer without end
+	huge bool   // responds with an endless body
 
 	asked atomic.Int64 // how often its keys were fetched
 }
@@ -453,7 +453,7 @@ func TestJWTValidation(t *testing.T) {
 				t.Fatalf("status = %d: %s", w.Code, w.Body)
 			}
 			kind := "sub:"
-			if name == "client" { // which could otherwise pass for a person
+			if name == "client" { // must not be taken for a person
 				kind = "client:"
 			}
 			if tt.status == 200 && (c.ID != kind+a.URL+"|"+tt.caller || c.Admin != tt.admin) {
@@ -469,7 +469,7 @@ func TestJWTValidation(t *testing.T) {
 	if w, _ := ask(g, nil); w.Header().Get("WWW-Authenticate") != `Bearer resource_metadata="https://junctor.example/.well-known/oauth-protected-resource/mcp", scope="tools"` {
 		t.Errorf("challenge without credentials = %q", w.Header().Get("WWW-Authenticate"))
 	}
-	// Nobody can have the issuer flooded with tokens of unknown keys.
+	// Tokens with unknown keys do not flood the issuer with requests.
 	other := newAuthority(t)
 	asked := a.asked.Load()
 	for range 50 {
@@ -501,7 +501,7 @@ func TestUnreachableIssuer(t *testing.T) {
 	token := a.token(t, nil)
 	a.down = true
 	i := newIssuer(cfg, nil)
-	for range 2 { // the second time it is not even asked
+	for range 2 { // the second attempt sends no request
 		if _, err := i.verify(t.Context(), token); tool.KindOf(err) != tool.Unavailable {
 			t.Fatalf("error = %v", err)
 		}
@@ -557,8 +557,8 @@ func TestConfigValidate(t *testing.T) {
 	}
 }
 
-// TestRulesChangeWhileRunning takes a key out of the file, closes loopback and
-// changes the pages that may call.
+// TestRulesChangeWhileRunning removes a key from the file, closes loopback and
+// changes the allowed origins.
 func TestRulesChangeWhileRunning(t *testing.T) {
 	const filed = "a-key-in-the-file-x"
 	before := DefaultConfig()

@@ -84,8 +84,9 @@ func (Loopback) Values() []string { return []string{string(LoopbackOpen), string
 // DefaultConfig returns open loopback and no keys.
 func DefaultConfig() Config { return Config{Loopback: LoopbackOpen} }
 
-// minKey is short enough for keys that people make with a generator and long
-// enough that none can be guessed over the network.
+// minKey is the minimum length of a key that a person chooses: short enough
+// for the keys of common generators, long enough that a key cannot be guessed
+// over the network.
 const minKey = 16
 
 // Validate reports everything that is wrong with the configuration.
@@ -133,7 +134,7 @@ func (k KeyConfig) Validate() error {
 	return errors.Join(errs...)
 }
 
-// CheckKey reports why a key that a person chose cannot be one.
+// CheckKey reports why key cannot be used as an API key.
 func CheckKey(key telemetry.Secret) error {
 	switch {
 	case len(key.Reveal()) < minKey:

@@ -12,32 +12,32 @@ import (
 	"junctor/internal/tool"
 )
 
-// credential is one that requests, sessions or replies are using now. All of
-// them end with it.
+// credential is a credential that requests, sessions or responses are using.
+// When it ends, all its users end with it.
 type credential struct {
 	all    *credentials
 	name   string
 	caller tool.Caller
-	renew  func(context.Context) (identity, error) // checks it again
+	renew  func(context.Context) (identity, error) // checks the credential again
 
 	mu      sync.Mutex
 	ended   bool
 	users   []*credentialUser
 	expires time.Time   // zero: never
-	expiry  *time.Timer // ends it then
+	expiry  *time.Timer // calls end at expires
 }
 
-// credentialUser is something that ends with its credential: a request, which
-// is cancelled, or something else, for which f is called.
+// credentialUser is a user of a credential: a request, which is canceled when
+// the credential ends, or another user, whose f is called.
 type credentialUser struct {
-	identity identity // of a request
+	identity identity // set for requests only
 	of       *credential
 	cancel   context.CancelCauseFunc
 	f        func()
 	at       int // index in of.users
 }
 
-// end is called in its own goroutine.
+// end runs in its own goroutine.
 func (u *credentialUser) end() {
 	if u.f != nil {
 		u.f()
@@ -46,7 +46,7 @@ func (u *credentialUser) end() {
 	u.cancel(tool.ErrCredentialEnded)
 }
 
-// credentials are those in use, by name.
+// credentials holds the credentials in use, by name.
 type credentials struct {
 	mu    sync.Mutex
 	known map[string]*credential
@@ -71,8 +71,8 @@ func (c *credential) add(u *credentialUser) {
 	c.users = append(c.users, u)
 }
 
-// leave ends the use of the credential, if there is one. The credential is
-// forgotten with its last user. Further calls do nothing.
+// leave unregisters u from its credential, if it has one. A credential is
+// dropped with its last user. Further calls do nothing.
 func (u *credentialUser) leave() {
 	c := u.of
 	if c == nil {
@@ -94,7 +94,7 @@ func (u *credentialUser) leave() {
 	}
 }
 
-// drop takes the credential out of use; both locks are held.
+// drop removes the credential from those in use. Both locks are held.
 func (c *credential) drop() {
 	if c.all.known[c.name] == c {
 		delete(c.all.known, c.name)
@@ -104,7 +104,7 @@ func (c *credential) drop() {
 	}
 }
 
-// expireAt sets when the credential ends, which a refresh may have put off.
+// expireAt sets when the credential expires. A refresh may have extended it.
 // c.mu is held.
 func (c *credential) expireAt(t time.Time) {
 	if t.Equal(c.expires) || len(c.users) == 0 {
@@ -118,7 +118,7 @@ func (c *credential) expireAt(t time.Time) {
 	}
 }
 
-// end ends everything that uses the credential.
+// end ends all users of the credential.
 func (c *credential) end() {
 	c.all.mu.Lock()
 	defer c.all.mu.Unlock()
@@ -132,8 +132,9 @@ func (c *credential) end() {
 	c.drop()
 }
 
-// use registers u as a user of its identity's credential, which is made when it
-// is the first. One that gave other rights ends first: the request is newer.
+// use registers u as a user of its identity's credential and creates the
+// credential if it is not in use yet. If the known credential has other
+// rights, it is ended first, because the request's are newer.
 func (a *credentials) use(u *credentialUser) *credential {
 	id := &u.identity
 	name := cmp.Or(id.credential, openLoopback)
@@ -170,8 +171,8 @@ func (a *credentials) end(name string) {
 	}
 }
 
-// recheck ends the credentials that are not valid any more, or give other
-// rights than they did. One that cannot be checked now stays.
+// recheck ends the credentials that are no longer valid or whose rights have
+// changed. A credential that cannot be checked now stays in use.
 func (a *credentials) recheck(ctx context.Context) {
 	a.mu.Lock()
 	all := make([]*credential, 0, len(a.known))
@@ -193,7 +194,7 @@ func (a *credentials) recheck(ctx context.Context) {
 	}
 }
 
-// sameRights reports whether both callers may do the same.
+// sameRights reports whether both callers have the same identity and rights.
 func sameRights(a, b tool.Caller) bool {
 	return a.ID == b.ID && a.Admin == b.Admin && sameGlobs(a.Servers, b.Servers) && sameGlobs(a.Tools, b.Tools) &&
 		slices.Equal(a.Profiles.Names(), b.Profiles.Names()) &&
@@ -212,8 +213,8 @@ func (u *credentialUser) release() {
 	u.cancel(nil)
 }
 
-// bind gives the request a context that ends with its credential. The use must
-// be released when the request has been served.
+// bind gives the request a context that is canceled when its credential ends.
+// The caller must release use when the request has been served.
 func (a *credentials) bind(r *http.Request, id identity) (bound *http.Request, use *credentialUser) {
 	use = &credentialUser{identity: id}
 	ctx, cancel := tool.SetCancel(r.Context())

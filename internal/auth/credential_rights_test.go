@@ -8,8 +8,8 @@ import (
 	"junctor/internal/tool"
 )
 
-// TestSameRights changes every field of a caller, so that none can be added
-// that is not compared.
+// TestSameRights changes every field of a caller, so that it fails for a new
+// field that sameRights does not compare.
 func TestSameRights(t *testing.T) {
 	full := func() tool.Caller {
 		return tool.Caller{

@@ -15,7 +15,7 @@ import (
 )
 
 // TestRequestsEndWithTheirCredential holds a request open while its credential
-// ends, in each way that it can. The gate notices within two seconds.
+// ends in each possible way. The gate notices within two seconds.
 func TestRequestsEndWithTheirCredential(t *testing.T) {
 	revoke := func(m *memory) {
 		m.mu.Lock()
@@ -33,7 +33,7 @@ func TestRequestsEndWithTheirCredential(t *testing.T) {
 	for name, tt := range map[string]struct {
 		edit func(*store.Key)
 		cfg  Config
-		key  string // of the file, in place of the store's
+		key  string // from the file, instead of the store
 		end  func(g *Gate, m *memory)
 		goOn bool
 	}{
@@ -137,9 +137,9 @@ func (c grantChanges) Watch(_ context.Context, topic string) <-chan struct{} {
 	return nil
 }
 
-// TestRequestsOfGrantEndOnTime: what a client does for a person ends when the
-// key of the person or the grant expires, and not before a grant that was
-// prolonged. Nothing announces an expiry.
+// TestRequestsOfGrantEndOnTime checks that a client's requests end when the
+// person's key or the grant expires, and not before the end of an extended
+// grant. Expiries are not announced.
 func TestRequestsOfGrantEndOnTime(t *testing.T) {
 	for name, tt := range map[string]struct {
 		key, grant, prolonged, want time.Duration
@@ -152,7 +152,7 @@ func TestRequestsOfGrantEndOnTime(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				begun := time.Now().Add(time.Millisecond) // no expiry is at a recheck
+				begun := time.Now().Add(time.Millisecond) // keeps expiries apart from rechecks
 				after := func(d time.Duration) time.Time {
 					if d == 0 {
 						return time.Time{}
@@ -185,7 +185,7 @@ func TestRequestsOfGrantEndOnTime(t *testing.T) {
 					tokens.mu.Unlock()
 					changes <- struct{}{}
 				}
-				err = <-over // the clock of the test stops when all wait
+				err = <-over // the fake clock only advances while all goroutines are blocked
 				if took := time.Since(begun); err != tool.ErrCredentialEnded || took != tt.want {
 					t.Errorf("the request ended after %v: %v; want %v", took, err, tt.want)
 				}

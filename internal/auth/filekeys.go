@@ -9,9 +9,9 @@ import (
 	"junctor/internal/telemetry"
 )
 
-// AdoptFileKeys gives the conversations that the keys of the file and the
-// environment own by their names to those keys' ids, once per store. The keys
-// in the store were given theirs by a migration.
+// AdoptFileKeys changes the owner of conversations from the name to the id of
+// a key, for the keys of the file and the environment. It runs once per store.
+// A migration did the same for the keys in the store.
 func AdoptFileKeys(ctx context.Context, s interface {
 	store.Values
 	store.Sessions

@@ -25,11 +25,11 @@ type Options struct {
 	Config   Config
 	Listen   string           // the address of the listener
 	Origins  []string         // pages of other sites that may call
-	Keys     KeyStore         // where API keys are
-	Sessions SessionStore     // where the page's sessions are
+	Keys     KeyStore         // the stored API keys
+	Sessions SessionStore     // the page's sessions
 	AdminKey telemetry.Secret // the first administrator's key, from the environment
-	// LocalToken is what the page on this machine gets the administrator's
-	// rights with; see [LocalToken]. It counts on loopback listeners alone.
+	// LocalToken gives the page on this machine administrator's rights; see
+	// [LocalToken]. It is only accepted on loopback listeners.
 	LocalToken telemetry.Secret
 	// Changes notifies of keys and sessions that other processes change; if
 	// nil, the gate checks every second.
@@ -46,10 +46,10 @@ type Options struct {
 	PublicURL func() string
 	// Public reports which requests need no caller: the page itself, health.
 	Public func(*http.Request) bool
-	// BrowserURL is the address that browsers know the gateway by; empty for
-	// the host of each request.
+	// BrowserURL is the address at which browsers reach the gateway; if empty,
+	// the host of each request is used.
 	BrowserURL string
-	// Audit records sign-ins and their ends. It may be nil.
+	// Audit records sign-ins and sign-outs. It may be nil.
 	Audit func(ctx context.Context, action, target string, detail any)
 }
 
@@ -63,11 +63,11 @@ type Gate struct {
 	keys       *keyring
 	sessions   *sessions
 	inUse      credentials
-	changed    chan struct{} // receives after a change of the rules
+	changed    chan struct{} // signaled after a change of the rules
 	log        *slog.Logger
 }
 
-// rules are what a configuration says, and what another one changes.
+// rules are derived from a configuration and replaced with it.
 type rules struct {
 	config  Config
 	open    bool // loopback without a key
@@ -77,7 +77,7 @@ type rules struct {
 	oidc    *oidcProvider // nil when none is configured
 }
 
-// NewGate returns a Gate; it fetches nothing until a token comes.
+// NewGate returns a Gate. It makes no requests until it has to check a token.
 func NewGate(o Options) *Gate {
 	g := &Gate{
 		opts: o, loopback: IsLoopback(o.Listen),
@@ -87,22 +87,23 @@ func NewGate(o Options) *Gate {
 	if g.loopback {
 		g.localToken = o.LocalToken
 	}
-	// What changes the configuration can start programs. Any program of the
-	// machine can send any header, so it takes a credential.
+	// A configuration change can start programs, and any program on this
+	// machine can send any header, so administrator's rights require a
+	// credential.
 	g.local = identity{caller: tool.Local, renew: g.stillOpen}
 	g.local.caller.Admin = false
 	g.SetConfig(o.Config, o.Origins)
 	return g
 }
 
-// SetConfig puts other rules into force: a key that was taken out opens nothing
-// any more, and what it opened is ended by Run.
+// SetConfig replaces the rules. Removed keys are rejected from now on; Run
+// ends the requests and sessions that use them.
 func (g *Gate) SetConfig(cfg Config, origins []string) {
 	r := &rules{config: cfg, open: g.loopback && cfg.Loopback != LoopbackKey, origins: origins}
 	r.proxies, _ = parseProxies(cfg.TrustedProxies) // checked by Validate
 	if r.open {
-		// The configuration refuses this for its own listener; a debug port
-		// is on loopback whatever that is.
+		// Validate rejects this combination for the main listener, but a debug
+		// port is on loopback whatever the main listener's address is.
 		r.origins = slices.DeleteFunc(slices.Clone(origins), func(o string) bool { return o == "*" })
 	}
 	if cfg.JWT != nil {
@@ -141,7 +142,7 @@ func Ready(listen string, cfg Config, hasKey bool) error {
 		"Make a key (junctor keys add NAME --admin), or set JUNCTOR_ADMIN_KEY, or auth.keys, auth.jwt or auth.oidc in the configuration, or listen on 127.0.0.1", listen)
 }
 
-// The interval of checks of credentials in use, the interval if changes are also
+// How often credentials in use are checked, how often if changes are also
 // announced, and the timeout of a check.
 const (
 	recheckInterval         = time.Second
@@ -149,8 +150,8 @@ const (
 	recheckTimeout          = 5 * time.Second
 )
 
-// Run ends what was begun with credentials that are no longer valid, and
-// writes down periodically when keys were used, until ctx is done.
+// Run ends the users of credentials that are no longer valid and periodically
+// stores when keys were last used, until ctx is done.
 func (g *Gate) Run(ctx context.Context) error {
 	tick := time.NewTicker(10 * time.Second)
 	defer tick.Stop()
@@ -184,7 +185,8 @@ func (g *Gate) Run(ctx context.Context) error {
 	}
 }
 
-// recheck looks at the credentials in use, in the store and not in memory.
+// recheck checks the credentials in use against the store, bypassing the
+// caches.
 func (g *Gate) recheck(ctx context.Context) {
 	g.keys.markStale()
 	g.sessions.markStale()
@@ -202,7 +204,8 @@ func (g *Gate) flush(ctx context.Context) {
 	}
 }
 
-// Wrap lets requests through to next that may go there, with their caller.
+// Wrap returns a handler that authenticates requests, passes those that are
+// allowed to next with their caller in the context, and rejects the others.
 func (g *Gate) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		forwarded, err := g.applyForwarding(r)
@@ -210,7 +213,7 @@ func (g *Gate) Wrap(next http.Handler) http.Handler {
 			httperr.Reject(w, r, reasonForwarded, err)
 			return
 		}
-		if err := g.checkHost(r); err != nil && !forwarded { // a proxy of ours has names of its own
+		if err := g.checkHost(r); err != nil && !forwarded { // a trusted proxy has host names of its own
 			httperr.Reject(w, r, reasonHost, err)
 			return
 		}
@@ -246,11 +249,10 @@ func (g *Gate) Wrap(next http.Handler) http.Handler {
 
 type forwardedKey struct{}
 
-// isForwarded reports whether a proxy of the configuration forwarded the
-// request.
+// isForwarded reports whether a trusted proxy forwarded the request.
 func isForwarded(r *http.Request) bool { return r.Context().Value(forwardedKey{}) != nil }
 
-// The reasons for which requests are rejected, as metrics and logs name them.
+// The reasons for rejecting requests, as they appear in metrics and logs.
 const (
 	reasonForwarded   = "forwarded"
 	reasonHost        = "host"
@@ -273,7 +275,7 @@ func (g *Gate) public(r *http.Request) bool { return g.opts.Public != nil && g.o
 // failed.
 func (g *Gate) identify(r *http.Request, from origin, forwarded bool) (id identity, reason string, err error) {
 	anyone := identity{caller: tool.Anonymous}
-	open := g.rules.Load().open && !forwarded // what a proxy forwards is not of this machine
+	open := g.rules.Load().open && !forwarded // a forwarded request is not from this machine
 	if open {
 		anyone = g.local
 	}
@@ -281,7 +283,7 @@ func (g *Gate) identify(r *http.Request, from origin, forwarded bool) (id identi
 	id, reason, err = g.presented(r, from, forwarded)
 	switch {
 	case err != nil && public:
-		return anyone, "", nil // the page loads whatever its credentials
+		return anyone, "", nil // the page loads whatever the credentials are
 	case err != nil || id.credential != "":
 		return id, reason, err
 	case open || public:
@@ -293,8 +295,8 @@ func (g *Gate) identify(r *http.Request, from origin, forwarded bool) (id identi
 	}
 }
 
-// presented checks the credential that the request carries. Without one the
-// identity has none either.
+// presented checks the credential of the request. Without a credential, the
+// returned identity has none either.
 func (g *Gate) presented(r *http.Request, from origin, forwarded bool) (id identity, reason string, err error) {
 	if key := bearer(r); key != "" {
 		return g.present(r.Context(), key, r.URL.Path)
@@ -313,7 +315,7 @@ func (g *Gate) presented(r *http.Request, from origin, forwarded bool) (id ident
 	} else if name := sessionOf(r); name != "" {
 		id, err = g.bySession(r.Context(), name)
 		if errors.Is(err, errNoSession) && r.Header.Get(SessionHeader) == "" {
-			return identity{}, "", nil // browsers send an old cookie without being asked
+			return identity{}, "", nil // browsers send expired cookies on their own
 		}
 		if err != nil {
 			return identity{}, reasonSession, failed(err)
@@ -325,7 +327,7 @@ func (g *Gate) presented(r *http.Request, from origin, forwarded bool) (id ident
 	return id, "", nil
 }
 
-// ticketOf returns the ticket with which a page opens a WebSocket, or "".
+// ticketOf returns the ticket of a WebSocket request, or "".
 func ticketOf(r *http.Request) string {
 	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 		return ""
@@ -338,7 +340,7 @@ func (g *Gate) isLocalToken(token string) bool {
 	return want != "" && subtle.ConstantTimeCompare([]byte(want), []byte(token)) == 1
 }
 
-// bearer returns the credential that the request carries.
+// bearer returns the key or token of the request, or "".
 func bearer(r *http.Request) string {
 	if key := r.Header.Get("X-Api-Key"); key != "" {
 		return key

@@ -12,8 +12,8 @@ import (
 	"junctor/internal/tool"
 )
 
-// IsLoopback reports whether a listen address is reached from this machine
-// alone.
+// IsLoopback reports whether a listen address is reachable from this machine
+// only.
 func IsLoopback(listen string) bool {
 	host, _, err := net.SplitHostPort(listen)
 	if err != nil {
@@ -31,7 +31,7 @@ func loopbackHost(host string) bool {
 	return err == nil && addr.Unmap().IsLoopback()
 }
 
-// hostOnly takes the port off a Host header.
+// hostOnly removes the port from a Host header.
 func hostOnly(hostport string) string {
 	if host, _, err := net.SplitHostPort(hostport); err == nil {
 		return host
@@ -39,8 +39,8 @@ func hostOnly(hostport string) string {
 	return hostport
 }
 
-// checkHost keeps pages of other sites from reaching a loopback listener by
-// letting their own name point to it.
+// checkHost protects loopback listeners from DNS rebinding, where a page of
+// another site makes its own host name resolve to this machine.
 func (g *Gate) checkHost(r *http.Request) error {
 	if !g.loopback || loopbackHost(hostOnly(r.Host)) || g.knownHost(r.Host) {
 		return nil
@@ -51,8 +51,8 @@ func (g *Gate) checkHost(r *http.Request) error {
 	}
 }
 
-// knownHost reports whether an allowed origin has this host, as when a reverse
-// proxy on this machine gives the gateway a name.
+// knownHost reports whether host is that of the public URL or of an allowed
+// origin, as when a reverse proxy on this machine gives the gateway a name.
 func (g *Gate) knownHost(host string) bool {
 	rules := g.rules.Load()
 	if public := g.publicURL(); !rules.open && public != "" && strings.EqualFold(public[strings.Index(public, "//")+2:], host) {
@@ -90,7 +90,7 @@ func (g *Gate) originOf(r *http.Request) origin {
 	u, err := url.Parse(value)
 	switch {
 	case err != nil || u.Host == "":
-		return oddRequest // "null" among them: a sandboxed frame, a file
+		return oddRequest // includes "null": a sandboxed frame, a file
 	case slices.Contains(origins, value):
 		return otherPage
 	case strings.EqualFold(u.Host, r.Host):
@@ -101,10 +101,10 @@ func (g *Gate) originOf(r *http.Request) origin {
 	return badOrigin
 }
 
-// embedded reports whether a page of another site loads this as one of its
-// parts, a picture or a script, for which browsers send no Origin. It could
-// not read the answer, but it could have asked. Links and typed addresses are
-// something else.
+// embedded reports whether a page of another site loads the URL as a
+// subresource, such as an image or a script. Browsers send no Origin for these
+// requests; the page cannot read the response, but the request itself must be
+// refused. Navigation is not embedding.
 func embedded(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "cross-site", "same-site":
@@ -113,11 +113,11 @@ func embedded(r *http.Request) bool {
 	return false
 }
 
-// varyOrigin is never changed.
+// varyOrigin is shared by all responses and must not be modified.
 var varyOrigin = []string{"Origin"}
 
-// cors answers for the pages that the configuration allows. It reports
-// whether the request was a preflight and is done with.
+// cors sets the CORS headers for allowed pages. It reports whether the request
+// was a preflight and has been answered.
 func (g *Gate) cors(w http.ResponseWriter, r *http.Request, from origin) (done bool) {
 	h := w.Header()
 	h["Vary"] = varyOrigin

@@ -11,14 +11,14 @@ import (
 type identity struct {
 	caller tool.Caller
 
-	// credential names what the caller's rights come from: "key:<id>",
-	// "session:<id>", "token:<hash>". It is never reused for another
-	// credential. Empty for a caller that presented none.
+	// credential identifies the source of the caller's rights: "key:<id>",
+	// "session:<id>", "grant:<id>", "token:<hash>". It is never reused for
+	// another credential. Empty for a caller without one.
 	credential string
 	// expires is the expiry of the credential; zero means never.
 	expires time.Time
-	// renew checks the credential again. Nil for a caller that presented none
-	// and may do nothing.
+	// renew checks the credential again. Nil for a caller without a credential
+	// and without rights.
 	renew func(context.Context) (identity, error)
 }
 
@@ -37,12 +37,12 @@ func identityFrom(ctx context.Context) identity {
 	return id
 }
 
-// openLoopback names what the callers of an open loopback listener share in
-// place of a credential.
+// openLoopback is the name shared by all callers of an open loopback listener
+// in place of a credential.
 const openLoopback = "open"
 
-// stillOpen renews a caller without a credential for as long as loopback is
-// open.
+// stillOpen is the renew function of callers without a credential. It fails
+// once loopback is no longer open.
 func (g *Gate) stillOpen(context.Context) (identity, error) {
 	if !g.rules.Load().open {
 		return identity{}, &tool.Error{Kind: tool.Unauthenticated, Msg: "callers on this machine need a key now"}

@@ -10,7 +10,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// who is the caller's kind and name, for tests that do not know ids.
+// who returns the caller's kind and name, for tests that do not know ids.
 func who(c *tool.Caller) string {
 	if kind, _, ok := strings.Cut(c.ID, ":"); ok {
 		return kind + ":" + c.Name
@@ -18,8 +18,8 @@ func who(c *tool.Caller) string {
 	return c.ID
 }
 
-// TestKeysWithSameNameAreDifferentCallers creates two keys with the same name,
-// one after the other.
+// TestKeysWithSameNameAreDifferentCallers creates two keys with the same name
+// in succession.
 func TestKeysWithSameNameAreDifferentCallers(t *testing.T) {
 	keys := &memory{}
 	first := keys.add(t, "bob", func(k *store.Key) {})

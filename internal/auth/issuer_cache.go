@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// maxIssuerResponse bounds what is read from an issuer.
+// maxIssuerResponse bounds a response of an issuer, in bytes.
 const maxIssuerResponse = 1 << 20
 
 // issuerCache limits how often the same document is requested from an issuer.

@@ -17,8 +17,9 @@ import (
 	"junctor/internal/tool"
 )
 
-// issuer checks the tokens of one authorization server. Its keys are found
-// when the first token comes, and again when that failed.
+// issuer checks the tokens of one authorization server. The keys of the server
+// are located when the first token arrives; a failure is retried with a later
+// token.
 type issuer struct {
 	cfg      JWTConfig
 	profiles Profiles
@@ -29,15 +30,16 @@ type issuer struct {
 	failed   time.Time
 }
 
-// discoveryRetryDelay is how long after a failure the issuer is not asked again.
+// discoveryRetryDelay is the minimum delay between a failed request to an
+// issuer and the next one.
 const discoveryRetryDelay = 5 * time.Second
 
 func newIssuer(cfg JWTConfig, profiles Profiles) *issuer {
 	return &issuer{cfg: cfg, profiles: profiles, client: &http.Client{Timeout: 10 * time.Second, Transport: &issuerCache{next: http.DefaultTransport, kept: map[string]cachedResponse{}}}}
 }
 
-// algorithms are the signatures that are accepted: asymmetric ones alone, or
-// the issuer's public key could be used to make tokens.
+// algorithms are the accepted signature algorithms. They are all asymmetric:
+// with a symmetric one, anyone could sign tokens with the issuer's public key.
 var algorithms = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
 
 func (i *issuer) ready() (*oidc.IDTokenVerifier, error) {
@@ -49,8 +51,8 @@ func (i *issuer) ready() (*oidc.IDTokenVerifier, error) {
 	if time.Since(i.failed) < discoveryRetryDelay {
 		return nil, fmt.Errorf("the issuer could not be reached a moment ago")
 	}
-	// The keys are fetched again whenever the issuer rotates them, so they
-	// outlive the request that first needed them.
+	// The key set fetches the keys again whenever the issuer rotates them, so
+	// its context must outlive this request.
 	ctx := oidc.ClientContext(context.Background(), i.client)
 	jwks := i.cfg.JWKSURL
 	if jwks == "" {
@@ -66,7 +68,8 @@ func (i *issuer) ready() (*oidc.IDTokenVerifier, error) {
 	return i.verifier, nil
 }
 
-// discover asks the issuer's metadata, OpenID's or OAuth's, where its keys are.
+// discover returns the URL of the issuer's keys from its OpenID or OAuth
+// metadata.
 func (i *issuer) discover(ctx context.Context) (string, error) {
 	base := strings.TrimSuffix(i.cfg.Issuer, "/")
 	u, err := url.Parse(base)
@@ -75,7 +78,7 @@ func (i *issuer) discover(ctx context.Context) (string, error) {
 	}
 	origin := u.Scheme + "://" + u.Host
 	var last error
-	for _, place := range []string{ // OAuth puts the path of an issuer last, OpenID first
+	for _, place := range []string{ // OAuth appends the path of an issuer, OpenID prepends it
 		origin + "/.well-known/oauth-authorization-server" + u.EscapedPath(),
 		base + "/.well-known/openid-configuration",
 		base + "/.well-known/oauth-authorization-server",
@@ -118,7 +121,7 @@ func (i *issuer) fetch(ctx context.Context, url string) (issuerMetadata, error) 
 	return meta, err
 }
 
-// verify returns the caller that a token speaks for.
+// verify returns the identity that a token represents.
 func (i *issuer) verify(ctx context.Context, token string) (identity, error) {
 	verifier, err := i.ready()
 	if err != nil {
@@ -142,7 +145,7 @@ func (i *issuer) verify(ctx context.Context, token string) (identity, error) {
 		}
 	}
 	kind, subject := "sub:", checked.Subject
-	if subject == "" { // a client may have the id that a person has as subject
+	if subject == "" { // a client id may equal the subject of a person
 		kind = "client:"
 		subject, _ = claims["client_id"].(string)
 	}

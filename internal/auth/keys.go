@@ -17,12 +17,12 @@ import (
 	"junctor/internal/tool"
 )
 
-// keyPrefix begins every API key, so that people and scanners know one when
-// they see it.
+// keyPrefix is the prefix of every generated API key. It lets people and
+// secret scanners recognize one.
 const keyPrefix = "jct_"
 
-// NewKey creates an API key and its record. The key itself is shown to its
-// owner once and is not stored.
+// NewKey creates an API key and its record. The key is shown to its owner once
+// and only its hash is stored.
 func NewKey(name string) (telemetry.Secret, store.Key) {
 	key := keyPrefix + rand.Text()
 	return telemetry.Secret(key), store.Key{
@@ -30,8 +30,9 @@ func NewKey(name string) (telemetry.Secret, store.Key) {
 	}
 }
 
-// CheckRights reports why a key cannot be made: its globs select nothing, or
-// its profile is not one of those that are defined.
+// CheckRights reports why a key cannot have the rights of k: its globs select
+// nothing, its profile is not one of profiles, or it has a profile and is an
+// administrator's.
 func CheckRights(k store.Key, profiles []string) error {
 	if err := tool.CheckGlobs(k.Servers); err != nil {
 		return err
@@ -57,17 +58,18 @@ func hash(key string) []byte {
 	return sum[:]
 }
 
-// KeyStore is what the gate needs of the store.
+// KeyStore is the part of the store that looks up API keys.
 type KeyStore interface {
 	KeyByHash(ctx context.Context, hash []byte) (store.Key, error)
 	TouchKeys(ctx context.Context, used map[string]time.Time) error
 }
 
 const (
-	// keyCacheTTL is how long a key that was found is taken as still valid: the
-	// time within which a revocation holds everywhere.
+	// keyCacheTTL is how long a stored key is used without another lookup, and
+	// thus how long a revocation may take to apply on every node.
 	keyCacheTTL = 2 * time.Second
-	// maxKeyStaleness is how long it may be used while the store cannot be asked.
+	// maxKeyStaleness is how long a known key is accepted while the store is
+	// unavailable.
 	maxKeyStaleness = 5 * time.Minute
 	// maxKnownKeys bounds the keys kept in memory.
 	maxKnownKeys = 10_000
@@ -76,13 +78,13 @@ const (
 // errUnknownKey means that no such key is in effect.
 var errUnknownKey = errors.New("unknown, expired or revoked key")
 
-// keyring finds the key that a caller presents.
+// keyring looks up API keys.
 type keyring struct {
 	keys KeyStore
 
 	mu    sync.Mutex
-	fixed map[string]store.Key // by hash: the file's and the environment's
-	known map[string]knownKey  // by hash: found in the store
+	fixed map[string]store.Key // by hash: from the file and the environment
+	known map[string]knownKey  // by hash: cached from the store
 	used  map[string]time.Time
 }
 
@@ -95,8 +97,8 @@ func newKeyring(keys KeyStore) *keyring {
 	return &keyring{keys: keys, known: map[string]knownKey{}, used: map[string]time.Time{}}
 }
 
-// setFixed sets the keys that are not in the store. The id of each holds a part of
-// its hash, so that another key of the same name is another key.
+// setFixed sets the keys that are not in the store. The id of each contains a
+// part of its hash, so that a replaced key with the same name has another id.
 func (r *keyring) setFixed(cfg Config, admin telemetry.Secret) {
 	fixed := map[string]store.Key{}
 	for _, k := range fixedKeys(cfg, admin) {
@@ -107,7 +109,7 @@ func (r *keyring) setFixed(cfg Config, admin telemetry.Secret) {
 	r.fixed = fixed
 }
 
-// FixedCallers are the callers of the keys that are not in the store.
+// FixedCallers returns the callers of the keys that are not in the store.
 func FixedCallers(cfg Config, admin telemetry.Secret) []tool.Caller {
 	var out []tool.Caller
 	for _, k := range fixedKeys(cfg, admin) {
@@ -177,7 +179,8 @@ func (r *keyring) find(ctx context.Context, h []byte) (store.Key, error) {
 	return r.use(k, now)
 }
 
-// markStale has what is in memory looked up again, if the store answers.
+// markStale marks the cached keys for another lookup. They remain usable while
+// the store is unavailable.
 func (r *keyring) markStale() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -203,7 +206,7 @@ func valid(k store.Key, now time.Time) (store.Key, error) {
 	return k, nil
 }
 
-// use notes that the key was used, to be written down by flush.
+// use records that the key was used, for flush.
 func (r *keyring) use(k store.Key, now time.Time) (store.Key, error) {
 	k, err := valid(k, now)
 	if err == nil {
@@ -214,7 +217,7 @@ func (r *keyring) use(k store.Key, now time.Time) (store.Key, error) {
 	return k, err
 }
 
-// flush writes down when keys were last used.
+// flush stores when keys were last used.
 func (r *keyring) flush(ctx context.Context) error {
 	r.mu.Lock()
 	used := r.used

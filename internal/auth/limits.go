@@ -9,7 +9,8 @@ import (
 	"junctor/internal/tool"
 )
 
-// ParseExpiry reads a duration (30d, 2w, 12h) after now, or a date.
+// ParseExpiry parses a duration from now (30d, 2w, 12h) or a date in the
+// future. The empty string is the zero time.
 func ParseExpiry(s string, now time.Time) (time.Time, error) {
 	if s == "" {
 		return time.Time{}, nil
@@ -30,7 +31,8 @@ func ParseExpiry(s string, now time.Time) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("invalid --expires %q; use a duration (30d, 2w, 12h) or a future date (2027-01-31)", s)
 }
 
-// ParseRate reads a number of calls per time, such as 60/1m.
+// ParseRate parses a number of calls per time, such as 60/1m. The empty string
+// is no limit.
 func ParseRate(s string) (tool.Rate, error) {
 	if s == "" {
 		return tool.Rate{}, nil

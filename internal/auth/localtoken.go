@@ -18,12 +18,13 @@ import (
 	"junctor/internal/telemetry"
 )
 
-// localTokenFile is where the local token is in the data folder.
+// localTokenFile is the file of the local token in the data folder.
 const localTokenFile = "page.token"
 
-// LocalToken returns the token with which the page on this machine gets the
-// administrator's rights. It is random, one per data folder, and made when
-// there is none. Removing the file and restarting ends it and its sessions.
+// LocalToken returns the token that gives the page on this machine
+// administrator's rights. It is random, one per data folder, and created if it
+// does not exist. Removing the file and restarting invalidates the token and
+// its sessions.
 func LocalToken(dataDir string) (telemetry.Secret, error) {
 	path := filepath.Join(dataDir, localTokenFile)
 	for {
@@ -52,8 +53,8 @@ func LocalToken(dataDir string) (telemetry.Secret, error) {
 	}
 }
 
-// PageURL is the address of the page on a listener. On a loopback listener it
-// has the local token in it, and is a secret.
+// PageURL returns the address of the page on a listener. On a loopback
+// listener the address contains the local token and is secret.
 func PageURL(scheme, listen, dataDir string) (string, error) {
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil {

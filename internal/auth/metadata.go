@@ -10,12 +10,12 @@ import (
 	"junctor/internal/tool"
 )
 
-// MetadataPath is where the protected-resource metadata (RFC 9728) are served,
-// for the gateway as a whole and, with a path behind it, for each endpoint.
+// MetadataPath is where the protected resource metadata (RFC 9728) is served:
+// for the whole gateway and, with a path appended, for each endpoint.
 const MetadataPath = "/.well-known/oauth-protected-resource"
 
-// Metadata serves the protected resource metadata (RFC 9728), which names the
-// authorization servers. Without any there is none.
+// Metadata serves the protected resource metadata (RFC 9728), which lists the
+// authorization servers. It replies 404 if there are none.
 func (g *Gate) Metadata(w http.ResponseWriter, r *http.Request) {
 	jwt, public := g.rules.Load().jwt, g.publicURL()
 	if jwt == nil && public == "" {
@@ -52,9 +52,9 @@ func (g *Gate) publicURL() string {
 	return g.opts.PublicURL()
 }
 
-// challenge sets WWW-Authenticate with the URL of the metadata and the error of
-// the credentials, so that a client knows whether it needs other credentials or
-// more scopes.
+// challenge sets WWW-Authenticate with the URL of the metadata and the error
+// code, so that a client can tell whether it needs other credentials or more
+// scopes.
 func (g *Gate) challenge(w http.ResponseWriter, r *http.Request, why error) {
 	var params []string
 	switch kind := tool.KindOf(why); {
@@ -76,8 +76,8 @@ func (g *Gate) challenge(w http.ResponseWriter, r *http.Request, why error) {
 	w.Header().Set("WWW-Authenticate", strings.TrimSpace("Bearer "+strings.Join(params, ", ")))
 }
 
-// metadataURL is where the metadata are: at the address by which clients know
-// this gateway, else at the one that this client used.
+// metadataURL returns the URL of the metadata: on the host of the audience if
+// that is a URL, else on the host of the request.
 func metadataURL(audience string, r *http.Request) string {
 	if u, err := url.Parse(audience); err == nil && u.Host != "" && (u.Scheme == "https" || u.Scheme == "http") {
 		return u.Scheme + "://" + u.Host + MetadataPath + strings.TrimSuffix(u.EscapedPath(), "/")

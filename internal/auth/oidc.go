@@ -59,7 +59,7 @@ func (c OIDCConfig) Validate() error {
 	return errors.Join(errs...)
 }
 
-// label is what the page calls the provider.
+// label returns the name of the provider as the page shows it.
 func (c OIDCConfig) label() string {
 	if u, err := url.Parse(c.Issuer); err == nil && c.Name == "" {
 		return u.Host
@@ -81,17 +81,18 @@ func (c Config) personRules() []JWTRule {
 }
 
 const (
-	// OIDCCallbackPath is where the provider sends people back to.
+	// OIDCCallbackPath is the address to which the provider redirects
+	// browsers.
 	OIDCCallbackPath = "/api/oidc/callback"
 	// OIDCStartPath begins a sign-in.
 	OIDCStartPath = "/api/oidc/start"
 
-	spaceSignIns = "page-signins" // of people who have signed in and whose page has no session yet
+	spaceSignIns = "page-signins" // people who have signed in and whose page has no session yet
 
 	oidcFlowTTL    = 10 * time.Minute    // to sign in at the provider
 	oidcSignInTTL  = time.Minute         // for the page to fetch its session
-	oidcSessionTTL = 12 * time.Hour      // then the provider is asked again
-	oidcClaimsTTL  = 30 * 24 * time.Hour // how long what the provider said counts, for clients that act for the person
+	oidcSessionTTL = 12 * time.Hour      // then people sign in again
+	oidcClaimsTTL  = 30 * 24 * time.Hour // how long the provider's claims are valid for clients that act for the person
 	maxClaims      = 32 << 10
 )
 
@@ -124,8 +125,8 @@ func (g *Gate) byPersonClaims(p *oidcPerson) (tool.Caller, error) {
 	return caller, nil
 }
 
-// oidcProvider signs people in. Its metadata are fetched for the first of them,
-// and again when that failed.
+// oidcProvider is the client of an OpenID provider. The provider's metadata is
+// fetched for the first sign-in; a failure is retried with a later one.
 type oidcProvider struct {
 	cfg    OIDCConfig
 	client *http.Client
@@ -148,8 +149,8 @@ func (o *oidcProvider) ready() (*oidc.Provider, error) {
 	if time.Since(o.failed) < discoveryRetryDelay {
 		return nil, errors.New("the provider could not be reached a moment ago")
 	}
-	// The keys are fetched again when the provider rotates them, so they
-	// outlive the request that first needed them.
+	// The key set fetches the keys again whenever the provider rotates them,
+	// so its context must outlive this request.
 	p, err := oidc.NewProvider(oidc.ClientContext(context.Background(), o.client), o.cfg.Issuer)
 	if err != nil {
 		o.failed = time.Now()
@@ -167,8 +168,8 @@ func (o *oidcProvider) oauth(p *oidc.Provider, redirect string) *oauth2.Config {
 	return &oauth2.Config{ClientID: o.cfg.ClientID, ClientSecret: o.cfg.ClientSecret.Reveal(), Endpoint: p.Endpoint(), RedirectURL: redirect, Scopes: scopes}
 }
 
-// oidcFlow is one sign-in under way. It is in a cookie, so that the browser that
-// began it ends it, on whichever node.
+// oidcFlow is the state of a sign-in in progress. It is stored in a cookie, so
+// that only the browser that started the sign-in can complete it, on any node.
 type oidcFlow struct {
 	State    string `json:"s"`
 	Nonce    string `json:"n"`
@@ -185,7 +186,7 @@ func flowCookie(r *http.Request, value string, age int) *http.Cookie {
 	return c
 }
 
-// flowOf returns the sign-in that the browser has begun.
+// flowOf returns the sign-in in progress from the request's cookie.
 func flowOf(r *http.Request) (oidcFlow, bool) {
 	var f oidcFlow
 	c, err := r.Cookie(flowCookie(r, "", 0).Name)
@@ -199,7 +200,7 @@ func flowOf(r *http.Request) (oidcFlow, bool) {
 	return f, f.State != "" && f.Nonce != "" && f.Verifier != ""
 }
 
-// redirectURL is where the provider sends people back to.
+// redirectURL returns the address to which the provider redirects the browser.
 func (g *Gate) redirectURL(r *http.Request) string {
 	if g.opts.BrowserURL != "" {
 		return strings.TrimSuffix(g.opts.BrowserURL, "/") + OIDCCallbackPath
@@ -213,7 +214,7 @@ func (g *Gate) redirectURL(r *http.Request) string {
 
 var errNoOIDC = &tool.Error{Kind: tool.MethodNotFound, Msg: "people do not sign in here; auth.oidc is not configured"}
 
-// beginOIDC sends the browser to the provider.
+// beginOIDC redirects the browser to the provider.
 func (g *Gate) beginOIDC(w http.ResponseWriter, r *http.Request) {
 	o := g.rules.Load().oidc
 	f := oidcFlow{State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier()}
@@ -239,13 +240,14 @@ func (g *Gate) beginOIDC(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, o.oauth(p, g.redirectURL(r)).AuthCodeURL(f.State, oidc.Nonce(f.Nonce), oauth2.S256ChallengeOption(f.Verifier)), http.StatusSeeOther)
 }
 
-// finishOIDC takes the provider's answer. The page then fetches its session with a
-// ticket: where there is no TLS the session is kept by the page, not by a cookie.
-// A sign-in that was begun on the consent page has its session at once.
+// finishOIDC handles the provider's redirect. Without TLS the session is
+// stored by the page, not in a cookie, so the page gets a ticket with which it
+// fetches the session. A sign-in that started on the consent page gets its
+// session immediately.
 func (g *Gate) finishOIDC(w http.ResponseWriter, r *http.Request) {
 	person, flow, err := g.personFromCallback(r)
 	if err == nil {
-		_, err = g.byPersonClaims(person) // who may do nothing gets no session
+		_, err = g.byPersonClaims(person) // a person without rights gets no session
 	}
 	var ticket string
 	if err == nil {
@@ -297,7 +299,7 @@ func (g *Gate) personFromCallback(r *http.Request) (*oidcPerson, oidcFlow, error
 	return person, f, nil
 }
 
-// exchange redeems the code and returns who signed in.
+// exchange redeems the code and returns the person who signed in.
 func (o *oidcProvider) exchange(ctx context.Context, p *oidc.Provider, redirect, code string, f oidcFlow) (*oidcPerson, error) {
 	config := o.oauth(p, redirect)
 	token, err := config.Exchange(ctx, code, oauth2.VerifierOption(f.Verifier))
@@ -316,7 +318,7 @@ func (o *oidcProvider) exchange(ctx context.Context, p *oidc.Provider, redirect,
 	if person.Subject == "" {
 		return nil, errors.New("the ID token names no subject")
 	}
-	if p.UserInfoEndpoint() != "" { // many providers have groups and email there alone
+	if p.UserInfoEndpoint() != "" { // many providers return groups and email only there
 		info, err := p.UserInfo(ctx, config.TokenSource(ctx, token))
 		if err != nil {
 			return nil, fmt.Errorf("read the claims: %w", err)
@@ -328,13 +330,13 @@ func (o *oidcProvider) exchange(ctx context.Context, p *oidc.Provider, redirect,
 			return nil, fmt.Errorf("read the claims: %w", err)
 		}
 	}
-	if err := checked.Claims(&person.Claims); err != nil { // over those of the endpoint: these are signed
+	if err := checked.Claims(&person.Claims); err != nil { // the signed claims take precedence over the endpoint's
 		return nil, fmt.Errorf("read the ID token: %w", err)
 	}
 	return person, nil
 }
 
-// signedInPerson is a person whose page has no session yet.
+// signedInPerson is a person who has signed in and has no session yet.
 type signedInPerson struct {
 	Person *oidcPerson `json:"person"`
 	Flow   []byte      `json:"flow"` // hash of the state: the browser must be the same
@@ -356,8 +358,8 @@ func (g *Gate) storeSignIn(ctx context.Context, p *oidcPerson, f oidcFlow) (stri
 	return ticket, nil
 }
 
-// redeemSignIn returns the session for a ticket, once, to the browser that signed
-// in.
+// redeemSignIn returns the session for a ticket. A ticket works once, and only
+// in the browser that signed in.
 func (g *Gate) redeemSignIn(w http.ResponseWriter, r *http.Request, ticket string) (pageSession, error) {
 	again := &tool.Error{Kind: tool.Unauthenticated, Msg: "the sign-in is too old, or was begun in another browser; sign in again"}
 	v, err := g.opts.Sessions.Value(r.Context(), spaceSignIns, nameOf(ticket))
@@ -375,7 +377,8 @@ func (g *Gate) redeemSignIn(w http.ResponseWriter, r *http.Request, ticket strin
 	if !ok || subtle.ConstantTimeCompare(s.Flow, hash(f.State)) != 1 {
 		return pageSession{}, again
 	}
-	// Of two that come with the same ticket one writes first.
+	// Of two concurrent requests with the same ticket, only one write
+	// succeeds.
 	_, err = g.opts.Sessions.PutValue(r.Context(), store.Value{Space: spaceSignIns, Name: v.Name, Expires: v.Expires}, v.Version)
 	if errors.Is(err, store.ErrConflict) {
 		return pageSession{}, again
@@ -391,7 +394,7 @@ func (g *Gate) redeemSignIn(w http.ResponseWriter, r *http.Request, ticket strin
 	return pageSession{Person: s.Person, Owner: caller.ID, Name: caller.Name}, nil
 }
 
-// failedPerson turns the error of byPersonClaims into one for the caller.
+// failedPerson converts an error of byPersonClaims to one for the caller.
 func failedPerson(err error) error {
 	if errors.Is(err, errNoSession) {
 		return failed(err)

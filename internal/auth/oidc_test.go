@@ -25,7 +25,7 @@ import (
 	"junctor/internal/store"
 )
 
-// provider is an OpenID provider that signs the person in who is next.
+// provider is an OpenID provider. It signs in the person named in next.
 type provider struct {
 	*httptest.Server
 	key *rsa.PrivateKey
@@ -114,7 +114,7 @@ func startProvider(t *testing.T) *provider {
 	return p
 }
 
-// guarded is a gate with a page behind it.
+// guarded is a gate in front of a page.
 type guarded struct {
 	*httptest.Server
 	gate *Gate
@@ -192,7 +192,7 @@ func (b *window) do(method, target, body string) (int, string, *url.URL) {
 	return res.StatusCode, string(data), res.Request.URL
 }
 
-// visit signs in at the provider and returns where the browser ends.
+// visit signs in at the provider and returns the final status, body and URL.
 func (b *window) visit(p *provider, person string) (int, string, *url.URL) {
 	b.t.Helper()
 	p.mu.Lock()
@@ -201,7 +201,7 @@ func (b *window) visit(p *provider, person string) (int, string, *url.URL) {
 	return b.do("GET", b.g.URL+OIDCStartPath, "")
 }
 
-// redeem has the page fetch its session.
+// redeem makes the page fetch its session.
 func (b *window) redeem(ticket string) int {
 	b.t.Helper()
 	code, body, _ := b.do("POST", b.g.URL+"/api/session", `{"signin":"`+ticket+`"}`)
@@ -319,7 +319,7 @@ func TestForeignAndForgedSignInsAreRefused(t *testing.T) {
 	if code, body, _ := victim.do("GET", callback, ""); code != http.StatusUnauthorized || !strings.Contains(body, "not begun in this browser") {
 		t.Errorf("another's callback: %d %s", code, body)
 	}
-	_, _, _ = victim.visit(p, "ada") // which leaves a cookie of its own
+	_, _, _ = victim.visit(p, "ada") // leaves a cookie in the victim's browser
 	if code, _, _ := victim.do("GET", callback, ""); code != http.StatusUnauthorized {
 		t.Errorf("another's callback, with a sign-in of its own: %d", code)
 	}
@@ -357,7 +357,7 @@ func TestOIDCConfigProblems(t *testing.T) {
 			t.Errorf("%v does not name %s", err, want)
 		}
 	}
-	// The rules of another issuer's tokens are not for people of this one.
+	// Rules for tokens of another issuer do not apply to people.
 	c := Config{OIDC: &OIDCConfig{Issuer: "https://a.example"}, JWT: &JWTConfig{Issuer: "https://b.example", Rules: []JWTRule{{Admin: true}}}}
 	if rules := c.personRules(); len(rules) != 0 {
 		t.Errorf("rules of another issuer: %v", rules)

@@ -13,7 +13,7 @@ var oidcFailedPage = template.Must(template.New("failed").Parse(`<!doctype html>
 <body><h1>Sign-in failed</h1><p>{{.Message}}</p><p><a href="{{.Back}}">{{if eq .Back "/"}}Back to Junctor{{else}}Back{{end}}</a></p><p><small>Request {{.ID}}</small></p></body></html>
 `))
 
-// oidcFailed tells a person in a browser why they are not signed in.
+// oidcFailed renders a page with the reason why the sign-in failed.
 func (g *Gate) oidcFailed(w http.ResponseWriter, r *http.Request, f oidcFlow, err error) {
 	body, status := httperr.New(r.Context(), err)
 	httperr.Rejected(r, status, tool.AsError(err))
@@ -23,5 +23,5 @@ func (g *Gate) oidcFailed(w http.ResponseWriter, r *http.Request, f oidcFlow, er
 	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_ = oidcFailedPage.Execute(w, map[string]string{"Message": body.Message, "ID": body.RequestID, "Back": authorizationAddress(f.Authorization)}) // a browser that is gone reads nothing
+	_ = oidcFailedPage.Execute(w, map[string]string{"Message": body.Message, "ID": body.RequestID, "Back": authorizationAddress(f.Authorization)}) // the browser may have disconnected
 }

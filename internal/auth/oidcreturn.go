@@ -10,18 +10,18 @@ import (
 const AuthorizePath = "/oauth/authorize"
 
 const (
-	// authorizationParameter of OIDCStartPath has the query of the authorization
-	// request to which the browser returns after the sign-in.
+	// authorizationParameter is the query parameter of OIDCStartPath with the
+	// query of the authorization request to return to after the sign-in.
 	authorizationParameter = "authorization"
-	// maxAuthorization bounds that query: it is kept in a cookie, of which
-	// browsers take 4 KB.
+	// maxAuthorization bounds that query: it is stored in a cookie, and
+	// browsers limit cookies to 4 KB.
 	maxAuthorization = 2 << 10
 )
 
-// authorizationAddress is where a browser goes after a sign-in: to the request
-// with a query, or to the page if there is none. The query comes from a link
-// that anybody may have made, so it is all that can be chosen: the path is
-// always the same.
+// authorizationAddress returns the address to which the browser returns after
+// a sign-in: the authorization request with the given query, or the page if
+// there is none. The query may come from an attacker's link, so it cannot
+// change the path.
 func authorizationAddress(query string) string {
 	values, err := url.ParseQuery(query)
 	if err != nil || len(values) == 0 || len(query) > maxAuthorization {
@@ -30,9 +30,10 @@ func authorizationAddress(query string) string {
 	return AuthorizePath + "?" + values.Encode()
 }
 
-// SignInLink returns the address that begins a sign-in at the OpenID provider
-// and returns to an authorization request, and what the provider is called.
-// Without TLS there is none: the session is then kept by the page.
+// SignInLink returns an address that starts a sign-in at the OpenID provider
+// and then returns to the authorization request, and the provider's name. ok
+// is false without TLS, because the page then stores the session itself, and
+// if no provider is configured or the query is too long.
 func (g *Gate) SignInLink(r *http.Request, query url.Values) (address, provider string, ok bool) {
 	o, text := g.rules.Load().oidc, query.Encode()
 	if o == nil || !secure(r) || len(text) > maxAuthorization {

@@ -41,7 +41,7 @@ func TestSignInReturnsToAuthorization(t *testing.T) {
 	if code, body, _ := b.do("GET", encrypted.URL+"/whoami", ""); code != http.StatusOK || !strings.Contains(body, "|ada ") {
 		t.Errorf("after the sign-in: %d %s", code, body)
 	}
-	b, code, body, _ := visit(encrypted.URL, "eve", request.Encode()) // who may do nothing here
+	b, code, body, _ := visit(encrypted.URL, "eve", request.Encode()) // a person without rights
 	if code != http.StatusForbidden || !strings.Contains(body, `href="`+AuthorizePath+"?client_id=") || strings.Contains(body, "<script") {
 		t.Errorf("a person without rights: %d %s", code, body)
 	}

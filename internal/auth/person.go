@@ -12,15 +12,15 @@ import (
 	"junctor/internal/tool"
 )
 
-// Person refers to the credential with which a person signed in, and is kept
-// with what the person consented to. It contains no secret and is only
-// understood by this package.
+// Person identifies the credential with which a person signed in. It is stored
+// with the person's consents, contains no secret and is opaque to other
+// packages.
 type Person string
 
-// personRecord is what a Person contains.
+// personRecord is the content of a Person.
 type personRecord struct {
 	Session pageSession `json:"session"`
-	Open    bool        `json:"open,omitempty"` // of an open loopback listener, without a credential
+	Open    bool        `json:"open,omitempty"` // the user of an open loopback listener, without a credential
 }
 
 func newPerson(p pageSession) (Person, error) {
@@ -30,14 +30,14 @@ func newPerson(p pageSession) (Person, error) {
 }
 
 // TokenGrant is what an access token of the gateway's own authorization server
-// stands for: a person through a client.
+// represents: a client acting for a person.
 type TokenGrant struct {
 	ID      string
 	Person  Person
 	Client  string    // the client's name
 	Profile string    // the profile that the person chose; empty for none
-	Path    string    // of the resource: the token is good for it and what is below it
-	Expires time.Time // if it is not refreshed
+	Path    string    // of the resource: the token is valid for it and the paths below it
+	Expires time.Time // unless it is refreshed
 }
 
 // ErrNoGrant means that a grant is unknown, has expired or was revoked.
@@ -45,20 +45,20 @@ var ErrNoGrant = errors.New("unknown, expired or revoked consent")
 
 // Tokens checks the tokens of the gateway's own authorization server.
 type Tokens interface {
-	// Check returns what a token stands for. ok is false for a token of
-	// another issuer, and for one that is not valid any more.
+	// Check returns the grant of a token. ok is false for tokens of other
+	// issuers and for invalid ones.
 	Check(ctx context.Context, token string) (g TokenGrant, ok bool, err error)
 	// Grant returns a grant, or ErrNoGrant.
 	Grant(ctx context.Context, id string) (TokenGrant, error)
-	// MarkStale has grants that are in memory looked up again.
+	// MarkStale makes cached grants be looked up again.
 	MarkStale()
 }
 
-// SpaceGrants is where the grants are in the store; the gate watches it.
+// SpaceGrants is the space of grants in the store; the gate watches it.
 const SpaceGrants = "oauth-grants"
 
-// Person returns who is signed in: by the page's session, or as the user of
-// the machine on an open loopback listener.
+// Person returns the person who is signed in with a session of the page, or
+// the local user on an open loopback listener.
 func (g *Gate) Person(r *http.Request) (Person, tool.Caller, bool) {
 	id := identityFrom(r.Context())
 	if name, ok := strings.CutPrefix(id.credential, "session:"); ok {
@@ -75,7 +75,7 @@ func (g *Gate) Person(r *http.Request) (Person, tool.Caller, bool) {
 	return "", tool.Caller{}, false
 }
 
-// PersonByKey returns the person of an API key.
+// PersonByKey returns the person who holds an API key.
 func (g *Gate) PersonByKey(ctx context.Context, key telemetry.Secret) (Person, tool.Caller, error) {
 	p, id, err := g.sessionOfKey(ctx, key)
 	if err != nil {
@@ -85,7 +85,7 @@ func (g *Gate) PersonByKey(ctx context.Context, key telemetry.Secret) (Person, t
 	return person, id.caller, err
 }
 
-// CallerOf returns the caller that a person is now.
+// CallerOf returns the caller for a person, with the person's current rights.
 func (g *Gate) CallerOf(ctx context.Context, p Person) (tool.Caller, error) {
 	id, err := g.byPerson(ctx, p)
 	if err != nil {
@@ -94,13 +94,13 @@ func (g *Gate) CallerOf(ctx context.Context, p Person) (tool.Caller, error) {
 	return id.caller, nil
 }
 
-// ByClient reports whether the request has an access token of a client.
+// ByClient reports whether the request carries an access token of a client.
 func (g *Gate) ByClient(r *http.Request) bool {
 	return strings.HasPrefix(identityFrom(r.Context()).credential, grantPrefix)
 }
 
-// grantPrefix leads the credential of callers through a client. Requests and
-// sessions outlive the single access token: they end with the grant.
+// grantPrefix is the credential prefix of clients that act for a person.
+// Requests and sessions may outlive an access token; they end with the grant.
 const grantPrefix = "grant:"
 
 // byToken returns the caller of an access token for a path.

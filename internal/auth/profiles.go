@@ -2,16 +2,16 @@ package auth
 
 import "junctor/internal/tool"
 
-// Profiles narrows callers. profile.Set is one.
+// Profiles restricts callers to profiles. profile.Set implements it.
 type Profiles interface {
-	// Bind narrows a caller to a profile.
+	// Bind restricts a caller to a profile.
 	Bind(c tool.Caller, profile string) tool.Caller
-	// Get returns a profile, which allows nothing if it is not defined.
+	// Get returns a profile. An undefined profile allows nothing.
 	Get(profile string) tool.Profile
 }
 
-// bind narrows the caller to a profile; "" is none. Without profiles the caller
-// may do nothing.
+// bind restricts the caller to a profile, unless profile is empty. If p is
+// nil, the caller gets no rights.
 func bind(p Profiles, c tool.Caller, profile string) tool.Caller {
 	switch {
 	case profile == "":

@@ -11,7 +11,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// parseProxies reads auth.trustedProxies: CIDRs, or single addresses.
+// parseProxies parses auth.trustedProxies: CIDRs or single addresses.
 func parseProxies(list []string) ([]netip.Prefix, error) {
 	var out []netip.Prefix
 	for _, text := range list {
@@ -49,11 +49,11 @@ func dropForwarding(h http.Header) {
 	}
 }
 
-// applyForwarding decides which forwarding headers of a request count. From
-// proxies of the configuration they say which host, scheme and address the
-// client used, and the request is no longer one of this machine: it reports
-// true. From anyone else they are refused on an open loopback listener, where
-// the caller's address is what admits it, and dropped on others.
+// applyForwarding processes the forwarding headers of a request. Headers of a
+// trusted proxy set the host, scheme and address of the client; the request no
+// longer counts as local, and applyForwarding returns true. From any other
+// peer, an open loopback listener rejects them, because it admits callers by
+// address, and other listeners drop them.
 func (g *Gate) applyForwarding(r *http.Request) (forwarded bool, err error) {
 	name := forwardingHeader(r.Header)
 	if name == "" {
@@ -74,7 +74,7 @@ func (g *Gate) applyForwarding(r *http.Request) (forwarded bool, err error) {
 		r.Host = host
 	}
 	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
-	for _, hop := range slices.Backward(hops) { // the client is the last that no proxy of ours is
+	for _, hop := range slices.Backward(hops) { // the client is the last address that is not a trusted proxy
 		addr, err := netip.ParseAddr(strings.TrimSpace(hop))
 		if err != nil {
 			break
@@ -87,7 +87,7 @@ func (g *Gate) applyForwarding(r *http.Request) (forwarded bool, err error) {
 	return true, nil
 }
 
-// lastOf returns the value that the nearest proxy wrote.
+// lastOf returns the value that the nearest proxy set.
 func lastOf(h http.Header, name string) string {
 	all := strings.Split(strings.Join(h.Values(name), ","), ",")
 	return strings.TrimSpace(all[len(all)-1])
@@ -106,8 +106,9 @@ func trusted(proxies []netip.Prefix, addr netip.Addr) bool {
 	return slices.ContainsFunc(proxies, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
-// secure reports whether the client's connection is encrypted. applyForwarding has
-// dropped the header unless a proxy of the configuration wrote it.
+// secure reports whether the client's connection is encrypted. It can rely on
+// X-Forwarded-Proto because applyForwarding drops the header unless a trusted
+// proxy set it.
 func secure(r *http.Request) bool {
 	return r.TLS != nil || strings.EqualFold(lastOf(r.Header, "X-Forwarded-Proto"), "https")
 }

@@ -10,8 +10,8 @@ import (
 	"junctor/internal/store"
 )
 
-// TestForwardedRequests has a proxy in front of a listener that admits whoever
-// reaches it. httptest's requests come from 192.0.2.1.
+// TestForwardedRequests sends forwarded requests to a listener that admits
+// everyone. Requests of httptest come from 192.0.2.1.
 func TestForwardedRequests(t *testing.T) {
 	keys := &memory{}
 	key := keys.add(t, "k", nil)
@@ -59,8 +59,8 @@ func TestForwardedRequests(t *testing.T) {
 	}
 }
 
-// TestForwardingHeadersCountFromProxiesOnly looks at what is left of them for
-// those behind the gate.
+// TestForwardingHeadersCountFromProxiesOnly checks which headers reach the
+// handlers behind the gate.
 func TestForwardingHeadersCountFromProxiesOnly(t *testing.T) {
 	keys := &memory{}
 	key := keys.add(t, "k", func(k *store.Key) {})
@@ -102,8 +102,8 @@ func (discard) Header() http.Header         { return http.Header{} }
 func (discard) Write(b []byte) (int, error) { return len(b), nil }
 func (discard) WriteHeader(int)             {}
 
-// TestForgedHostIsRefusedOffLoopback: on a listener that other machines can
-// reach, no Host header grants access.
+// TestForgedHostIsRefusedOffLoopback checks that on a listener reachable from
+// other machines no Host header grants access.
 func TestForgedHostIsRefusedOffLoopback(t *testing.T) {
 	g := gate(&memory{}, func(o *Options) { o.Listen = "0.0.0.0:8787" })
 	for _, host := range []string{"localhost:8787", "127.0.0.1:8787", "[::1]:8787", "evil.example", ""} {

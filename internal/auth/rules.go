@@ -55,11 +55,11 @@ func (r JWTRule) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Claims are those of a token, or of a person who signed in.
+// Claims are the claims of a token or of a person who signed in.
 type Claims map[string]any
 
-// scopes returns the scopes of a token. RFC 9068 has them in one string under
-// scope; Microsoft in one string under scp, Okta in a list there.
+// scopes returns the scopes of a token. RFC 9068 puts them into one string
+// under scope. Microsoft uses one string under scp, Okta a list.
 func (c Claims) scopes() []string {
 	var out []string
 	for _, name := range []string{"scope", "scp"} {
@@ -70,7 +70,7 @@ func (c Claims) scopes() []string {
 	return out
 }
 
-// wellFormed reports whether the scopes are text or lists of text.
+// wellFormed reports whether the scopes are strings or lists of strings.
 func (c Claims) wellFormed() bool {
 	for _, name := range []string{"scope", "scp"} {
 		switch v := c[name].(type) {
@@ -86,8 +86,8 @@ func (c Claims) wellFormed() bool {
 	return true
 }
 
-// values returns the values of a claim as text. A name with dots is a path,
-// unless there is a claim of that name.
+// values returns the values of a claim as strings. A name with dots is a path
+// into objects, unless there is a claim with that exact name.
 func (c Claims) values(name string) []string {
 	v, ok := c[name]
 	for rest, in := name, map[string]any(c); !ok && in != nil; {
@@ -125,7 +125,7 @@ func (c Claims) match(name string, globs []string) bool {
 	case "scope", "scp":
 		values = c.scopes()
 	case "email":
-		// Anybody can enter anybody's address until the issuer has checked it.
+		// An unverified email address may be anyone's.
 		if verified, _ := c["email_verified"].(bool); !verified {
 			return false
 		}
@@ -156,8 +156,8 @@ func (r JWTRule) matches(claims Claims, scopes []string) bool {
 	return true
 }
 
-// ApplyRules gives the caller what all the rules together give that match the
-// claims. It reports false, and gives nothing, when none does.
+// ApplyRules gives the caller the combined rights of all rules that match the
+// claims. If none matches, it reports false and gives no rights.
 func ApplyRules(rules []JWTRule, claims Claims, c *tool.Caller, profiles Profiles) bool {
 	scopes := claims.scopes()
 	matched, everything, unmetered, unbudgeted := false, false, false, false
@@ -202,8 +202,8 @@ func ApplyRules(rules []JWTRule, claims Claims, c *tool.Caller, profiles Profile
 	return matched
 }
 
-// grants returns what the rule gives: at least one grant, because no grant at
-// all would be no limit.
+// grants returns the grants of the rule. There is always at least one, because
+// a caller without grants is unrestricted.
 func (r JWTRule) grants(profiles Profiles) []tool.Grant {
 	if r.Profiles == nil {
 		return []tool.Grant{{Servers: r.Servers, Tools: r.Tools}}
@@ -222,8 +222,8 @@ func (r JWTRule) grants(profiles Profiles) []tool.Grant {
 	return out
 }
 
-// rates returns the limits of calls under the rule: its own, or those of its
-// profiles; zero is none.
+// rates returns the rate limits of the rule: its own or those of its profiles.
+// A zero rate is no limit.
 func (r JWTRule) rates(granted []tool.Grant) []tool.Rate {
 	if r.Rate != nil {
 		return []tool.Rate{{Calls: r.Rate.Calls, Per: r.Rate.Per()}}
@@ -242,7 +242,7 @@ func (r JWTRule) rates(granted []tool.Grant) []tool.Rate {
 
 func perSecond(r tool.Rate) float64 { return float64(r.Calls) / r.Per.Seconds() }
 
-// allRules returns the rules of the issuer, with that of AdminScope.
+// allRules returns the rules of the issuer, including the one for AdminScope.
 func (j JWTConfig) allRules() []JWTRule {
 	if j.AdminScope == "" {
 		return j.Rules
@@ -250,7 +250,7 @@ func (j JWTConfig) allRules() []JWTRule {
 	return append(slices.Clip(j.Rules), JWTRule{Scopes: []string{j.AdminScope}, Admin: true})
 }
 
-// errNoRule is the refusal of a valid token that no rule matches.
+// errNoRule returns the error for a valid token that no rule matches.
 func errNoRule(setting string) error {
 	return &tool.Error{Kind: tool.Denied, Msg: fmt.Sprintf("the token is valid, but no rule gives it anything; add one to %s that matches its scopes or claims", setting)}
 }

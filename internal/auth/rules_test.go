@@ -9,8 +9,8 @@ import (
 	"junctor/internal/tool"
 )
 
-// TestTokenRightsAreUnionOfRules: the rights of several rules are added without
-// mixing their globs.
+// TestTokenRightsAreUnionOfRules checks that the rights of several rules are
+// combined without mixing their globs.
 func TestTokenRightsAreUnionOfRules(t *testing.T) {
 	cfg := JWTConfig{AdminScope: "root", Rules: []JWTRule{
 		{Scopes: []string{"gh"}, Servers: []string{"github"}, Rate: &setting.Rate{Calls: 5}},
@@ -68,9 +68,9 @@ func TestTokenWithoutRuleHasNoRights(t *testing.T) {
 	}
 }
 
-// TestChatRightDefaults: keys and rules that are limited to servers or tools
-// give no right to use models unless they say so; a rule that gives none does
-// not widen the budget of one that does.
+// TestChatRightDefaults checks that keys and rules limited to servers or tools
+// give no right to use models unless they set it, and that a rule without the
+// right does not widen the budget of one with it.
 func TestChatRightDefaults(t *testing.T) {
 	yes, no := true, false
 	cfg := Config{Keys: []KeyConfig{
@@ -118,8 +118,8 @@ func TestChatRightDefaults(t *testing.T) {
 	}
 }
 
-// TestRulesByClaims: every claim of a rule must match, by globs; an email
-// counts only when the issuer has verified it.
+// TestRulesByClaims checks that every claim of a rule must match a glob, and
+// that an email only counts if the issuer has verified it.
 func TestRulesByClaims(t *testing.T) {
 	for name, tt := range map[string]struct {
 		rule   JWTRule
@@ -183,8 +183,8 @@ func (parts) Bind(c tool.Caller, name string) tool.Caller {
 }
 func (parts) Get(name string) tool.Profile { return part{tool.UnknownProfile(name), name} }
 
-// TestRulesGiveProfiles: the profiles of the matching rules are added; each is
-// limited by its own rule.
+// TestRulesGiveProfiles checks that the profiles of the matching rules are
+// combined, each restricted by its own rule.
 func TestRulesGiveProfiles(t *testing.T) {
 	rules := []JWTRule{
 		{Scopes: []string{"one"}, Profiles: []string{"fs"}},

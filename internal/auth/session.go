@@ -15,7 +15,8 @@ import (
 	"junctor/internal/tool"
 )
 
-// SessionStore keeps the sessions of the web page. [store.Values] is one.
+// SessionStore stores the sessions of the web page. [store.Values] implements
+// it.
 type SessionStore interface {
 	Value(ctx context.Context, space, name string) (store.Value, error)
 	Values(ctx context.Context, space string) ([]store.Value, error)
@@ -24,8 +25,9 @@ type SessionStore interface {
 }
 
 const (
-	// SpaceSessions and spaceTickets are where sessions and tickets are in the
-	// store. Their names there are hashes: who reads the store cannot use them.
+	// SpaceSessions and spaceTickets are the spaces of sessions and tickets in
+	// the store. The names are hashes, so that the stored records cannot be
+	// used to sign in.
 	SpaceSessions = "page-sessions"
 	spaceTickets  = "page-tickets"
 
@@ -33,16 +35,17 @@ const (
 	sessionTTL = 30 * 24 * time.Hour
 	// ticketTTL is how long a page may take to open its WebSocket.
 	ticketTTL = 30 * time.Second
-	// maxSessions bounds the sessions of one credential; the oldest end first.
+	// maxSessions bounds the sessions of one credential; the oldest are
+	// removed first.
 	maxSessions = 50
 )
 
-// errNoSession means that the session is unknown, has expired or was ended, or
-// that its credential was.
+// errNoSession means that the session or its credential is unknown, has
+// expired or was ended.
 var errNoSession = errors.New("unknown, expired or ended session")
 
-// pageSession is a sign-in of the web page. It has the rights of its
-// credential, read again for each request, and ends with it.
+// pageSession is a session of the web page. It has the rights of its
+// credential, looked up for each request, and ends with it.
 type pageSession struct {
 	Key     []byte      `json:"key,omitempty"`    // hash of an API key in the store
 	Fixed   string      `json:"fixed,omitempty"`  // id of a key in the file or the environment
@@ -52,7 +55,7 @@ type pageSession struct {
 	Name    string      `json:"name"`             // name of the caller, for people
 	Created time.Time   `json:"created"`
 	From    string      `json:"from,omitempty"`  // address of the browser
-	Agent   string      `json:"agent,omitempty"` // what the browser calls itself
+	Agent   string      `json:"agent,omitempty"` // the User-Agent header
 }
 
 // sameCredential reports whether both sessions were opened with one credential.
@@ -63,8 +66,8 @@ func (s pageSession) sameCredential(o pageSession) bool {
 	return string(s.Key) == string(o.Key) && s.Fixed == o.Fixed && s.Local == o.Local
 }
 
-// sessions keeps the page's sessions in the store, and those in use in memory
-// for as long as keys are (keyCacheTTL, maxKeyStaleness).
+// sessions stores the page's sessions. It caches those in use as long as
+// keyring caches keys (keyCacheTTL, maxKeyStaleness).
 type sessions struct {
 	store SessionStore
 
@@ -82,11 +85,10 @@ func newSessions(s SessionStore) *sessions {
 	return &sessions{store: s, known: map[string]knownSession{}}
 }
 
-// nameOf is the name under which a session or a ticket is kept.
+// nameOf returns the name under which a session or a ticket is stored.
 func nameOf(secret string) string { return hex.EncodeToString(hash(secret)) }
 
-// open makes a session and returns its secret, which is shown to the page once
-// and not kept.
+// open creates a session and returns its secret, which only the page stores.
 func (s *sessions) open(ctx context.Context, p pageSession) (secret, name string, expires time.Time, err error) {
 	data, err := json.Marshal(p)
 	if err != nil {
@@ -108,7 +110,7 @@ func (s *sessions) open(ctx context.Context, p pageSession) (secret, name string
 	return secret, name, expires, nil
 }
 
-// trim ends the oldest sessions of a credential that has too many.
+// trim removes the oldest sessions of a credential that has too many.
 func (s *sessions) trim(ctx context.Context, p pageSession) error {
 	all, err := s.list(ctx)
 	if err != nil {
@@ -165,7 +167,8 @@ func (s *sessions) forget(name string) {
 	delete(s.known, name)
 }
 
-// markStale has what is in memory looked up again, if the store answers.
+// markStale marks the cached sessions for another lookup. They remain usable
+// while the store is unavailable.
 func (s *sessions) markStale() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,7 +181,7 @@ func (s *sessions) markStale() {
 	}
 }
 
-// end ends a session. It is no error when there is none.
+// end removes a session. It returns nil if there is none.
 func (s *sessions) end(ctx context.Context, name string) error {
 	if err := s.store.DeleteValue(ctx, SpaceSessions, name, store.AnyVersion); err != nil {
 		return fmt.Errorf("end a session: %w", err)
@@ -210,8 +213,8 @@ func (s *sessions) list(ctx context.Context) ([]sessionEntry, error) {
 	return out, nil
 }
 
-// ticket makes a ticket that admits one WebSocket of the session, on any node:
-// browsers let pages set no header there.
+// ticket creates a ticket that admits one WebSocket of the session, on any
+// node. It is needed because pages cannot set headers on WebSocket requests.
 func (s *sessions) ticket(ctx context.Context, session string) (string, error) {
 	secret := rand.Text()
 	_, err := s.store.PutValue(ctx, store.Value{
@@ -223,7 +226,7 @@ func (s *sessions) ticket(ctx context.Context, session string) (string, error) {
 	return secret, nil
 }
 
-// redeem returns the session of a ticket, once.
+// redeem returns the session of a ticket. A ticket works once.
 func (s *sessions) redeem(ctx context.Context, ticket string) (session string, err error) {
 	v, err := s.store.Value(ctx, spaceTickets, nameOf(ticket))
 	if errors.Is(err, store.ErrNotFound) || err == nil && len(v.Data) == 0 {
@@ -232,8 +235,8 @@ func (s *sessions) redeem(ctx context.Context, ticket string) (session string, e
 	if err != nil {
 		return "", fmt.Errorf("look a ticket up: %w", err)
 	}
-	// Of two that come with the same ticket one writes first. The empty record
-	// stays until the ticket would have expired.
+	// Of two concurrent requests with the same ticket, only one write
+	// succeeds. The empty record remains until the ticket would have expired.
 	_, err = s.store.PutValue(ctx, store.Value{Space: spaceTickets, Name: v.Name, Expires: v.Expires}, v.Version)
 	if errors.Is(err, store.ErrConflict) {
 		return "", errNoSession
@@ -244,8 +247,8 @@ func (s *sessions) redeem(ctx context.Context, ticket string) (session string, e
 	return string(v.Data), nil
 }
 
-// bySession returns the identity behind a session: that of the credential it
-// was opened with. It is the one place where sessions are looked up.
+// bySession returns the identity of a session: that of the credential it was
+// opened with. All session lookups go through it.
 func (g *Gate) bySession(ctx context.Context, name string) (identity, error) {
 	p, expires, err := g.sessions.find(ctx, name)
 	if err != nil {
@@ -270,7 +273,7 @@ func (g *Gate) bySession(ctx context.Context, name string) (identity, error) {
 }
 
 // byCredential returns the caller of the credential that a session was opened
-// with, and when that ends; the zero time means never.
+// with, and the credential's expiry; the zero time means never.
 func (g *Gate) byCredential(ctx context.Context, p pageSession) (identity, time.Time, error) {
 	if p.Local != "" {
 		if g.localToken == "" || p.Local != fingerprint(g.localToken) {
@@ -281,7 +284,7 @@ func (g *Gate) byCredential(ctx context.Context, p pageSession) (identity, time.
 	if p.Person != nil {
 		caller, err := g.byPersonClaims(p.Person)
 		if tool.KindOf(err) == tool.Denied {
-			err = errNoSession // a rule was taken away
+			err = errNoSession // the rule was removed
 		}
 		return identity{caller: caller}, time.Time{}, err
 	}

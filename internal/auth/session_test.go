@@ -20,7 +20,7 @@ import (
 
 const localToken = "LOCALTOKENLOCALTOKENLOCALT"
 
-// values is a store of values in memory.
+// values is an in-memory store of values.
 type values struct {
 	mu   sync.Mutex
 	all  map[string]store.Value
@@ -79,7 +79,7 @@ func (m *values) DeleteValue(_ context.Context, space, name string, _ int64) err
 	return m.err
 }
 
-// page talks to the sign-in behind a gate, as a browser does.
+// page sends requests through a gate as the web page does.
 type page struct {
 	t       testing.TB
 	gate    *Gate
@@ -147,10 +147,11 @@ func TestLocalTokenGrantsAdministratorRights(t *testing.T) {
 		if bytes.Contains(v.Data, []byte(me.session)) || bytes.Contains(v.Data, []byte(localToken)) || strings.Contains(v.Name, me.session) {
 			t.Errorf("the store has the secret: %s %s", v.Name, v.Data)
 		}
-		forged := &page{t: t, gate: g, session: v.Name} // what a reader of the store has
+		forged := &page{t: t, gate: g, session: v.Name} // the stored name, not the secret
 		forged.expect("GET", "/tools", 401, "")
 	}
-	// Neither another data folder nor another kind of listener takes it.
+	// A gate with another token or another kind of listener rejects the
+	// session.
 	for name, edit := range map[string]func(*Options){
 		"another token":  func(o *Options) { o.LocalToken = "ANOTHERTOKENANOTHERTOKEN" },
 		"no token":       func(o *Options) { o.LocalToken = "" },
@@ -168,7 +169,7 @@ func TestLocalTokenGrantsAdministratorRights(t *testing.T) {
 			}
 		})
 	}
-	// With keys on loopback the token still is the local user's.
+	// If loopback requires a key, the token still identifies the local user.
 	closed := gate(&memory{}, func(o *Options) { o.Config.Loopback = LoopbackKey })
 	(&page{t: t, gate: closed}).signIn(`{"token":"`+localToken+`"}`).expect("GET", "/tools", 200, "admin=true")
 }
@@ -187,18 +188,18 @@ func TestEndedSessionStaysInvalid(t *testing.T) {
 	me.expect("DELETE", "/api/session", 204, "")
 	me.expect("GET", "/tools", 401, "the session has ended")
 	me.expect("GET", "/api/session", 200, `"needsSignIn":true`)
-	// Other tabs and browsers keep theirs.
+	// Other sessions are unaffected.
 	a, b := anon.signIn(`{"key":"`+key+`"}`), anon.signIn(`{"key":"`+key+`"}`)
 	a.expect("DELETE", "/api/session", 204, "")
 	a.expect("GET", "/tools", 401, "")
 	b.expect("GET", "/tools", 200, "admin=true")
 
-	// A key that ends takes its sessions along.
+	// Revoking a key ends its sessions.
 	for h, k := range keys.keys {
 		k.Revoked = time.Now()
 		keys.keys[h] = k
 	}
-	again := gate(keys, func(o *Options) { o.Config.Loopback, o.Sessions = LoopbackKey, vals }) // with nothing remembered
+	again := gate(keys, func(o *Options) { o.Config.Loopback, o.Sessions = LoopbackKey, vals }) // with empty caches
 	(&page{t: t, gate: again, session: b.session}).expect("GET", "/tools", 401, "")
 }
 
@@ -228,7 +229,7 @@ func TestSessionsAreListedAndEnded(t *testing.T) {
 	one, two := keys.add(t, "one", nil), keys.add(t, "two", nil)
 	g := gate(keys, nil)
 	anon := &page{t: t, gate: g, edit: set("User-Agent", "Test/1")}
-	anon.expect("GET", "/api/page-sessions", 403, "") // every program of the machine is this caller
+	anon.expect("GET", "/api/page-sessions", 403, "") // every program on the machine is this caller
 	boss, a, b := anon.signIn(`{"key":"`+admin+`"}`), anon.signIn(`{"key":"`+one+`"}`), anon.signIn(`{"key":"`+two+`"}`)
 	list := func(p *page) (out []SessionInfo) {
 		t.Helper()
@@ -249,7 +250,7 @@ func TestSessionsAreListedAndEnded(t *testing.T) {
 	a.expect("GET", "/tools", 200, "")
 	boss.expect("DELETE", "/api/page-sessions/"+mine[0].ID, 204, "")
 	a.expect("GET", "/tools", 401, "")
-	// Signing in again and again does not grow without bound.
+	// The number of sessions of a key is bounded.
 	for range maxSessions + 5 {
 		b = anon.signIn(`{"key":"` + two + `"}`)
 	}
@@ -264,7 +265,7 @@ func TestSessionInACookie(t *testing.T) {
 	g := gate(keys, func(o *Options) {
 		o.Config.Loopback, o.Config.TrustedProxies, o.Origins = LoopbackKey, []string{"192.0.2.0/24"}, []string{"https://app.example.com"}
 	})
-	// httptest's requests come from 192.0.2.1.
+	// Requests of httptest come from 192.0.2.1.
 	https := &page{t: t, gate: g, edit: set("X-Forwarded-Proto", "https", "X-Forwarded-Host", "junctor.example", "Origin", "https://junctor.example")}
 	w := https.send("POST", "/api/session", `{"key":"`+key+`"}`)
 	cookies := w.Result().Cookies()
@@ -280,7 +281,7 @@ func TestSessionInACookie(t *testing.T) {
 	}
 	with("X-Forwarded-Proto", "https").expect("GET", "/tools", 200, "session:")
 	with().expect("GET", "/tools", 401, "")                               // over http no cookie counts
-	with("X-Forwarded-For", "192.0.2.9").expect("GET", "/tools", 401, "") // nor without the proxy's word
+	with("X-Forwarded-For", "192.0.2.9").expect("GET", "/tools", 401, "") // nor without a trusted proxy
 	with("X-Forwarded-Proto", "https", "Origin", "https://app.example.com").expect("GET", "/tools", 401, "")
 	if w := with("X-Forwarded-Proto", "https").send("DELETE", "/api/session", ""); w.Code != 204 || w.Result().Cookies()[0].MaxAge >= 0 {
 		t.Errorf("sign out: %d %v", w.Code, w.Result().Cookies())
@@ -304,7 +305,7 @@ func TestTicketOpensOneSocket(t *testing.T) {
 	upgrade := set("Upgrade", "websocket", "Connection", "Upgrade", "Origin", "http://127.0.0.1:8787")
 	socket := &page{t: t, gate: g, edit: upgrade}
 	first := ticket()
-	(&page{t: t, gate: g}).expect("GET", "/ws?ticket="+first, 200, "local admin=false") // not a WebSocket: it stays
+	(&page{t: t, gate: g}).expect("GET", "/ws?ticket="+first, 200, "local admin=false") // not a WebSocket: the ticket remains valid
 	socket.expect("GET", "/ws?ticket="+first, 200, "local admin=true session:")
 	socket.expect("GET", "/ws?ticket="+first, 401, "")
 	socket.expect("GET", "/ws?ticket=unknown", 401, "")
@@ -312,7 +313,7 @@ func TestTicketOpensOneSocket(t *testing.T) {
 	foreign := &page{t: t, gate: g, edit: set("Upgrade", "websocket", "Origin", "https://evil.example")}
 	foreign.expect("GET", "/ws?ticket="+ticket(), 403, "")
 
-	// Of many that come at once with one ticket one is admitted.
+	// Of many concurrent requests with one ticket only one is admitted.
 	contested, admitted := ticket(), make(chan int, 20)
 	var wg sync.WaitGroup
 	for range cap(admitted) {
@@ -329,7 +330,7 @@ func TestTicketOpensOneSocket(t *testing.T) {
 	if n != 1 {
 		t.Errorf("%d admitted with one ticket", n)
 	}
-	// An ended session's ticket is worth nothing.
+	// A ticket of an ended session is rejected.
 	late := ticket()
 	me.expect("DELETE", "/api/session", 204, "")
 	socket.expect("GET", "/ws?ticket="+late, 401, "")
@@ -348,7 +349,8 @@ func TestSessionsAndTicketsExpire(t *testing.T) {
 		time.Sleep(ticketTTL)
 		(&page{t: t, gate: g, edit: set("Upgrade", "websocket")}).expect("GET", "/ws?ticket="+out.Ticket, 401, "")
 		me.expect("GET", "/tools", 200, "admin=true")
-		// While the store is unavailable a session that was used lately goes on.
+		// While the store is unavailable, a recently used session remains
+		// valid.
 		vals.mu.Lock()
 		vals.err = context.DeadlineExceeded
 		vals.mu.Unlock()

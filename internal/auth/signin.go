@@ -13,17 +13,17 @@ import (
 	"junctor/internal/tool"
 )
 
-// SessionHeader carries the page's session where the connection is not
-// encrypted. Cookies are no choice there: browsers send them to every port of
-// the host, and so to every other service of the machine.
+// SessionHeader carries the page's session over unencrypted connections. A
+// cookie is not an option there: browsers send cookies to every port of the
+// host, and thus to other services on the machine.
 const SessionHeader = "X-Junctor-Session"
 
-// CookieName is the page's session over https. The prefix has browsers refuse
-// the cookie from other hosts and over http.
+// CookieName is the session cookie over https. Because of its prefix, browsers
+// reject the cookie from other hosts and over http.
 const CookieName = "__Host-junctor_session"
 
-// ticketParameter is the query parameter with which the page's WebSockets are
-// admitted.
+// ticketParameter is the query parameter that carries the ticket of a
+// WebSocket.
 const ticketParameter = "ticket"
 
 // Routes mounts the page's sign-in. All of it must be behind [Gate.Wrap].
@@ -88,8 +88,8 @@ func (g *Gate) signIn(w http.ResponseWriter, r *http.Request) {
 	httperr.Reply(w, g.callerInfo(id, secret))
 }
 
-// beginSession begins a session and returns whose it is. Its secret is in a
-// cookie over TLS; otherwise it is returned, for the page to keep.
+// beginSession creates a session and returns its identity. Over TLS the secret
+// is set as a cookie; otherwise it is returned, for the page to store.
 func (g *Gate) beginSession(w http.ResponseWriter, r *http.Request, p pageSession) (identity, string, error) {
 	p.Created, p.From, p.Agent = time.Now().UTC(), peerOf(r).String(), tool.Shorten(r.UserAgent(), 200)
 	secret, name, expires, err := g.sessions.open(r.Context(), p)
@@ -108,7 +108,7 @@ func (g *Gate) beginSession(w http.ResponseWriter, r *http.Request, p pageSessio
 	return id, secret, nil
 }
 
-// sessionOfKey returns the session that a key opens, and whose it is.
+// sessionOfKey returns a new session for a key, and the key's identity.
 func (g *Gate) sessionOfKey(ctx context.Context, key telemetry.Secret) (pageSession, identity, error) {
 	h := hash(key.Reveal())
 	id, err := g.byKey(ctx, h)
@@ -132,7 +132,7 @@ func unavailable(err error) error {
 	return &tool.Error{Kind: tool.Unavailable, Msg: "sessions cannot be read or written now; try again shortly", RetryAfter: 2 * time.Second, Err: err}
 }
 
-// sessionOf returns the name of the session that a request presents, or "".
+// sessionOf returns the name of the request's session, or "".
 func sessionOf(r *http.Request) string {
 	if secret := r.Header.Get(SessionHeader); secret != "" {
 		return nameOf(secret)
@@ -143,7 +143,7 @@ func sessionOf(r *http.Request) string {
 	return ""
 }
 
-// signOut ends the session, not only the browser's memory of it.
+// signOut ends the session in the store and deletes the browser's cookie.
 func (g *Gate) signOut(w http.ResponseWriter, r *http.Request) error {
 	if name := sessionOf(r); name != "" {
 		if err := g.end(r, name); err != nil {
@@ -166,7 +166,7 @@ func (g *Gate) end(r *http.Request, name string) error {
 	return nil
 }
 
-// newTicket makes a ticket for one WebSocket.
+// newTicket returns a ticket for one WebSocket.
 func (g *Gate) newTicket(r *http.Request) (any, error) {
 	name, ok := strings.CutPrefix(identityFrom(r.Context()).credential, "session:")
 	if !ok {
@@ -187,12 +187,12 @@ type SessionInfo struct {
 	Expires time.Time `json:"expires"`
 	From    string    `json:"from,omitempty"`
 	Agent   string    `json:"agent,omitempty"`
-	Current bool      `json:"current"` // the one that asks
+	Current bool      `json:"current"` // the session of the request
 }
 
 // visible returns the sessions that the sender of the request may see and end:
-// all for an administrator, else those of the same caller. Callers without a
-// credential are many in one, and see none.
+// all for an administrator, otherwise those of the same caller. Callers
+// without a credential share one identity and see none.
 func (g *Gate) visible(r *http.Request) ([]sessionEntry, error) {
 	id := identityFrom(r.Context())
 	if id.credential == "" {
@@ -249,13 +249,13 @@ type CallerInfo struct {
 	Admin         bool   `json:"admin"`
 	SignedIn      bool   `json:"signedIn"`
 	NeedsSignIn   bool   `json:"needsSignIn"`
-	Authenticated bool   `json:"authenticated"`     // by a credential of its own
+	Authenticated bool   `json:"authenticated"`     // with a credential
 	OIDC          string `json:"oidc,omitempty"`    // the name of the provider at which people can sign in
-	Session       string `json:"session,omitempty"` // the secret of a new session, where the page has to keep it
+	Session       string `json:"session,omitempty"` // the secret of a new session, if the page has to store it
 }
 
-// callerInfo returns the caller, with the secret of its session when it is new
-// and the page has to keep it.
+// callerInfo returns the caller, with the secret of a new session if the page
+// has to store it.
 func (g *Gate) callerInfo(id identity, session string) CallerInfo {
 	anybody := id.caller.ID == tool.AnonymousID
 	out := CallerInfo{
@@ -268,7 +268,7 @@ func (g *Gate) callerInfo(id identity, session string) CallerInfo {
 	return out
 }
 
-// failed turns the error of a session look-up into one for the caller.
+// failed converts the error of a session lookup to one for the caller.
 func failed(err error) error {
 	if errors.Is(err, errNoSession) {
 		return &tool.Error{Kind: tool.Unauthenticated, Msg: "the session has ended; sign in again", Err: err}
