@@ -12,11 +12,11 @@ import (
 	"junctor/internal/auth"
 )
 
-// accessTokenTTL is how long an access token is good for.
+// accessTokenTTL is the lifetime of an access token.
 const accessTokenTTL = 15 * time.Minute
 
-// tokenType is the type of access tokens (RFC 9068): no other token of ours
-// can be taken for one.
+// tokenType is the type of access tokens (RFC 9068). It keeps other tokens of
+// this server from being accepted as access tokens.
 const tokenType = "at+jwt"
 
 // accessClaims are the claims of an access token.
@@ -27,7 +27,7 @@ type accessClaims struct {
 	Grant  string `json:"grant"`
 }
 
-// sign makes an access token of a grant.
+// sign creates an access token for a grant.
 func (s *Server) sign(ctx context.Context, rec grantRecord, issuer string) (string, error) {
 	keys, err := s.keys.current(ctx)
 	if err != nil {
@@ -47,8 +47,9 @@ func (s *Server) sign(ctx context.Context, rec grantRecord, issuer string) (stri
 	}).Serialize()
 }
 
-// parse checks signature, issuer and time of an access token. ok is false if
-// it is none of this server.
+// parse checks the signature, issuer and validity period of an access token.
+// ok is false for a token that this server did not issue or that is no longer
+// valid.
 func (s *Server) parse(ctx context.Context, token, issuer string) (claims accessClaims, ok bool, err error) {
 	t, err := jwt.ParseSigned(token, []jose.SignatureAlgorithm{jose.ES256})
 	if err != nil || len(t.Headers) != 1 || t.Headers[0].ExtraHeaders[jose.HeaderType] != tokenType {
@@ -102,7 +103,7 @@ func (s *Server) Grant(ctx context.Context, id string) (auth.TokenGrant, error) 
 	return auth.TokenGrant{ID: rec.ID, Person: rec.Person, Client: rec.ClientName, Profile: rec.Profile, Path: path, Expires: rec.Expires}, nil
 }
 
-// MarkStale has grants that are in memory looked up again.
+// MarkStale drops the cached grants, so that they are looked up again.
 func (s *Server) MarkStale() {
 	s.grants.mu.Lock()
 	defer s.grants.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"junctor/internal/store"
 )
 
-// TestHostsThatLookLikeOthers refuses hosts with letters that are not ASCII,
-// also when they are percent-encoded: the consent page shows hosts.
+// TestHostsThatLookLikeOthers checks that hosts with non-ASCII letters are
+// rejected, even percent-encoded, because the consent page shows hosts.
 func TestHostsThatLookLikeOthers(t *testing.T) {
 	r := newFixture(t)
 	r.opts.Fetch = func(_ context.Context, id string, _ int64) ([]byte, error) {
@@ -33,8 +33,8 @@ func TestHostsThatLookLikeOthers(t *testing.T) {
 	}
 }
 
-// TestAuditIsNotFlooded repeats requests that end a consent. Only the first has
-// an effect, and is recorded.
+// TestAuditIsNotFlooded repeats requests that end a consent. Only the first is
+// recorded.
 func TestAuditIsNotFlooded(t *testing.T) {
 	r := newFixture(t)
 	r.key = r.addKey("alice")
@@ -67,9 +67,9 @@ func TestAuditIsNotFlooded(t *testing.T) {
 	}
 }
 
-// TestAuditNamesWhoGetsTheTokens: anybody can register a client under any name.
-// The entry of the consent has where the answer goes, and registrations, which
-// need no consent, have none.
+// TestAuditNamesWhoGetsTheTokens: anyone can register a client under any name.
+// So the audit entry of a consent contains the redirect target, and
+// registrations, which need no consent, are not audited.
 func TestAuditNamesWhoGetsTheTokens(t *testing.T) {
 	r := newFixture(t)
 	entries := make(chan string, 10)
@@ -87,8 +87,8 @@ func TestAuditNamesWhoGetsTheTokens(t *testing.T) {
 	}
 }
 
-// TestClientsLeaveSessionsAlone has a client with a token for the whole gateway
-// look for the person's sign-ins on the page.
+// TestClientsLeaveSessionsAlone checks that a client with a token for the
+// whole gateway cannot list the person's page sessions.
 func TestClientsLeaveSessionsAlone(t *testing.T) {
 	r := newFixture(t)
 	r.key = r.addKey("alice")
@@ -111,8 +111,8 @@ func TestClientsLeaveSessionsAlone(t *testing.T) {
 	}
 }
 
-// TestFloodOfRegistrationsDoesNotLockOutClients fills the registrations. The oldest
-// that nobody consented to gives way; one in use does not.
+// TestFloodOfRegistrationsDoesNotLockOutClients fills the registrations. The
+// oldest one without a consent is replaced; one in use is not.
 func TestFloodOfRegistrationsDoesNotLockOutClients(t *testing.T) {
 	r := newFixture(t)
 	now := time.Now()
@@ -137,8 +137,8 @@ func TestFloodOfRegistrationsDoesNotLockOutClients(t *testing.T) {
 	}
 }
 
-// TestRefusedDocumentsAreNotRemembered refuses a document because too many are
-// being read, and reads it when that is over.
+// TestRefusedDocumentsAreNotRemembered checks that a document that was refused
+// because of the rate limit is read once the limit allows it.
 func TestRefusedDocumentsAreNotRemembered(t *testing.T) {
 	r := newFixture(t)
 	r.opts.Fetch = func(_ context.Context, id string, _ int64) ([]byte, error) {

@@ -8,18 +8,18 @@ import (
 	"strings"
 )
 
-// authorization is a valid request of a client for a code.
+// authorization is a valid authorization request.
 type authorization struct {
 	client    client
 	redirect  string
 	state     string
 	challenge string
 	resource  string
-	query     url.Values // as it was sent
+	query     url.Values // the known parameters of the request
 }
 
-// parameters are those of an authorization request. Others are ignored, but
-// none of these may be given twice.
+// parameters are the parameters of an authorization request. Others are
+// ignored; giving one of these twice is an error.
 var parameters = []string{"response_type", "client_id", "redirect_uri", "state", "code_challenge", "code_challenge_method", "resource", "scope", "response_mode"}
 
 // check validates an authorization request. An error with a redirect URI can be
@@ -69,7 +69,7 @@ func (s *Server) check(ctx context.Context, query url.Values, issuer string) (au
 
 const base64URL = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
-// redirectURL returns the address of the client's redirect URI with an answer.
+// redirectURL returns the client's redirect URI with the response parameters.
 func (a authorization) redirectURL(issuer string, answer url.Values) string {
 	u, err := url.Parse(a.redirect)
 	if err != nil {
@@ -87,9 +87,10 @@ func (a authorization) redirectURL(issuer string, answer url.Values) string {
 	return u.String()
 }
 
-// authorize is where the client sends the person's browser. The request comes
-// from another site, for which browsers leave out the cookie of the page's
-// session. So the page that is shown leads to the consent page by itself.
+// authorize handles the browser's request that a client initiates. It comes
+// from another site, so browsers do not send the page's session cookie with
+// it. The response is therefore a page that continues to the consent page
+// automatically.
 func (s *Server) authorize(w http.ResponseWriter, r *http.Request, issuer string) {
 	a, refused, err := s.check(r.Context(), r.URL.Query(), issuer)
 	if s.refuseAuthorization(w, r, issuer, a, refused, err) {
@@ -98,7 +99,7 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request, issuer string
 	s.render(w, r, http.StatusOK, "", page{Title: "Sign in", Next: ConsentPath + "?" + a.query.Encode()})
 }
 
-// refuseAuthorization answers a request that cannot be continued, and reports
+// refuseAuthorization responds to a request that failed the check, and reports
 // whether it did.
 func (s *Server) refuseAuthorization(w http.ResponseWriter, r *http.Request, issuer string, a authorization, refused *protocolError, err error) bool {
 	switch {
@@ -114,8 +115,9 @@ func (s *Server) refuseAuthorization(w http.ResponseWriter, r *http.Request, iss
 		s.render(w, r, http.StatusBadRequest, "", page{Title: "This sign-in cannot continue", Text: "The program that sent you here made an invalid request: " + refused.text + ".", Failed: true})
 		return true
 	}
-	// Anybody can register a client. The person decides whether to follow the
-	// link, so that a request that is invalid on purpose leads nowhere by itself.
+	// Anyone can register a client. An error page with a link, instead of a
+	// redirect, keeps deliberately invalid requests from being used as an open
+	// redirect.
 	s.render(w, r, http.StatusBadRequest, "", page{
 		Title: "This sign-in cannot continue", Text: "The program that sent you here made an invalid request: " + refused.text + ".", Failed: true,
 		Back: template.URL(a.redirectURL(issuer, url.Values{"error": {refused.code}, "error_description": {refused.text}})), Redirect: redirectName(a.redirect),

@@ -18,14 +18,14 @@ import (
 	"junctor/internal/store"
 )
 
-// TestBadAuthorizationRequests expects a page for the person, with a link to
-// the client unless the redirect URI cannot be trusted.
+// TestBadAuthorizationRequests checks that the person gets an error page, with
+// a link to the client only if the redirect URI is valid.
 func TestBadAuthorizationRequests(t *testing.T) {
 	r := newFixture(t)
 	client := r.newClient()
 	for name, tt := range map[string]struct {
 		change url.Values
-		code   string // of the answer to the client; empty for none
+		code   string // of the response to the client; empty for none
 		text   string
 	}{
 		"unknown client":          {url.Values{"client_id": {"client-nonsense"}}, "", "not registered"},
@@ -107,7 +107,7 @@ func TestBadTokenRequests(t *testing.T) {
 		if status, got := r.token(form); status != 400 || got.Error != tt.code || got.Access != "" || got.Text == "" {
 			t.Errorf("%s: %d %+v", name, status, got)
 		}
-		// The code is used up.
+		// The code is consumed.
 		if status, got := r.token(good); status != 400 || got.Error != "invalid_grant" {
 			t.Errorf("%s, again: %d %+v", name, status, got)
 		}
@@ -155,7 +155,8 @@ func TestReplayedCodeEndsItsConsent(t *testing.T) {
 	if status, _ := r.call(got.Access); status != 401 {
 		t.Error("the first token has survived")
 	}
-	// Of many at once at most one gets tokens, and those do not last.
+	// Of many concurrent exchanges at most one gets tokens, and those are
+	// revoked.
 	form = a.exchange(a.consent(r.key).Get("code"))
 	var wg sync.WaitGroup
 	var mu sync.Mutex
@@ -206,7 +207,7 @@ func TestBadConsents(t *testing.T) {
 		t.Error("a form without its token:", status)
 	}
 	form = good()
-	form.Set("state", "another") // the form of one request with another request
+	form.Set("state", "another") // the form of one request with the parameters of another
 	if status, header, _ := a.submit(form, r.url); status != 403 || header.Get("Location") != "" {
 		t.Error("a form of another request:", status)
 	}
@@ -260,7 +261,7 @@ func TestRegistration(t *testing.T) {
 	if err != nil || len(values) != 1 || time.Until(values[0].Expires) > unusedClientTTL {
 		t.Error(values, err)
 	}
-	// A flood of one address is refused.
+	// A flood from one address is refused.
 	refused := 0
 	for range 40 {
 		if status, _ := r.register(`{"redirect_uris":["https://a.example/"]}`); status == http.StatusTooManyRequests {
@@ -354,7 +355,7 @@ func TestForeignTokens(t *testing.T) {
 	r := newFixture(t)
 	_, good := r.signIn()
 	foreign := newFixture(t)
-	foreign.opts.URL = r.opts.URL // the same issuer, other keys
+	foreign.opts.URL = r.opts.URL // the same issuer with other keys
 	_, forged := foreign.signIn()
 	parts := strings.Split(good.Access, ".")
 	for name, token := range map[string]string{

@@ -27,19 +27,18 @@ const (
 	spaceClients = "oauth-clients"
 
 	// unusedClientTTL is how long a registration lasts without a consent,
-	// usedClientTTL after the last use of a token.
+	// usedClientTTL how long it lasts after its last use.
 	unusedClientTTL = 24 * time.Hour
 	usedClientTTL   = 90 * 24 * time.Hour
 
 	maxRegistration = 16 << 10 // bytes
-	maxClients      = 1000     // registrations at once
+	maxClients      = 1000     // stored registrations
 	maxRedirects    = 10       // redirect URIs of one client
 	maxURI          = 2000     // bytes
 	maxClientName   = 80       // characters
 )
 
-// client is a program that asks for tokens. All clients are public: none has
-// a secret.
+// client is an OAuth client. All clients are public: none has a secret.
 type client struct {
 	ID        string    `json:"id"`
 	Name      string    `json:"name"`
@@ -47,8 +46,8 @@ type client struct {
 	Created   time.Time `json:"created"`
 }
 
-// host is the host that vouches for the client: that of its id, if the id is
-// the address of a metadata document.
+// host returns the host that vouches for the client, that of its metadata
+// document, or "" for a registered client.
 func (c client) host() string {
 	if u, err := url.Parse(c.ID); err == nil && u.Scheme == "https" {
 		return u.Host
@@ -56,7 +55,7 @@ func (c client) host() string {
 	return ""
 }
 
-// registration is the part of RFC 7591 that is used.
+// registration is the supported part of the client metadata (RFC 7591).
 type registration struct {
 	Name      string   `json:"client_name"`
 	Redirects []string `json:"redirect_uris"`
@@ -65,7 +64,7 @@ type registration struct {
 	Method    string   `json:"token_endpoint_auth_method"`
 }
 
-// check reports what keeps a client with this metadata from being used.
+// check returns an error if a client with this metadata cannot be accepted.
 func (m registration) check() *protocolError {
 	if len(m.Redirects) == 0 {
 		return invalid("invalid_redirect_uri", "redirect_uris is missing")
@@ -87,8 +86,8 @@ func (m registration) check() *protocolError {
 	return nil
 }
 
-// refusedSchemes run or show something in the browser instead of handing the
-// code to a program.
+// refusedSchemes are schemes that make the browser run or display something
+// instead of passing the code to a program.
 var refusedSchemes = []string{"about", "blob", "data", "file", "filesystem", "ftp", "javascript", "mailto", "vbscript", "view-source", "ws", "wss"}
 
 // checkRedirect accepts https addresses, http ones on loopback, and the
@@ -111,9 +110,9 @@ func checkRedirect(uri string) error {
 	return nil
 }
 
-// isPlain reports whether an address, or its host without percent-encoding, has
-// visible ASCII alone. Other letters make hosts look like others on the consent
-// page; international names have an ASCII form.
+// isPlain reports whether an address, or its host without percent-encoding,
+// contains only visible ASCII. Other letters can make a host look like another
+// on the consent page; international names have an ASCII form.
 func isPlain(s string) bool {
 	return !strings.ContainsFunc(s, func(c rune) bool { return c <= ' ' || c >= 0x7f || strings.ContainsRune(`"'<>\;,`, c) })
 }
@@ -127,8 +126,9 @@ func isLoopback(u *url.URL) bool {
 	return err == nil && a.Unmap().IsLoopback()
 }
 
-// allows reports whether a redirect URI is one of the client's: exactly, but
-// for the port on loopback, which programs choose when they start.
+// allows reports whether a redirect URI is one of the client's. It must match
+// exactly, except for the port on loopback, which programs choose when they
+// start.
 func (c client) allows(uri string) bool {
 	if slices.Contains(c.Redirects, uri) {
 		return true
@@ -147,7 +147,7 @@ func (c client) allows(uri string) bool {
 	})
 }
 
-// clientName is a name as it is shown: one line, bounded.
+// clientName returns a name for display: a single line of limited length.
 func clientName(name, id string) string {
 	name = strings.Map(func(c rune) rune {
 		if c < ' ' || c == 0x7f || c >= 0x202a && c <= 0x202e || c >= 0x2066 && c <= 0x2069 {
@@ -191,7 +191,7 @@ func (s *Server) register(w http.ResponseWriter, r *http.Request, _ string) {
 		return
 	}
 	if len(all) >= maxClients {
-		// The oldest registration without a consent is replaced, so that a flood
+		// Replace the oldest registration without a consent, so that a flood
 		// of registrations does not lock out other clients.
 		oldest := slices.MinFunc(all, func(a, b store.Value) int { return a.Expires.Compare(b.Expires) })
 		if oldest.Expires.Sub(s.now()) > unusedClientTTL {
@@ -226,8 +226,8 @@ func (s *Server) storeClient(ctx context.Context, c client, ttl time.Duration) e
 	return err
 }
 
-// extendClient lets a registration last as long as it is used. The
-// registration itself does not depend on it, so an error is logged.
+// extendClient extends a registration that is in use. A failure is only
+// logged, because the current request can proceed without it.
 func (s *Server) extendClient(ctx context.Context, id string) {
 	if !strings.HasPrefix(id, "client-") {
 		return
@@ -242,7 +242,8 @@ func (s *Server) extendClient(ctx context.Context, id string) {
 	}
 }
 
-// client finds a client by its id: a registration, or a metadata document.
+// client returns the client with an id: a registered one, or one described by
+// a metadata document.
 func (s *Server) client(ctx context.Context, id string) (client, *protocolError, error) {
 	switch {
 	case id == "":
@@ -267,8 +268,8 @@ func (s *Server) client(ctx context.Context, id string) (client, *protocolError,
 	return c, nil, nil
 }
 
-// limits bounds registrations, of one address and of all, and requests for
-// metadata documents, whose addresses strangers choose.
+// limits limits the rate of registrations, per address and in total, and of
+// requests for metadata documents, because strangers choose their addresses.
 type limits struct {
 	mu      sync.Mutex
 	all     *rate.Limiter

@@ -17,8 +17,8 @@ import (
 )
 
 // consentPage asks the person whether a client may act for them. Its handlers
-// keep nothing between requests: the form has the client's request, which is
-// checked again.
+// are stateless: the form contains the client's request, which is checked
+// again.
 type consentPage struct {
 	*Server
 	people People
@@ -34,12 +34,12 @@ func (p *consentPage) show(w http.ResponseWriter, r *http.Request, issuer string
 	p.form(w, r, a, signedIn{person, caller, ""}, http.StatusOK, "")
 }
 
-// signedIn is who has signed in: by the request, or with a key in the form
-// before.
+// signedIn is the person who has signed in: with the session of the request,
+// or with a key in the previous form.
 type signedIn struct {
 	person auth.Person
 	caller tool.Caller
-	until  string // of a sign-in with a key
+	until  string // expiry of a sign-in with a key
 }
 
 func (p *consentPage) form(w http.ResponseWriter, r *http.Request, a authorization, who signedIn, status int, problem string) {
@@ -76,15 +76,15 @@ func (p *consentPage) form(w http.ResponseWriter, r *http.Request, a authorizati
 	p.render(w, r, status, formTarget(a.redirect), v)
 }
 
-// isMCP reports whether a resource, which was checked, is an MCP endpoint: its
-// tokens are good for tools, resources and prompts alone.
+// isMCP reports whether a valid resource is an MCP endpoint. Tokens for one
+// are limited to tools, resources and prompts.
 func isMCP(resource string) bool {
 	u, err := url.Parse(resource)
 	return err == nil && (u.Path == "/mcp" || strings.HasPrefix(u.Path, "/mcp/") || strings.HasPrefix(u.Path, "/profiles/"))
 }
 
-// formToken binds a form to the client's request and to who is signed in, so
-// that no other page can submit one.
+// formToken returns a token that binds a form to the client's request and the
+// person who is signed in, so that no other page can submit it.
 func (p *consentPage) formToken(r *http.Request, a authorization) (string, error) {
 	keys, err := p.keys.current(r.Context())
 	if err != nil {
@@ -101,11 +101,11 @@ func (p *consentPage) profiles(c tool.Caller) []string {
 	return p.opts.Profiles(c)
 }
 
-// signInTTL is how long the form of a person who signed in with a key is
-// good for.
+// signInTTL is how long a sign-in with a key is valid in the forms that follow
+// it.
 const signInTTL = 10 * time.Minute
 
-// proof binds a sign-in with a key to the form.
+// proof returns a MAC that binds a sign-in with a key to the client's request.
 func (p *consentPage) proof(r *http.Request, a authorization, who signedIn) (string, error) {
 	keys, err := p.keys.current(r.Context())
 	if err != nil {
@@ -114,8 +114,9 @@ func (p *consentPage) proof(r *http.Request, a authorization, who signedIn) (str
 	return keys.derive("consent sign-in", string(who.person), who.until, a.query.Encode()), nil
 }
 
-// who returns who submits the form: the one who is signed in, the one who
-// signed in with a key in the form before, or the one of a key in this form.
+// who returns the person who submits the form: the one with a session, the one
+// who signed in with a key in the previous form, or the owner of the key in
+// this form.
 func (p *consentPage) who(r *http.Request, a authorization) (signedIn, error) {
 	if person, caller, ok := p.people.Person(r); ok {
 		return signedIn{person, caller, ""}, nil
@@ -138,7 +139,8 @@ func (p *consentPage) who(r *http.Request, a authorization) (signedIn, error) {
 
 const maxForm = 64 << 10
 
-// decide handles the form: consent ends with a code for the client.
+// decide handles the submitted form. On consent it redirects the browser to
+// the client with a code.
 func (p *consentPage) decide(w http.ResponseWriter, r *http.Request, issuer string) {
 	if r.Header.Get("Origin") != issuer {
 		p.log.WarnContext(r.Context(), "consent from another site refused", "origin", tool.Shorten(tool.OneLine(r.Header.Get("Origin")), 200))
@@ -207,8 +209,7 @@ func (p *consentPage) newCode(r *http.Request, a authorization, person auth.Pers
 	return secret, err
 }
 
-// listGrants lists remembered consents: a caller's own, or all for an
-// administrator.
+// listGrants lists the caller's consents, or all of them for an administrator.
 func (p *consentPage) listGrants(r *http.Request) (any, error) {
 	mine, err := p.visible(r)
 	if err != nil {

@@ -56,8 +56,8 @@ func TestChosenProfile(t *testing.T) {
 	}
 }
 
-// TestPageSession consents with the cookie of the page, which browsers send
-// over https alone.
+// TestPageSession consents with the session cookie of the page, which browsers
+// only send over https.
 func TestPageSession(t *testing.T) {
 	r := newFixture(t)
 	r.key = r.addKey("alice")
@@ -83,7 +83,7 @@ func TestPageSession(t *testing.T) {
 		t.Error("a form of another site:", status)
 	}
 	with["Origin"] = r.url
-	stranger := a.page() // a form that somebody else was shown
+	stranger := a.page() // a form shown to another person
 	stranger.Set("decision", "allow")
 	if status, header, _ := r.do("POST", ConsentPath, with, stranger.Encode()); status != 403 || header.Get("Location") != "" {
 		t.Error("the form of somebody else:", status)
@@ -99,8 +99,8 @@ func TestPageSession(t *testing.T) {
 	}
 }
 
-// TestSignInLink shows the link to the OpenID provider to those who are not
-// signed in, over https.
+// TestSignInLink checks that the link to the OpenID provider is shown over
+// https to people who are not signed in.
 func TestSignInLink(t *testing.T) {
 	r := newFixture(t)
 	a := r.attempt(r.newClient())

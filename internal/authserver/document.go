@@ -16,8 +16,8 @@ const (
 	maxDocuments  = 500
 )
 
-// documents caches clients that are described by a document at the address
-// that is their id.
+// documents caches clients that are described by a client id metadata
+// document.
 type documents struct {
 	mu    sync.Mutex
 	known map[string]knownDocument
@@ -29,7 +29,7 @@ type knownDocument struct {
 	until  time.Time
 }
 
-// get returns the client of a metadata document.
+// get returns the client that a metadata document describes.
 func (d *documents) get(ctx context.Context, s *Server, id string) (client, *protocolError) {
 	u, err := url.Parse(id)
 	if err != nil || s.opts.Fetch == nil || !isPlain(id) || !isPlain(u.Host) || u.Scheme != "https" || u.Host == "" || u.User != nil || u.Fragment != "" || strings.Trim(u.Path, "/") == "" || strings.Contains(u.Path+"/", "/../") {
@@ -49,7 +49,7 @@ func (d *documents) get(ctx context.Context, s *Server, id string) (client, *pro
 	if k.client, k.err = s.readDocument(ctx, id, u.Host); k.err != nil {
 		k.until = now.Add(documentRetry)
 		if ctx.Err() != nil {
-			return k.client, k.err // says nothing about the document
+			return k.client, k.err // not an error of the document
 		}
 	}
 	d.mu.Lock()

@@ -28,7 +28,8 @@ import (
 )
 
 // fixture is a gateway with the authorization server and one endpoint, /mcp,
-// which answers with the caller's name, or with a stream for ?stream.
+// which responds with the caller's name, or with a stream if the query is
+// "stream".
 type fixture struct {
 	*Server
 	t       *testing.T
@@ -162,7 +163,7 @@ func (r *fixture) do(method, target string, header map[string]string, body strin
 	for name, value := range header {
 		req.Header.Set(name, value)
 	}
-	if public := r.opts.URL(); public != "" { // as a load balancer has it
+	if public := r.opts.URL(); public != "" { // as behind a load balancer
 		req.Host = strings.TrimPrefix(public, "http://")
 	}
 	resp, err := http.DefaultTransport.RoundTrip(req)
@@ -222,7 +223,7 @@ func (r *fixture) newClient() string {
 
 var hidden = regexp.MustCompile(`<input type="hidden" name="([^"]+)" value="([^"]*)">`)
 
-// page reads the form of the consent page.
+// page returns the form of the consent page.
 func (a attempt) page() url.Values {
 	a.r.t.Helper()
 	status, _, body := a.r.do("GET", ConsentPath+"?"+a.query.Encode(), nil, "")
@@ -232,7 +233,7 @@ func (a attempt) page() url.Values {
 	return fields(body)
 }
 
-// fields are the hidden fields of a page.
+// fields returns the hidden fields of a page.
 func fields(body string) url.Values {
 	form := url.Values{}
 	for _, m := range hidden.FindAllStringSubmatch(body, -1) {
@@ -241,7 +242,7 @@ func fields(body string) url.Values {
 	return form
 }
 
-// consent submits the form with a key and returns the answer to the client.
+// consent submits the form with a key and returns the response to the client.
 func (a attempt) consent(key telemetry.Secret, more ...string) url.Values {
 	a.r.t.Helper()
 	form := a.page()
@@ -270,7 +271,7 @@ func (a attempt) exchange(code string) url.Values {
 	}
 }
 
-// tokens is the answer of the token endpoint.
+// tokens is the response of the token endpoint.
 type tokens struct {
 	Access  string `json:"access_token"`
 	Refresh string `json:"refresh_token"`
@@ -289,7 +290,7 @@ func (r *fixture) token(form url.Values) (int, tokens) {
 	return status, answer
 }
 
-// signIn is a whole sign-in of alice with a new client.
+// signIn performs a complete sign-in of alice with a new client.
 func (r *fixture) signIn() (client string, got tokens) {
 	r.t.Helper()
 	if r.key == "" {

@@ -17,24 +17,25 @@ import (
 )
 
 const (
-	// SpaceGrants is where consents are in the store.
+	// SpaceGrants is the space of consents in the store.
 	SpaceGrants = auth.SpaceGrants
 
 	// grantTTL is how long a consent lasts after the last refresh.
 	grantTTL = 30 * 24 * time.Hour
-	// maxGrants bounds the consents of one person; the oldest end first.
+	// maxGrants bounds the consents of one person; the oldest are removed
+	// first.
 	maxGrants = 100
 
-	grantCacheTTL = time.Second // how long a grant in memory is not looked up
+	grantCacheTTL = time.Second // how long a cached grant is used without another lookup
 	maxKnown      = 10_000
 )
 
-// Grant is a person's consent to a client, as it is shown.
+// Grant is a person's consent to a client, as the API returns it.
 type Grant struct {
 	ID         string    `json:"id"`
 	Client     string    `json:"clientId"`
 	ClientName string    `json:"client"`
-	ClientHost string    `json:"clientHost,omitempty"` // which vouches for the client
+	ClientHost string    `json:"clientHost,omitempty"` // vouches for the client
 	Owner      string    `json:"owner"`                // id of the person
 	Name       string    `json:"caller"`               // name of the person
 	Profile    string    `json:"profile,omitempty"`
@@ -45,13 +46,13 @@ type Grant struct {
 	Expires    time.Time `json:"expires"`
 }
 
-// grantRecord is a Grant in the store. Refresh tokens are kept as hashes.
+// grantRecord is a stored Grant. Refresh tokens are stored as hashes.
 type grantRecord struct {
 	Grant
 	Person  auth.Person `json:"person"`
 	Refresh string      `json:"refresh"`           // the current refresh token
 	Old     []string    `json:"old,omitempty"`     // replaced ones, latest last
-	Rotated time.Time   `json:"rotated,omitempty"` // when the last one was replaced
+	Rotated time.Time   `json:"rotated,omitempty"` // when the latest of Old was replaced
 }
 
 // maxReplaced bounds the replaced refresh tokens that are recognized as such.
@@ -62,7 +63,7 @@ func hash(secret string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// grants keeps consents in the store, and those in use in memory for a moment.
+// grants stores consents and caches those in use for grantCacheTTL.
 type grants struct {
 	store store.Values
 	now   func() time.Time
@@ -78,7 +79,7 @@ type knownGrant struct {
 
 var errNoGrant = errors.New("unknown, expired or revoked consent")
 
-// load reads a grant with its version.
+// load reads a grant and its version from the store.
 func (g *grants) load(ctx context.Context, id string) (grantRecord, int64, error) {
 	v, err := g.store.Value(ctx, SpaceGrants, id)
 	if errors.Is(err, store.ErrNotFound) {
@@ -96,7 +97,7 @@ func (g *grants) load(ctx context.Context, id string) (grantRecord, int64, error
 	return rec, v.Version, nil
 }
 
-// find returns a grant, from memory if it was read a moment ago.
+// find returns a grant, from the cache if it was read within grantCacheTTL.
 func (g *grants) find(ctx context.Context, id string) (grantRecord, error) {
 	now := g.now()
 	g.mu.Lock()
@@ -133,13 +134,13 @@ func (g *grants) put(ctx context.Context, rec grantRecord, ifVersion int64) erro
 	return err
 }
 
-// end revokes a grant. It is no error when there is none.
+// end removes a grant.
 func (g *grants) end(ctx context.Context, id string) error {
 	g.forget(id)
 	return g.store.DeleteValue(ctx, SpaceGrants, id, store.AnyVersion)
 }
 
-// trim ends the oldest grants of a person who has too many.
+// trim removes the oldest grants of a person who has too many.
 func (g *grants) trim(ctx context.Context, owner string) error {
 	all, err := List(ctx, g.store)
 	if err != nil {
@@ -155,8 +156,7 @@ func (g *grants) trim(ctx context.Context, owner string) error {
 	return nil
 }
 
-// List returns all consents in the store, the one that was used longest ago
-// first.
+// List returns all consents in the store, the least recently used first.
 func List(ctx context.Context, values store.Values) ([]Grant, error) {
 	list, err := values.Values(ctx, SpaceGrants)
 	if err != nil {
@@ -174,8 +174,8 @@ func List(ctx context.Context, values store.Values) ([]Grant, error) {
 	return out, nil
 }
 
-// Revoke ends a consent in the store, and records that. Every node ends what
-// uses it within two seconds.
+// Revoke removes a consent from the store and records that in the audit log.
+// Every node ends the requests that use it within two seconds.
 func Revoke(ctx context.Context, values store.Values, g Grant, audit func(ctx context.Context, action, target string, detail any)) error {
 	if err := values.DeleteValue(ctx, SpaceGrants, g.ID, store.AnyVersion); err != nil {
 		return err
@@ -184,8 +184,9 @@ func Revoke(ctx context.Context, values store.Values, g Grant, audit func(ctx co
 	return nil
 }
 
-// detail is what the audit log has about a grant. A stranger chooses the id and the
-// redirect URI; shortened, they leave the entry within its limit.
+// detail returns the audit log's details of a grant. The client chooses its id
+// and redirect URI; they are shortened so that the entry stays within its size
+// limit.
 func (g Grant) detail() map[string]string {
 	return map[string]string{
 		"client": g.ClientName, "clientId": tool.Shorten(g.Client, 300), "redirect": tool.Shorten(g.Redirect, 300),

@@ -22,15 +22,15 @@ import (
 const (
 	// keysName is the name of the sealed keys in the vault.
 	keysName = "authserver/keys"
-	// signingKeyTTL is how long a key signs. It is published for as long as tokens
-	// that it signed may be in use.
+	// signingKeyTTL is how long a key is used for signing. Its public key
+	// remains published while tokens that it signed may be valid.
 	signingKeyTTL = 30 * 24 * time.Hour
-	// reloadInterval bounds how often an unknown key id makes a node read the
-	// keys again.
+	// reloadInterval is the minimum interval between reloads of the keys
+	// because of unknown key ids.
 	reloadInterval = time.Second
 )
 
-// keyring has the keys that sign access tokens. All nodes of a store share
+// keyring manages the keys that sign access tokens. All nodes of a store share
 // them.
 type keyring struct {
 	store  store.Values
@@ -42,7 +42,7 @@ type keyring struct {
 	read time.Time
 }
 
-// keySet is what is sealed in the store.
+// keySet is stored encrypted in the vault.
 type keySet struct {
 	Keys []signingKey `json:"keys"` // newest first
 	// Secret derives refresh tokens and form tokens.
@@ -54,8 +54,8 @@ type signingKey struct {
 	Created time.Time       `json:"created"`
 }
 
-// current returns the keys, of which the first signs. It makes a new one when
-// that is due.
+// current returns the keys; the first one signs. It creates a new signing key
+// if the current one is older than signingKeyTTL.
 func (k *keyring) current(ctx context.Context) (keySet, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -71,8 +71,8 @@ func (k *keyring) due() bool {
 	return len(k.have.Keys) == 0 || k.now().Sub(k.have.Keys[0].Created) >= signingKeyTTL
 }
 
-// find returns the public key with an id. An unknown one may be new on
-// another node.
+// find returns the public key with an id. If the id is unknown, it reloads the
+// keys, because another node may have created one.
 func (k *keyring) find(ctx context.Context, id string) (jose.JSONWebKey, bool, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -105,8 +105,9 @@ func (k *keyring) public(ctx context.Context) (jose.JSONWebKeySet, error) {
 	return set, err
 }
 
-// reload reads the keys, and writes them with a new one if that is due. Of
-// several nodes one writes; the others read what it wrote. k.mu is held.
+// reload reads the keys and, if rotation is due, adds a new one and stores
+// them. If several nodes do so concurrently, one write succeeds and the others
+// read its result. k.mu is held.
 func (k *keyring) reload(ctx context.Context) error {
 	sealer, err := k.sealer()
 	if err != nil {
@@ -148,8 +149,8 @@ func (k *keyring) reload(ctx context.Context) error {
 	return errors.New("the signing keys are being changed by other nodes")
 }
 
-// rotated returns the keys with a new one, without those that no token can
-// have been signed with.
+// rotated returns the keys with a new signing key, without those whose tokens
+// have all expired.
 func (k *keyring) rotated(have keySet) (keySet, error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -162,9 +163,9 @@ func (k *keyring) rotated(have keySet) (keySet, error) {
 	}}}
 	if len(next.Secret) == 0 {
 		next.Secret = make([]byte, 32)
-		rand.Read(next.Secret) // never fails: crypto/rand ends the program instead
+		rand.Read(next.Secret) // never fails: crypto/rand crashes the program instead
 	}
-	for i, key := range have.Keys { // the one that signed until now first
+	for i, key := range have.Keys { // the previous signing key comes first
 		if i == 0 || now.Sub(have.Keys[i-1].Created) < 2*accessTokenTTL {
 			next.Keys = append(next.Keys, key)
 		}
@@ -172,7 +173,8 @@ func (k *keyring) rotated(have keySet) (keySet, error) {
 	return next, nil
 }
 
-// derive makes a secret out of others, which nobody without the keys can.
+// derive returns a secret derived from parts. It cannot be computed without
+// the keys.
 func (s keySet) derive(purpose string, parts ...string) string {
 	mac := hmac.New(sha256.New, s.Secret)
 	for _, part := range append([]string{purpose}, parts...) {

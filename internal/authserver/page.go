@@ -7,21 +7,21 @@ import (
 	"net/url"
 )
 
-// page is what is shown to the person.
+// page is the data of pageTemplate.
 type page struct {
 	Title, Text string
 	Failed      bool
-	Next        string       // the address to continue with at once
+	Next        string       // the address to continue with automatically
 	Back        template.URL // the client's redirect URI, checked, with an error
 
 	// The consent form.
 	Client   string
-	Host     string // of the client's id; empty if only the client itself says who it is
-	Redirect string // where the client gets its answer
-	Resource string // the address that the client asks for; empty for an MCP endpoint
+	Host     string // of the client's id; empty if only the client itself claims its name
+	Redirect string // where the client receives the response
+	Resource string // the resource that the client requests; empty for an MCP endpoint
 	Person   string // who is signed in; empty to ask for a key
 	SignIn   string // the address to sign in at instead of with a key; may be empty
-	Provider string // who signs people in there
+	Provider string // the provider's name
 	Profiles []string
 	Fields   []field
 	Problem  string // why the last attempt failed
@@ -31,8 +31,9 @@ type page struct {
 
 type field struct{ Name, Value string }
 
-// protect sets the headers of pages: nothing is loaded, nothing frames them,
-// and forms lead to the gateway and to the client alone.
+// protect sets the security headers of pages: nothing is loaded, nothing
+// frames them, and forms can only be submitted to the gateway and redirect to
+// the client.
 func protect(h http.Header, nonce, formTarget string) {
 	policy := "default-src 'none'; base-uri 'none'; frame-ancestors 'none'; form-action 'self'"
 	if formTarget != "" {
@@ -44,7 +45,7 @@ func protect(h http.Header, nonce, formTarget string) {
 	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Frame-Options", "DENY")
 	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Referrer-Policy", "same-origin") // browsers send no usable Origin with a form under no-referrer
+	h.Set("Referrer-Policy", "same-origin") // under no-referrer browsers send forms without a usable Origin
 	h.Set("Cache-Control", "no-store")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 }
@@ -59,8 +60,8 @@ func (s *Server) render(w http.ResponseWriter, r *http.Request, status int, form
 	}
 }
 
-// formTarget is the source expression of a redirect URI: browsers apply
-// form-action to redirects after a form, too.
+// formTarget returns the CSP source expression for a redirect URI. Browsers
+// apply form-action to redirects after a form submission, too.
 func formTarget(redirect string) string {
 	u, err := url.Parse(redirect)
 	switch {
@@ -72,7 +73,7 @@ func formTarget(redirect string) string {
 	return u.Scheme + ":"
 }
 
-// redirectName says where an answer goes, for people.
+// redirectName describes the target of a redirect URI for people.
 func redirectName(redirect string) string {
 	u, err := url.Parse(redirect)
 	switch {

@@ -28,41 +28,45 @@ const (
 	KeysPath      = "/oauth/jwks"
 )
 
-// Scope is the only scope: what the person may do, within the chosen profile.
+// Scope is the only scope. It grants the person's rights within the chosen
+// profile.
 const Scope = "tools"
 
-// People recognizes the persons who consent. [auth.Gate] does.
+// People identifies the persons who consent. [auth.Gate] implements it.
 type People interface {
-	// Person returns who is signed in, by the page's session or on an open
-	// loopback listener.
+	// Person returns the person who is signed in with a session of the page,
+	// or the local user on an open loopback listener.
 	Person(r *http.Request) (auth.Person, tool.Caller, bool)
-	// PersonByKey signs in with an API key.
+	// PersonByKey returns the person who holds an API key.
 	PersonByKey(ctx context.Context, key telemetry.Secret) (auth.Person, tool.Caller, error)
-	// SignInLink returns the address that begins a sign-in at an OpenID provider
-	// and returns to the authorization request with a query, and the provider's
-	// name. ok is false where nobody can sign in like that.
+	// SignInLink returns an address that starts a sign-in at an OpenID
+	// provider and then returns to the authorization request with the given
+	// query, and the provider's name. ok is false if no such sign-in is
+	// possible.
 	SignInLink(r *http.Request, query url.Values) (address, provider string, ok bool)
-	// CallerOf returns the caller that a person is now.
+	// CallerOf returns the caller for a person, with the person's current
+	// rights.
 	CallerOf(ctx context.Context, p auth.Person) (tool.Caller, error)
-	// ByClient reports whether the request has an access token of a client.
+	// ByClient reports whether the request carries an access token of a
+	// client.
 	ByClient(r *http.Request) bool
 }
 
 // Options are the dependencies of a Server.
 type Options struct {
 	// URL returns the public URL of the gateway, scheme://host, which is the
-	// issuer; "" while the server is turned off.
+	// issuer; "" while the server is disabled.
 	URL   func() string
 	Store store.Values
-	// Sealer returns the encryption of signing keys.
+	// Sealer returns the Sealer that encrypts the signing keys.
 	Sealer func() (*store.Sealer, error)
-	// Fetch reads a client id metadata document: over https, from public
-	// addresses alone, without following redirects, up to a limit.
+	// Fetch reads a client id metadata document of at most limit bytes over
+	// https, from public addresses only and without following redirects.
 	Fetch func(ctx context.Context, url string, limit int64) ([]byte, error)
 	// Profiles returns the names of the profiles to which a person may limit a
 	// client; nil if there are none.
 	Profiles func(tool.Caller) []string
-	// Audit records consents and their ends, by the caller in ctx. It may be
+	// Audit records consents and revocations, by the caller in ctx. It may be
 	// nil.
 	Audit func(ctx context.Context, action, target string, detail any)
 	Log   *slog.Logger
@@ -79,7 +83,7 @@ type Server struct {
 	now       func() time.Time
 }
 
-// New returns a Server. It reads nothing until the first request.
+// New returns a Server. It does not access the store until the first request.
 func New(o Options) *Server {
 	s := &Server{opts: o, log: o.Log.With(telemetry.KeyComponent, "authserver"), now: time.Now}
 	s.keys = &keyring{store: o.Store, sealer: o.Sealer, now: func() time.Time { return s.now() }}
@@ -87,8 +91,8 @@ func New(o Options) *Server {
 	return s
 }
 
-// Public reports whether a path is an endpoint that clients and browsers
-// without credentials use.
+// Public reports whether a path is an endpoint that must be reachable without
+// credentials.
 func Public(path string) bool {
 	switch path {
 	case AuthorizePath, ConsentPath, TokenPath, RegisterPath, RevokePath, KeysPath:
@@ -97,7 +101,8 @@ func Public(path string) bool {
 	return false
 }
 
-// Routes mounts the endpoints for a listener, whose gate knows its people.
+// Routes mounts the endpoints on a listener. people is the gate of that
+// listener.
 func (s *Server) Routes(mux *http.ServeMux, people People) {
 	handle := func(pattern string, f func(w http.ResponseWriter, r *http.Request, issuer string)) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
@@ -162,7 +167,7 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 		w.Header().Set("Cache-Control", "no-store")
 	}
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v) // a client that is gone reads nothing
+	_ = json.NewEncoder(w).Encode(v) // the client may have disconnected
 }
 
 func (s *Server) audit(ctx context.Context, action string, g Grant, more map[string]string) {
@@ -185,7 +190,7 @@ func (e *protocolError) Error() string { return e.code + ": " + e.text }
 
 func invalid(code, text string) *protocolError { return &protocolError{code: code, text: text} }
 
-// refuse answers a client with an error and logs it.
+// refuse responds to a client with an error and logs it.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, client string, e *protocolError) {
 	s.log.WarnContext(r.Context(), "request of an OAuth client refused",
 		"path", r.URL.Path, "client", tool.Shorten(tool.OneLine(client), 200), "code", e.code, "reason", e.text)
@@ -199,7 +204,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, client string, e
 	writeJSON(w, status, map[string]string{"error": e.code, "error_description": e.text})
 }
 
-// unavailable answers when the store or the keys cannot be used now.
+// unavailable responds that the store or the keys are not available.
 func (s *Server) unavailable(w http.ResponseWriter, r *http.Request, err error) {
 	s.log.ErrorContext(r.Context(), "authorization server not available", "path", r.URL.Path, "err", err)
 	w.Header().Set("Retry-After", "2")
@@ -207,7 +212,7 @@ func (s *Server) unavailable(w http.ResponseWriter, r *http.Request, err error) 
 }
 
 // resourcePath returns the path of a resource of this gateway, "" for the
-// gateway as a whole. Tokens are good for that path and what is below it.
+// whole gateway. Tokens are valid for that path and the paths below it.
 func resourcePath(resource, issuer string) (string, *protocolError) {
 	if resource == "" {
 		return "", invalid("invalid_target", "the parameter resource is missing; name the address of the MCP endpoint, such as "+issuer+"/mcp")

@@ -14,8 +14,8 @@ import (
 	"junctor/internal/store"
 )
 
-// TestSignIn follows the documents from a refused request to a call and a
-// refreshed token.
+// TestSignIn follows the metadata from an unauthenticated request to a call
+// and a refreshed token.
 func TestSignIn(t *testing.T) {
 	r := newFixture(t)
 	r.key = r.addKey("alice")
@@ -66,7 +66,7 @@ func TestSignIn(t *testing.T) {
 	if status, body := r.call(got.Access); status != 200 || !strings.HasPrefix(body, "key:") || !strings.Contains(body, " alice via Test client admin=false") {
 		t.Error(status, body)
 	}
-	// The token is for /mcp alone.
+	// The token is only valid for /mcp.
 	if status, _, body := r.do("GET", "/api/clients", map[string]string{"Authorization": "Bearer " + got.Access}, ""); status != 401 {
 		t.Error(status, body)
 	}
@@ -100,7 +100,7 @@ func TestReusedRefreshTokenEndsTheConsent(t *testing.T) {
 	r := newFixture(t)
 	client, first := r.signIn()
 	_, second := r.token(refreshForm(client, first.Refresh))
-	// An answer that was lost can be asked for again, for a moment.
+	// A lost response can be requested again within refreshLeeway.
 	status, again := r.token(refreshForm(client, first.Refresh))
 	if status != 200 || again.Refresh != second.Refresh {
 		t.Fatal(status, again)
@@ -173,8 +173,8 @@ func TestManyRefreshAtOnce(t *testing.T) {
 	}
 }
 
-// TestRevocationEndsStreams revokes a consent as another process would, in the
-// store, while 50 streams are open.
+// TestRevocationEndsStreams revokes a consent directly in the store, as
+// another process would, while 50 streams are open.
 func TestRevocationEndsStreams(t *testing.T) {
 	r := newFixture(t)
 	_, got := r.signIn()
@@ -293,7 +293,7 @@ func TestKeysRotate(t *testing.T) {
 	if status != 200 {
 		t.Fatal(got)
 	}
-	r.advance(accessTokenTTL / 2) // the key is due, the token that it signed is not
+	r.advance(accessTokenTTL / 2) // the key is due for rotation, its token is still valid
 	if n := count(); n != 2 {
 		t.Error(n)
 	}

@@ -25,21 +25,21 @@ const (
 	spaceCodes = "oauth-codes"
 
 	codeTTL = time.Minute
-	// usedCodeTTL is how long a used code is remembered, to recognize it.
+	// usedCodeTTL is how long a used code is stored, to detect its reuse.
 	usedCodeTTL = 10 * time.Minute
-	// refreshLeeway is how long a replaced refresh token still gets the answer
-	// that replaced it: for an answer that was lost, and for clients that
-	// refresh in parallel.
+	// refreshLeeway is how long a replaced refresh token still returns its
+	// successor, in case a response was lost or a client refreshes in
+	// parallel.
 	refreshLeeway = 10 * time.Second
 )
 
-// codeRecord is what an authorization code stands for.
+// codeRecord is the record of an authorization code.
 type codeRecord struct {
 	Client     string      `json:"client"`
 	ClientName string      `json:"clientName"`
 	ClientHost string      `json:"clientHost,omitempty"`
 	Redirect   string      `json:"redirect"`
-	Explicit   bool        `json:"explicit,omitempty"` // the request named the redirect URI
+	Explicit   bool        `json:"explicit,omitempty"` // the request contained the redirect URI
 	Challenge  string      `json:"challenge"`
 	Resource   string      `json:"resource"`
 	Person     auth.Person `json:"person"`
@@ -48,11 +48,11 @@ type codeRecord struct {
 	Profile    string      `json:"profile,omitempty"`
 	Issued     time.Time   `json:"issued"`
 
-	Grant    string `json:"grant,omitempty"`    // of a used code
-	Replayed bool   `json:"replayed,omitempty"` // a used code came again
+	Grant    string `json:"grant,omitempty"`    // set once the code is used
+	Replayed bool   `json:"replayed,omitempty"` // set once a used code is presented again
 }
 
-// tokenForm reads the form of a request to the token or revocation endpoint.
+// tokenForm parses the form of a request to the token or revocation endpoint.
 func (s *Server) tokenForm(w http.ResponseWriter, r *http.Request) (url.Values, *protocolError) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/x-www-form-urlencoded" {
 		return nil, invalid("invalid_request", "send application/x-www-form-urlencoded")
@@ -123,7 +123,7 @@ func (s *Server) exchange(ctx context.Context, form url.Values, issuer string) (
 	}
 	code.Grant = rand.Text()
 	used, err := s.putCode(ctx, v, code)
-	if errors.Is(err, store.ErrConflict) { // two came at once; the other has used it
+	if errors.Is(err, store.ErrConflict) { // a concurrent request has used it
 		return nil, errCode, s.replayedAgain(ctx, name)
 	}
 	if err != nil {
@@ -157,7 +157,7 @@ func (s *Server) exchange(ctx context.Context, form url.Values, issuer string) (
 	if err := s.grants.put(ctx, rec, 0); err != nil {
 		return nil, nil, err
 	}
-	// A replay that came between the two writes has not found the grant.
+	// A replay between the two writes did not find the grant, so end it here.
 	if again, err := s.opts.Store.Value(ctx, spaceCodes, name); err != nil || again.Version != used.Version {
 		return nil, errCode, errors.Join(s.grants.end(ctx, rec.ID), ignoreNotFound(err))
 	}
@@ -182,8 +182,8 @@ func (s *Server) putCode(ctx context.Context, v store.Value, code codeRecord) (s
 	return s.opts.Store.PutValue(ctx, store.Value{Space: spaceCodes, Name: v.Name, Data: data, Expires: v.Expires}, v.Version)
 }
 
-// replayed ends the grant of a code that was used before: one of the two that
-// have it has stolen it.
+// replayed ends the grant of a code that was used twice: one of its two
+// holders has stolen it.
 func (s *Server) replayed(ctx context.Context, v store.Value, code codeRecord) error {
 	s.log.WarnContext(ctx, "authorization code used twice; its consent is revoked", "client", code.Client, "grant", code.Grant)
 	if !code.Replayed {
@@ -210,8 +210,8 @@ func (s *Server) replayedAgain(ctx context.Context, name string) error {
 
 var errRefresh = invalid("invalid_grant", "the refresh token is not valid, or its consent has expired or was revoked; sign in again")
 
-// refresh replaces a refresh token. A token that was replaced before ends the
-// consent, because it may have been stolen.
+// refresh exchanges a refresh token for new tokens. A token that was replaced
+// before ends the consent, because it may have been stolen.
 func (s *Server) refresh(ctx context.Context, form url.Values, issuer string) (map[string]any, *protocolError, error) {
 	id, secret, ok := strings.Cut(form.Get("refresh_token"), ".")
 	if form.Get("client_id") == "" {
@@ -247,7 +247,7 @@ func (s *Server) refresh(ctx context.Context, form url.Values, issuer string) (m
 			rec.Refresh, rec.Rotated, rec.Used, rec.Expires = hash(next), now, now, now.Add(grantTTL)
 			err := s.grants.put(ctx, rec, version)
 			if errors.Is(err, store.ErrConflict) {
-				continue // another node or request was first
+				continue // lost the race against another node or request
 			}
 			if err != nil {
 				return nil, nil, err
@@ -267,7 +267,7 @@ func (s *Server) refresh(ctx context.Context, form url.Values, issuer string) (m
 	return nil, nil, errors.New("the consent is being changed by too many requests")
 }
 
-// issue makes the answer of the token endpoint.
+// issue returns the response of the token endpoint.
 func (s *Server) issue(ctx context.Context, rec grantRecord, refresh, issuer string) (map[string]any, error) {
 	access, err := s.sign(ctx, rec, issuer)
 	if err != nil {
@@ -279,8 +279,8 @@ func (s *Server) issue(ctx context.Context, rec grantRecord, refresh, issuer str
 	}, nil
 }
 
-// revoke ends the consent of an access or refresh token (RFC 7009). A token
-// that is not valid any more is no error.
+// revoke ends the consent of an access or refresh token (RFC 7009). An invalid
+// token is not an error.
 func (s *Server) revoke(w http.ResponseWriter, r *http.Request, issuer string) {
 	form, e := s.tokenForm(w, r)
 	if e == nil && form.Get("token") == "" {
@@ -304,7 +304,8 @@ func (s *Server) revoke(w http.ResponseWriter, r *http.Request, issuer string) {
 	w.WriteHeader(http.StatusOK)
 }
 
-// grantOf returns the grant of a token that a client presents, or an empty one.
+// grantOf returns the grant of a token that a client presents, or an empty
+// Grant.
 func (s *Server) grantOf(ctx context.Context, token, client, issuer string) (Grant, error) {
 	id, secret, _ := strings.Cut(token, ".")
 	access := strings.Count(token, ".") == 2
