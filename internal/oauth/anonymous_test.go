@@ -16,7 +16,7 @@ import (
 	"junctor/internal/upstream"
 )
 
-// flows is the number of sign-ins that wait for a person.
+// flows returns the number of pending sign-ins.
 func (r *fixture) flows() int {
 	r.t.Helper()
 	values, err := r.store.Values(r.t.Context(), spaceFlows)
@@ -26,8 +26,8 @@ func (r *fixture) flows() int {
 	return len(values)
 }
 
-// An anonymous caller cannot begin a sign-in, whatever its rights and whoever owns
-// the login.
+// An anonymous caller cannot begin a sign-in, whatever its rights and whoever
+// the login belongs to.
 func TestAnonymousCallerCannotBeginSignIn(t *testing.T) {
 	for name, per := range map[string]upstream.LoginScope{"shared": upstream.LoginPerGateway, "of each caller": upstream.LoginPerCaller} {
 		t.Run(name, func(t *testing.T) {
@@ -70,8 +70,8 @@ func TestOwnCredentialsNeedNoCaller(t *testing.T) {
 	}
 }
 
-// The request that closes a session has no caller: an answer of 401 begins no
-// sign-in.
+// The request that closes a session has no caller. A 401 response to it does
+// not begin a sign-in.
 func TestClosingASessionBeginsNoSignIn(t *testing.T) {
 	w := newWorld(t)
 	r := newFixture(t, w)

@@ -44,7 +44,7 @@ func badAssertion(format string, args ...any) error {
 	return &tool.Error{Kind: tool.UpstreamFailed, Msg: fmt.Sprintf(format, args...)}
 }
 
-// signAssertion returns the signed statement by which a client with a key pair
+// signAssertion returns the signed JWT with which a client that has a key pair
 // authenticates (private_key_jwt).
 func signAssertion(c client, now time.Time) (string, error) {
 	key, err := readKey(c.key)
@@ -108,8 +108,8 @@ func readBounded(path string) (string, error) {
 	return string(b), err
 }
 
-// secretOrFile returns a token that the configuration has or that is in a file,
-// which is read each time because such tokens are replaced often.
+// secretOrFile returns a token from the configuration or from a file. The file
+// is read each time because such tokens are replaced often.
 func secretOrFile(value, path, key string) (string, error) {
 	if value == "" && path != "" {
 		text, err := readBounded(path)
@@ -125,7 +125,7 @@ func secretOrFile(value, path, key string) (string, error) {
 	return value, nil
 }
 
-// ownGrant returns the form that gets a token without a person.
+// ownGrant returns the form that requests a token without a user.
 func (s *Service) ownGrant(ctx context.Context, own upstream.OAuth, rec *record) (url.Values, error) {
 	form := rec.grant()
 	if own.Grant != upstream.JWTBearer {
@@ -140,8 +140,8 @@ func (s *Service) ownGrant(ctx context.Context, own upstream.OAuth, rec *record)
 	return form, nil
 }
 
-// assertion returns the token that stands for the workload, or for a person
-// whose enterprise decides about access.
+// assertion returns the token that identifies the workload, or a user whose
+// identity provider decides about access.
 func (s *Service) assertion(ctx context.Context, own upstream.OAuth, rec *record) (string, error) {
 	idp := own.IdentityProvider
 	if idp == nil {

@@ -78,7 +78,7 @@ func TestSignAssertion(t *testing.T) {
 	}
 }
 
-// A token in a file is read again each time, and what is no token is not sent.
+// The token file is read each time, and invalid content is not sent.
 func TestSecretOrFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
 	for _, want := range []string{"first", "second"} {

@@ -30,7 +30,7 @@ const (
 	beginTimeout = 30 * time.Second
 )
 
-// loginRequest describes the login that is wanted.
+// loginRequest describes a requested login.
 type loginRequest struct {
 	challenge challenge
 	asked     []string // scopes of the previous login
@@ -63,10 +63,10 @@ type preparedLogin struct {
 	err   error
 }
 
-// begin prepares a login, or returns the recent or current preparation of the
-// same caller. It does not wait. An attempt belongs to the caller that began it
-// and is never offered to others, because anyone with its URL can complete it
-// with their own account.
+// begin prepares a login, or returns the current or a recent preparation for
+// the same caller. It does not block. An attempt belongs to the caller that
+// began it and is never offered to others, because anyone with its URL can
+// complete it with their own account.
 func (s *Service) begin(cfg upstream.Config, st *state, req loginRequest) *preparedLogin {
 	key := req.attemptKey()
 	st.mu.Lock()
@@ -110,7 +110,7 @@ func (s *Service) begin(cfg upstream.Config, st *state, req loginRequest) *prepa
 // and creates the URL that the user has to open.
 func (s *Service) prepare(ctx context.Context, cfg upstream.Config, st *state, req loginRequest) (*pendingLogin, *record, error) {
 	before, err := s.known(ctx, cfg, st, false)
-	if err != nil && tool.KindOf(err) != tool.UpstreamFailed { // a login that cannot be decrypted is replaced
+	if err != nil && tool.KindOf(err) != tool.UpstreamFailed { // an undecryptable login is replaced
 		return nil, nil, err
 	}
 	f, err := s.discover(ctx, cfg, s.addressPolicyOf(cfg, st), req.challenge, issuerOf(before))
@@ -159,7 +159,7 @@ func issuerOf(rec *record) string {
 	return rec.Issuer
 }
 
-// sinceOf identifies the login of an upstream by its time; zero if there is
+// sinceOf returns the time of a login, which identifies it; zero if there is
 // none.
 func sinceOf(rec *record) time.Time {
 	if rec == nil {
@@ -211,7 +211,7 @@ func (s *Service) newPendingLogin(ctx context.Context, cfg upstream.Config, f di
 		q.Set("scope", strings.Join(fl.Scopes, " "))
 	}
 	if slices.Contains(fl.Scopes, "offline_access") {
-		q.Set("prompt", "consent") // OpenID gives no refresh token without
+		q.Set("prompt", "consent") // OpenID providers give no refresh token without it
 	}
 	u.RawQuery, u.Fragment = q.Encode(), ""
 	fl.Server, fl.URL, fl.Resource, fl.Meta, fl.Reach = cfg.Name, cfg.URL, f.resource, f.meta, f.reach.json()
@@ -224,8 +224,8 @@ func (s *Service) newPendingLogin(ctx context.Context, cfg upstream.Config, f di
 	return &pendingLogin{url: u.String(), server: cfg.URL, scopes: fl.Scopes, expires: fl.Expires}, nil
 }
 
-// Complete handles the callback of an authorization server and turns it into a
-// login. It returns the upstream's name if it is known, also with an error.
+// Complete handles the callback of an authorization server and stores the
+// login. It returns the upstream's name if it is known, even with an error.
 func (s *Service) Complete(ctx context.Context, q url.Values) (server string, err error) {
 	f, err := s.takeFlow(ctx, q.Get("state"))
 	if err != nil {
@@ -239,7 +239,7 @@ func (s *Service) Complete(ctx context.Context, q url.Values) (server string, er
 func (s *Service) complete(ctx context.Context, q url.Values, f flow) error {
 	st := s.state(f.login())
 	st.mu.Lock()
-	st.pending = nil // it can be used once
+	st.pending = nil // each attempt can be used only once
 	st.mu.Unlock()
 	// A callback from another issuer is rejected before its code or error is
 	// read.

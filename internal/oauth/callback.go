@@ -17,7 +17,7 @@ func CallbackURL(public, scheme, listen string) string {
 		return ""
 	}
 	if addr, err := netip.ParseAddr(host); err == nil && addr.IsUnspecified() {
-		host = "localhost" // a browser on this machine, or behind a forwarded port
+		host = "localhost" // a browser on this machine or behind a forwarded port
 	}
 	return scheme + "://" + net.JoinHostPort(host, port) + CallbackPath
 }

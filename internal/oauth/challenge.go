@@ -47,7 +47,7 @@ func nextChallenge(s string) (scheme string, params map[string]string, rest stri
 		after = strings.TrimLeft(after, " \t")
 		if name == "" || !strings.HasPrefix(after, "=") {
 			if name == "" && s != "" {
-				return scheme, params, "" // not a header that anybody writes
+				return scheme, params, "" // malformed header
 			}
 			return scheme, params, s
 		}

@@ -96,7 +96,7 @@ func (s *Service) register(ctx context.Context, f discovered, redirect string) (
 		return client{}, unreachable("its registration endpoint", err)
 	}
 	if f.unstated && (a.status == http.StatusNotFound || a.status == http.StatusMethodNotAllowed) {
-		// There is no sign of an authorization server.
+		// Nothing indicates that there is an authorization server.
 		return client{}, &tool.Error{Kind: tool.UpstreamAuthRequired, Msg: "it wants credentials and offers no OAuth login; set authorization_token or headers for it"}
 	}
 	if a.status/100 != 2 {

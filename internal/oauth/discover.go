@@ -51,7 +51,7 @@ type discovered struct {
 }
 
 // discover finds the authorization server of an upstream. before is the issuer
-// of the last login, which is kept if the server still lists it.
+// of the previous login, which is preferred if the server still lists it.
 func (s *Service) discover(ctx context.Context, cfg upstream.Config, r addressPolicy, ch challenge, before string) (discovered, error) {
 	own := oauthOf(cfg)
 	f := discovered{resource: canonical(cfg.URL), reach: r}
@@ -72,7 +72,7 @@ func (s *Service) discover(ctx context.Context, cfg upstream.Config, r addressPo
 		return discovered{}, err
 	}
 	legacy := issuer == ""
-	if legacy { // a 2025-03-26 server, which is its own authorization server
+	if legacy { // a server of MCP version 2025-03-26 is its own authorization server
 		issuer = originOf(cfg.URL)
 	}
 	f.meta, err = s.serverMeta(ctx, r, issuer)
@@ -138,7 +138,8 @@ func (s *Service) resourceMeta(ctx context.Context, server string, r addressPoli
 			return resourceMeta{}, unreachable("its protected resource metadata", err)
 		}
 		if !isFor(meta.Resource, server) {
-			// A hostile server could ask for tokens of another resource.
+			// A hostile server could otherwise obtain tokens for another
+			// resource.
 			return resourceMeta{}, &tool.Error{Kind: tool.UpstreamFailed, Msg: fmt.Sprintf(
 				"its protected resource metadata are those of another server (%s); tell its operator, or correct url", tool.Shorten(meta.Resource, 100))}
 		}
@@ -209,8 +210,8 @@ func (s *Service) checkEndpoints(m serverMeta, r addressPolicy) error {
 	return nil
 }
 
-// unreachable is the error of a request to a URL that a server named. It does
-// not invalidate the login.
+// unreachable converts the error of a request to a URL that a server
+// published. The login remains valid.
 func unreachable(what string, err error) error {
 	if e, ok := errors.AsType[*tool.Error](err); ok {
 		return e

@@ -20,9 +20,9 @@ import (
 	"junctor/internal/upstream"
 )
 
-// Tokens that are bound to a key (DPoP, RFC 9449): each request carries a proof,
-// signed with the key, of the request that it is for. The key is made for a
-// login and is stored with it.
+// Support for tokens that are bound to a key (DPoP, RFC 9449). Each request
+// carries a proof for that request, signed with the key. The key is created
+// for a login and stored with it.
 
 const (
 	schemeDPoP    = "DPoP"
@@ -69,7 +69,7 @@ func (c client) dpopProof(method string, target *url.URL, access, nonce string, 
 	return jwt.Signed(signer).Claims(claims).Serialize()
 }
 
-// setToken puts the token of a login on a request to the server.
+// setToken sets the token of a login on a request to the server.
 func (st *state) setToken(rec *record, r *http.Request) error {
 	if rec.Scheme != schemeDPoP {
 		r.Header.Set("Authorization", "Bearer "+rec.Access)
@@ -87,8 +87,8 @@ func (st *state) setToken(rec *record, r *http.Request) error {
 	return nil
 }
 
-// wantsNonce reports whether a request was refused only because its proof lacks
-// the server's nonce, which is then kept for the next one.
+// wantsNonce reports whether a request was refused only because its proof
+// lacks the server's nonce. It stores the nonce for the next proof.
 func (st *state) wantsNonce(refused *mcpclient.HTTPError) bool {
 	if refused.Nonce == "" || len(refused.Nonce) > maxNonceBytes || parseChallenge(refused.WWWAuthenticate).err != errUseNonce {
 		return false

@@ -14,8 +14,8 @@ import (
 	"junctor/internal/upstream"
 )
 
-// A request with a bound token carries a proof of its own, with the nonce that
-// the server asked for, and without the query of its address.
+// Each request with a bound token carries a new proof, with the nonce that the
+// server requires and without the query of the URL.
 func TestProofOfBoundToken(t *testing.T) {
 	var c client
 	if err := c.bindKey(upstream.OAuth{}, challenge{}, serverMeta{}); err != nil || c.Bound != nil {

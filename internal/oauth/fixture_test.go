@@ -34,8 +34,9 @@ import (
 // jira is the login that callers share.
 var jira = upstream.Login{Server: "jira"}
 
-// world is an authorization server and a protected server, strict about what
-// they get: PKCE, resource on every request, rotation with replay detection.
+// world is an authorization server and a protected server. They are strict
+// about requests: PKCE, resource on every request, rotation with replay
+// detection.
 type world struct {
 	t   *testing.T
 	as  *httptest.Server
@@ -43,20 +44,20 @@ type world struct {
 	mu  sync.Mutex
 	url string // of the protected server
 
-	// What the servers say and do, changed by tests.
-	meta      map[string]any // over the usual metadata
+	// The behavior of the servers, set by tests.
+	meta      map[string]any // merged into the default metadata
 	prm       map[string]any
 	metaPath  string
 	noPRM     bool
 	expiresIn int                                               // of tokens, in seconds; 0 for no expires_in
-	noRefresh bool                                              // give no refresh tokens
+	noRefresh bool                                              // issue no refresh tokens
 	keepOld   bool                                              // do not rotate
-	scopes    string                                            // granted; "" grants what is asked
-	iss       string                                            // in answers; "-" none
-	needs     string                                            // scope that the protected server asks for
-	challenge string                                            // WWW-Authenticate; "" the usual
-	fail      func(w http.ResponseWriter, r *http.Request) bool // before the token endpoint
-	secret    string                                            // that registered clients get
+	scopes    string                                            // granted; "" grants the requested scope
+	iss       string                                            // iss in responses; "-" for none
+	needs     string                                            // scope that the protected server requires
+	challenge string                                            // WWW-Authenticate; "" for the default
+	fail      func(w http.ResponseWriter, r *http.Request) bool // called before the token endpoint
+	secret    string                                            // issued to registered clients
 
 	registered []map[string]any
 	codes      map[string]url.Values
@@ -174,7 +175,7 @@ func (w *world) token(rw http.ResponseWriter, r *http.Request) {
 	case "refresh_token":
 		unused, known := w.refresh[form("refresh_token")]
 		if !unused {
-			if known { // a replay: the whole grant ends
+			if known { // a replay ends the whole grant
 				w.replays++
 				clear(w.access)
 				clear(w.refresh)
@@ -251,21 +252,21 @@ func (w *world) serveRS(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// do changes the world or looks at it.
+// do runs f while the world is locked.
 func (w *world) do(f func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	f()
 }
 
-// fixture is a Service in that world.
+// fixture is a Service in a world.
 type fixture struct {
 	*Service
 	t     *testing.T
 	w     *world
 	cfg   *upstream.Config
 	store store.Store
-	in    []string // who logged in
+	in    []string // upstreams that were logged in to
 	dir   string
 }
 
@@ -299,7 +300,7 @@ func newFixture(t *testing.T, w *world) *fixture {
 	return r
 }
 
-// lockedBuffer is a log that goroutines share.
+// lockedBuffer is a log that is safe for concurrent use.
 type lockedBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -317,7 +318,7 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-// another is a second process on the same store.
+// another returns a Service for a second process on the same store.
 func (r *fixture) another() *Service {
 	r.t.Helper()
 	s := New(Options{
@@ -331,8 +332,8 @@ func (r *fixture) another() *Service {
 	return s
 }
 
-// call makes a request to the protected server as the wire does: with what
-// Authorize puts on it, and once more after a refusal of each kind.
+// call sends a request to the protected server as upstream connections do:
+// authorized by Authorize, and once more after a 401 and a 403.
 func call(ctx context.Context, s *Service, cfg upstream.Config) (int, error) {
 	var refused *mcpclient.HTTPError
 	var tried401, tried403 bool
@@ -366,7 +367,7 @@ func call(ctx context.Context, s *Service, cfg upstream.Config) (int, error) {
 
 func (r *fixture) call() (int, error) { return call(as(r.t, tool.Local), r.Service, *r.cfg) }
 
-// urlIn returns the address to open in a consent error.
+// urlIn returns the sign-in URL of an error.
 func urlIn(t *testing.T, err error) string {
 	t.Helper()
 	e, ok := errors.AsType[*tool.Error](err)
@@ -381,7 +382,7 @@ func urlIn(t *testing.T, err error) string {
 	return address
 }
 
-// visit opens an address as a browser does and returns where it is sent.
+// visit opens a URL as a browser does and returns the query of the redirect.
 func visit(t *testing.T, address string) url.Values {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
@@ -400,7 +401,7 @@ func visit(t *testing.T, address string) url.Values {
 	return back.Query()
 }
 
-// login brings the fixture a login.
+// login signs the fixture in.
 func (r *fixture) login() {
 	r.t.Helper()
 	_, err := r.call()
@@ -422,7 +423,7 @@ func (r *fixture) kept() *record {
 	return rec
 }
 
-// age makes the token older, everywhere.
+// age makes the token older, in the store and in memory.
 func (r *fixture) age(by time.Duration, all ...*Service) {
 	r.t.Helper()
 	rec := r.kept()

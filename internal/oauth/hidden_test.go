@@ -11,8 +11,8 @@ import (
 	"junctor/internal/telemetry"
 )
 
-// Tokens of many callers are masked as long as they are used, and forgotten all
-// at once a day after they were replaced: not with every login that is read.
+// Tokens of many callers are redacted while they are used. They are removed in
+// one call a day after they were replaced, not each time a login is read.
 func TestTokensOfManyCallersAreForgottenLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		redactor := &telemetry.Redactor{}

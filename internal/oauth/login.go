@@ -60,7 +60,7 @@ func (s *Service) Begin(ctx context.Context, server string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	rec, _ := s.known(ctx, cfg, st, true) // a login that cannot be decrypted is replaced
+	rec, _ := s.known(ctx, cfg, st, true) // an undecryptable login is replaced
 	w := loginRequest{challenge: ch, owner: tool.CallerFrom(ctx)}
 	if rec != nil {
 		w.asked = rec.Asked
@@ -125,9 +125,9 @@ func (s *Service) probe(ctx context.Context, cfg upstream.Config, st *state) (ch
 	return challenge{}, false, nil
 }
 
-// Login lets a user sign in to an upstream: it passes the URL to show and waits
-// until the callback has arrived, at this process's listener or through
-// Complete. It does not call show if no user is needed.
+// Login signs a user in to an upstream. It passes the URL to open to show and
+// waits for the callback, at this process's listener or through Complete. It
+// does not call show if no user is needed.
 func (s *Service) Login(ctx context.Context, server string, show func(address string)) error {
 	cfg, err := s.find(server)
 	if err != nil {
@@ -163,8 +163,8 @@ func (s *Service) removeWaiting(l upstream.Login, done chan error) {
 	s.waiting[l] = slices.DeleteFunc(s.waiting[l], func(c chan error) bool { return c == done })
 }
 
-// awaited reports whether a command of this process waits for the login of a
-// callback: whoever ran it knows whose login it is.
+// awaited reports whether a command in this process waits for the login of a
+// callback. Its user then knows whose login it is.
 func (s *Service) awaited(ctx context.Context, q url.Values) bool {
 	f, err := s.peekFlow(ctx, q.Get("state"))
 	s.mu.Lock()
@@ -179,14 +179,14 @@ func (s *Service) notifyWaiting(l upstream.Login, err error) {
 	for _, done := range s.waiting[l] {
 		select {
 		case done <- err:
-		default: // it was notified already
+		default: // already notified
 		}
 	}
 }
 
-// Logout deletes a login and revokes its tokens if the
-// authorization server supports that. It reports whether there was a login; it
-// returns true with an error if only the revocation failed.
+// Logout deletes a login and revokes its tokens if the authorization server
+// supports that. It reports whether there was a login; it returns true with an
+// error if only the revocation failed.
 func (s *Service) Logout(ctx context.Context, l upstream.Login) (bool, error) {
 	st := s.state(l)
 	rec, _, err := s.load(ctx, l)
@@ -201,7 +201,7 @@ func (s *Service) Logout(ctx context.Context, l upstream.Login) (bool, error) {
 		return false, fmt.Errorf("forget the login of %s: %w", l.Server, err)
 	}
 	st.mu.Lock()
-	if st.unsaved { // the stored tokens are replaced already
+	if st.unsaved { // the stored tokens were replaced already
 		rec = st.rec
 	}
 	st.rec, st.version, st.read, st.unsaved, st.pending = nil, 0, time.Now(), false, nil
@@ -214,7 +214,7 @@ func (s *Service) Logout(ctx context.Context, l upstream.Login) (bool, error) {
 }
 
 // revoke revokes the tokens (RFC 7009). The refresh token comes first, because
-// it revokes the whole grant.
+// revoking it revokes the whole grant.
 func (s *Service) revoke(ctx context.Context, l upstream.Login, rec *record) error {
 	if rec.Revocation == "" {
 		return nil
@@ -285,7 +285,8 @@ func (s *Service) redirect(ctx context.Context, cfg upstream.Config, issuer stri
 			port = u.Port()
 		}
 	}
-	// One sign-in at a time opens a listener: others that request the same wait for it.
+	// Serialize opening listeners, so that sign-ins with the same redirect URI
+	// share one.
 	s.listening.Lock()
 	defer s.listening.Unlock()
 	requested := net.JoinHostPort(host, port) + path
@@ -323,7 +324,7 @@ func (s *Service) listenerOf(requested string) *listener {
 	if l := s.listeners[requested]; l != nil {
 		return l
 	}
-	for _, l := range s.listeners { // one that requested any port may have this one
+	for _, l := range s.listeners { // one on an arbitrary port may match
 		if l.url == "http://"+requested {
 			return l
 		}
@@ -331,8 +332,8 @@ func (s *Service) listenerOf(requested string) *listener {
 	return nil
 }
 
-// addListener keeps a listener until the Service is closed, for all sign-ins that
-// request the same.
+// addListener registers a listener, which sign-ins with the same redirect URI
+// share until the Service is closed.
 func (s *Service) addListener(requested string, l *listener) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -344,7 +345,7 @@ func (s *Service) addListener(requested string, l *listener) error {
 	return nil
 }
 
-// listener receives callbacks on loopback, for processes without an HTTP
+// listener is a loopback listener for callbacks in processes without an HTTP
 // server.
 type listener struct {
 	url    string
@@ -353,8 +354,8 @@ type listener struct {
 
 func (l *listener) close() { _ = l.server.Close() }
 
-// onlyCallback serves the callback at a path of the configuration, which may be
-// empty or no valid pattern of a [http.ServeMux].
+// onlyCallback serves the callback at a configured path, which may be empty or
+// not a valid pattern for [http.ServeMux].
 func (s *Service) onlyCallback(path string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		switch q := r.URL.Query(); {

@@ -59,8 +59,8 @@ func TestLoginWithConsent(t *testing.T) {
 	if !info.HasToken || time.Since(info.Since) > time.Minute {
 		t.Errorf("info = %+v", info)
 	}
-	// Another process finds the login, and what the store holds shows none of
-	// it.
+	// Another process finds the login, and the stored data reveals none of its
+	// secrets.
 	if status, err := call(as(t, tool.Local), r.another(), *r.cfg); status != 200 || err != nil {
 		t.Errorf("another process: %d, %v", status, err)
 	}
@@ -84,7 +84,7 @@ func TestLoginWithConsent(t *testing.T) {
 	if got := r.opts.Redactor.String("x " + rec.Access + " " + rec.Refresh); strings.Contains(got, rec.Access) || strings.Contains(got, rec.Refresh) {
 		t.Errorf("the redactor does not know the tokens: %s", got)
 	}
-	// The name comes to mean another server: no token for it.
+	// The name now refers to another server: the token is not sent to it.
 	r.cfg.URL += "?x=1"
 	if info := r.Info(t.Context(), "jira", tool.Local.ID); info.HasToken {
 		t.Error("a login is used for another address")
@@ -113,7 +113,8 @@ func TestClientRegistrationIsReused(t *testing.T) {
 	if len(w.registered) != 1 {
 		t.Errorf("registered %d times", len(w.registered))
 	}
-	// The authorization server forgot the client: the next login registers.
+	// The authorization server has deleted the client: the next login
+	// registers again.
 	w.do(func() {
 		w.fail = func(rw http.ResponseWriter, _ *http.Request) bool {
 			reply(rw, 401, map[string]any{"error": "invalid_client"})
@@ -152,8 +153,8 @@ func TestConfiguredClient(t *testing.T) {
 	}
 }
 
-// TestConfiguredClientStaysWithItsIssuer keeps a secret from a server that
-// comes to name another authorization server.
+// TestConfiguredClientStaysWithItsIssuer checks that a client secret is not
+// sent to another authorization server that the upstream starts to name.
 func TestConfiguredClientStaysWithItsIssuer(t *testing.T) {
 	w, evil := newWorld(t), newWorld(t)
 	r := newFixture(t, w)
@@ -224,7 +225,7 @@ func TestInvalidCallbacksAreRefused(t *testing.T) {
 func TestUnadvertisedIssuerIsChecked(t *testing.T) {
 	w := newWorld(t)
 	r := newFixture(t, w)
-	r.login() // the world sends iss and does not announce it
+	r.login() // the world sends iss without announcing it
 	w.do(func() { w.iss = "-" })
 	if _, err := r.Logout(t.Context(), jira); err != nil {
 		t.Fatal(err)
@@ -336,7 +337,7 @@ func TestBeginAndFind(t *testing.T) {
 			}
 		})
 	}
-	// A server that asks for nothing and publishes nothing.
+	// A server that requires no login and publishes nothing.
 	open := newWorld(t)
 	open.noPRM = true
 	r.cfg.URL = open.rs.URL + "/elsewhere"
@@ -348,8 +349,8 @@ func TestBeginAndFind(t *testing.T) {
 	}
 }
 
-// TestLoginWithOwnListener: a process without a redirect URI listens itself, on
-// the port of the last registration.
+// TestLoginWithOwnListener checks that a process without a redirect URI opens
+// a listener, on the port of the last registration.
 func TestLoginWithOwnListener(t *testing.T) {
 	w := newWorld(t)
 	r := newFixture(t, w)
@@ -361,7 +362,7 @@ func TestLoginWithOwnListener(t *testing.T) {
 		err := s.Login(ctx, "jira", func(address string) {
 			u, _ := url.Parse(address)
 			redirects = append(redirects, u.Query().Get("redirect_uri"))
-			resp, err := http.Get(address) // follows to the listener
+			resp, err := http.Get(address) // follows the redirect to the listener
 			if err != nil || resp.StatusCode != 200 {
 				t.Errorf("the browser ends with %v, %v", resp, err)
 				return
@@ -377,7 +378,7 @@ func TestLoginWithOwnListener(t *testing.T) {
 	if redirects[0] != redirects[1] || len(w.registered) != 1 {
 		t.Errorf("redirects %v, %d registrations", redirects, len(w.registered))
 	}
-	// Taken by someone else: another port, and a registration for it.
+	// If the port is taken, another port is registered.
 	u, _ := url.Parse(redirects[0])
 	blocker, err := r.listen("127.0.0.1", u.Port(), "/")
 	if err != nil {
@@ -389,13 +390,13 @@ func TestLoginWithOwnListener(t *testing.T) {
 	if _, err := s.Begin(as(t, tool.Local), "jira"); err != nil || len(w.registered) != 2 {
 		t.Errorf("Begin: %v, %d registrations", err, len(w.registered))
 	}
-	// A person who does not come.
+	// The user does not complete the sign-in.
 	ctx, cancel := context.WithCancel(as(t, tool.Local))
 	err = s.Login(ctx, "jira", func(string) { cancel() })
 	if tool.KindOf(err) != tool.Timeout {
 		t.Errorf("Login: %v", err)
 	}
-	// Redirect addresses of the user's own.
+	// Configured redirect URIs.
 	for redirect, want := range map[string]string{
 		"http://localhost:0/cb":  "http://localhost:",
 		"https://me.example/cb":  "https://me.example/cb",
@@ -413,8 +414,8 @@ func TestLoginWithOwnListener(t *testing.T) {
 	}
 }
 
-// Sign-ins that request the same port share its listener, and it stays open while
-// other sign-ins open theirs.
+// Sign-ins with the same port share a listener, and it stays open while other
+// sign-ins open theirs.
 func TestListenersOfPendingSignIns(t *testing.T) {
 	s := newFixture(t, newWorld(t)).another()
 	s.SetCallback("")
@@ -431,7 +432,7 @@ func TestListenersOfPendingSignIns(t *testing.T) {
 	if redirects[0] != redirects[3] || redirects[1] != redirects[4] {
 		t.Errorf("redirects %q", redirects)
 	}
-	// The port that another got for any port, requested by number.
+	// Request by number the port that another sign-in was assigned.
 	again, err := s.redirect(t.Context(), upstream.Config{OAuth: &upstream.OAuth{RedirectURI: redirects[1]}}, "x")
 	if err != nil || again != redirects[1] {
 		t.Errorf("redirect for %s = %q, %v", redirects[1], again, err)

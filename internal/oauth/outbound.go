@@ -34,8 +34,8 @@ type addressPolicy struct {
 	plain                        bool // without TLS
 }
 
-// allow adds a class of addresses. A server on this machine may have its
-// authorization server in the local network.
+// allow permits a class of addresses. A server on this machine may have its
+// authorization server on the local network.
 func (r *addressPolicy) allow(c address.Class) {
 	switch c {
 	case address.Private:
@@ -109,9 +109,9 @@ func newOutbound(proxy func(*http.Request) (*url.URL, error), version string) *o
 	}
 }
 
-// client returns a client that enforces r. Addresses are checked when they are
-// dialled, so that a name cannot resolve to another address after the check.
-// Connections are not kept, because these requests are rare.
+// client returns an HTTP client that enforces r. Addresses are checked when
+// dialing, so that a name cannot resolve to another address after the check.
+// Keep-alives are disabled, because these requests are rare.
 func (o *outbound) client(r addressPolicy) *http.Client {
 	dialer := &net.Dialer{Timeout: requestTimeout, Control: func(_, address string, _ syscall.RawConn) error {
 		ap, err := netip.ParseAddrPort(address)
@@ -162,8 +162,9 @@ func (g guarded) RoundTrip(req *http.Request) (*http.Response, error) {
 	if through == nil {
 		return g.direct.RoundTrip(req)
 	}
-	// The proxy dials. If this machine can resolve the name, its addresses are
-	// checked; otherwise the proxy decides.
+	// The proxy resolves the name and dials. If this machine can resolve it
+	// too, the addresses are checked here; otherwise only the proxy can
+	// restrict them.
 	if addrs, err := g.o.resolve(req.Context(), req.URL.Hostname()); err == nil {
 		for _, a := range addrs {
 			if err := g.reach.check(a); err != nil {
@@ -211,8 +212,8 @@ func (o *outbound) ask(ctx context.Context, r addressPolicy, method, target stri
 	return answer{status: resp.StatusCode, kind: kind, body: data, nonce: resp.Header.Get("DPoP-Nonce")}, nil
 }
 
-// FetchPublic reads a document whose address came from a stranger: over https,
-// from a public address alone, without redirects, and up to limit bytes.
+// FetchPublic reads a document at an untrusted URL: over https, from public
+// addresses only, without redirects, and up to limit bytes.
 func (s *Service) FetchPublic(ctx context.Context, target string, limit int64) ([]byte, error) {
 	return s.out.fetch(ctx, addressPolicy{}, target, limit)
 }
@@ -257,7 +258,7 @@ func (o *outbound) get(ctx context.Context, r addressPolicy, target string, into
 		return fmt.Errorf("read %s: HTTP %d", target, a.status)
 	}
 	if err := json.Unmarshal(a.body, into); err != nil {
-		if a.kind == "text/html" { // the page that some sites show for every path
+		if a.kind == "text/html" { // some sites return an HTML page for every path
 			return errNoDocument
 		}
 		return fmt.Errorf("read %s: it is no JSON that fits: %w", target, err)

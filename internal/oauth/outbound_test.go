@@ -40,7 +40,8 @@ func TestPublicServerCannotReachInternalAddresses(t *testing.T) {
 		}
 		cancel()
 	}
-	// A server on the machine itself may send us there, and a private one not.
+	// A policy for loopback allows loopback; a policy for private addresses
+	// does not.
 	if _, err := o.ask(t.Context(), addressPolicy{plain: true, loopback: true}, "GET", inside.URL+"/allowed", nil, nil); err != nil {
 		t.Error(err)
 	}
@@ -55,7 +56,7 @@ func TestPublicServerCannotReachInternalAddresses(t *testing.T) {
 	}
 }
 
-// TestFetchPublic reads documents whose addresses strangers choose.
+// TestFetchPublic fetches documents at untrusted URLs.
 func TestFetchPublic(t *testing.T) {
 	inside := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -88,16 +89,15 @@ func TestFetchPublic(t *testing.T) {
 	}
 }
 
-// TestNamesAreCheckedWhenDialled is DNS rebinding: the name was judged by what
-// it pointed to, and points elsewhere now.
+// TestNamesAreCheckedWhenDialled simulates DNS rebinding: the name resolves to
+// an internal address after the check.
 func TestNamesAreCheckedWhenDialled(t *testing.T) {
 	var hit bool
 	inside := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { hit = true }))
 	defer inside.Close()
 	o := newOutbound(nil, "test")
 	c := o.client(addressPolicy{plain: true})
-	// The dialler is the one that names resolve with: an address is checked
-	// after resolution, whatever the name.
+	// The dialer checks the address after the name was resolved.
 	direct := c.Transport.(guarded).direct
 	_, err := direct.DialContext(t.Context(), "tcp", inside.Listener.Addr().String())
 	if err == nil || !strings.Contains(err.Error(), "loopback") || hit {
@@ -117,7 +117,7 @@ func TestRedirects(t *testing.T) {
 		http.Redirect(w, r, to, http.StatusTemporaryRedirect)
 	}))
 	defer outside.Close()
-	// outside is reached under a name that passes for a public address.
+	// outside is reached under a name that counts as public.
 	o := newOutbound(nil, "test")
 	o.dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		if addr == "outside.example:80" {
@@ -143,7 +143,7 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// TestNamesResolvedByProxyAreChecked checks names that a proxy would resolve.
+// TestNamesResolvedByProxyAreChecked checks names that a proxy resolves.
 func TestNamesResolvedByProxyAreChecked(t *testing.T) {
 	var through []string
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -222,8 +222,8 @@ func TestAllowedAddressesDependOnServer(t *testing.T) {
 	}
 }
 
-// TestMetadataOfAPublicServer plays a public server whose metadata point
-// inside.
+// TestMetadataOfAPublicServer simulates a public server whose metadata
+// contains internal addresses.
 func TestMetadataOfAPublicServer(t *testing.T) {
 	w := newWorld(t)
 	r := newFixture(t, w)
@@ -316,7 +316,7 @@ func FuzzParseChallenge(f *testing.F) {
 	})
 }
 
-// No way of writing an inner address gets past a server that is public.
+// A public server cannot reach internal addresses in any notation.
 func TestInternalAddressesInEveryNotation(t *testing.T) {
 	for _, host := range []string{
 		"127.0.0.1", "localhost", "a.localhost.", "[::1]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[0:0:0:0:0:ffff:127.0.0.1]", "[::127.0.0.1]",

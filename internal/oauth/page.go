@@ -38,7 +38,7 @@ func visible(r *http.Request) (string, tool.Caller, error) {
 }
 
 // authorizeRequest begins a login and returns the URL to open. Replacing a
-// working login affects all callers, so it requires an administrator.
+// working shared login affects all callers, so it requires an administrator.
 func (s *Service) authorizeRequest(r *http.Request) (any, error) {
 	name, caller, err := visible(r)
 	if err != nil {
@@ -56,7 +56,7 @@ func (s *Service) authorizeRequest(r *http.Request) (any, error) {
 	s.audit(r.Context(), "login.begin", name, nil)
 	return struct {
 		URL        string `json:"url,omitempty"`
-		Authorized bool   `json:"authorized"` // no person is needed
+		Authorized bool   `json:"authorized"` // no user was needed
 	}{address, address == ""}, nil
 }
 
@@ -84,7 +84,7 @@ func (s *Service) logoutRequest(r *http.Request) (any, error) {
 	return nil, nil
 }
 
-// listLogins lists who has a login of their own.
+// listLogins lists the callers that have their own login.
 func (s *Service) listLogins(r *http.Request) (any, error) {
 	name, caller, err := visible(r)
 	if err != nil {
@@ -117,8 +117,8 @@ func (s *Service) audit(ctx context.Context, action, server string, detail any) 
 	}
 }
 
-// callbackPage handles the callback of an authorization server. The login of
-// one caller is to be confirmed first.
+// callbackPage handles the callback of an authorization server. A caller's own
+// login must be confirmed first.
 func (s *Service) callbackPage(w http.ResponseWriter, r *http.Request) {
 	if c := s.confirmation(r.Context(), r.URL.Query()); c != nil {
 		pageHeaders(w, "'self'")
@@ -129,7 +129,7 @@ func (s *Service) callbackPage(w http.ResponseWriter, r *http.Request) {
 	s.finish(w, r, r.URL.Query())
 }
 
-// confirmed handles the form of a login that is to be confirmed.
+// confirmed handles the submitted confirmation form.
 func (s *Service) confirmed(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 32<<10)
 	if err := r.ParseForm(); err != nil {
@@ -178,7 +178,7 @@ func (s *Service) finish(w http.ResponseWriter, r *http.Request, q url.Values) {
 type page struct {
 	Title, Text string
 	Failed      bool
-	Confirm     *confirmPage // what is to be confirmed; nil for an outcome
+	Confirm     *confirmPage // what to confirm; nil for an outcome
 }
 
 var callbackTemplate = template.Must(template.New("callback").Parse(`<!doctype html>

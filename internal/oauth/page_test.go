@@ -68,8 +68,8 @@ func TestSignInFromThePage(t *testing.T) {
 	if u, _ := url.Parse(begin(nil)); u.Query().Get("redirect_uri") != "http://127.0.0.1:8787/oauth/callback" {
 		t.Errorf("redirect of a program: %s", u)
 	}
-	// No header of a request decides where the answer goes, or leaves another
-	// registration behind.
+	// No request header affects the redirect URI or causes another
+	// registration.
 	registered := len(w.registered)
 	for _, header := range []http.Header{{"Origin": {ts.URL}}, {"Origin": {"https://evil.example"}}, {"X-Forwarded-Host": {"evil.example"}}} {
 		if u, _ := url.Parse(begin(header)); u.Query().Get("redirect_uri") != "http://127.0.0.1:8787/oauth/callback" {
@@ -94,7 +94,8 @@ func TestSignInFromThePage(t *testing.T) {
 	if status, body, _ := send(t, "GET", ts.URL+CallbackPath+"?"+q.Encode(), nil); status != 400 || !strings.Contains(body, "Not signed in") {
 		t.Errorf("a second time: %d %s", status, body)
 	}
-	// A login that works is not replaced by just anyone.
+	// A working login cannot be replaced by a caller without administrator's
+	// rights.
 	if status, _, _ := send(t, "POST", ts.URL+"/api/mcp/jira/authorize", nil); status != 403 {
 		t.Errorf("another login: %d", status)
 	}
@@ -108,7 +109,7 @@ func TestSignInFromThePage(t *testing.T) {
 	if status, _, _ := send(t, "DELETE", ts.URL+"/api/mcp/jira/authorize", nil); status != 204 || r.kept() != nil {
 		t.Errorf("logout = %d", status)
 	}
-	// Markup in what an authorization server says stays text.
+	// Markup from an authorization server is escaped.
 	q = visit(t, begin(nil))
 	q.Set("error", "<script>alert(1)</script>")
 	if status, body, _ := send(t, "GET", ts.URL+CallbackPath+"?"+q.Encode(), nil); status != 403 || strings.Contains(body, "<script") {

@@ -14,9 +14,9 @@ import (
 	"junctor/internal/upstream"
 )
 
-// Generation identifies a login until it is replaced: connections and lists
-// that were made with one login are not used with the next. It is "" while
-// there is no login that can be used.
+// Generation identifies a login until it is replaced. Connections and lists
+// that were created with one login are not used with the next. It is "" while
+// there is no usable login.
 func (s *Service) Generation(ctx context.Context, l upstream.Login) (string, error) {
 	cfg, ok := s.opts.Servers(l.Server)
 	if !ok || cfg.LoginOf(l.Caller) != l {
@@ -29,8 +29,8 @@ func (s *Service) Generation(ctx context.Context, l upstream.Login) (string, err
 	return strconv.FormatInt(rec.Since.UnixNano(), 36), nil
 }
 
-// End is Logout of the login that the requests of the context's caller use. The
-// upstream need not be configured any more.
+// End logs out the login that the context's caller uses. It also works for an
+// upstream that is no longer configured.
 func (s *Service) End(ctx context.Context, server string) (bool, error) {
 	cfg, ok := s.opts.Servers(server)
 	if !ok {
@@ -39,8 +39,8 @@ func (s *Service) End(ctx context.Context, server string) (bool, error) {
 	return s.Logout(ctx, cfg.LoginOf(tool.CallerFrom(ctx).ID))
 }
 
-// HasCallerLogins returns an error unless each caller has a login of its own to
-// the upstream.
+// HasCallerLogins returns an error unless each caller has its own login to the
+// upstream.
 func (s *Service) HasCallerLogins(server string) error {
 	cfg, err := s.find(server)
 	if err == nil && !cfg.PersonalLogins() {
@@ -56,8 +56,8 @@ type CallerLogin struct {
 	Since  time.Time `json:"since,omitzero"`
 }
 
-// CallerLogins returns the callers that have a login of their own to an
-// upstream, by their names in the store.
+// CallerLogins returns the callers that have their own login to an upstream,
+// sorted as in the store.
 func (s *Service) CallerLogins(ctx context.Context, server string) ([]CallerLogin, error) {
 	v, _, err := s.vault()
 	if err != nil {
@@ -86,8 +86,8 @@ func (s *Service) CallerLogins(ctx context.Context, server string) ([]CallerLogi
 	return list, nil
 }
 
-// EndLogins is Logout of the logins of the callers for which ended reports true.
-// A token that cannot be revoked expires by itself.
+// EndLogins logs out the callers for which ended reports true. A token that
+// cannot be revoked expires on its own.
 func (s *Service) EndLogins(ctx context.Context, ended func(caller string) bool) error {
 	secrets, err := s.opts.Store.Values(ctx, store.SpaceSecrets)
 	if err != nil {
@@ -113,10 +113,10 @@ func (s *Service) EndLogins(ctx context.Context, ended func(caller string) bool)
 	return nil
 }
 
-// confirmation returns what a person has to confirm before the callback of a
-// login of one caller is accepted: whoever opens the address of a login would
-// otherwise give their account to the caller that began it. It returns nil for
-// a login that callers share, and for a callback that Complete refuses.
+// confirmation returns what a person has to confirm before the callback for a
+// caller's own login is accepted. Without it, a person who opens another
+// caller's URL would give that caller access to their account. It returns nil
+// for a shared login and for a callback that Complete rejects.
 func (s *Service) confirmation(ctx context.Context, q url.Values) *confirmPage {
 	f, err := s.peekFlow(ctx, q.Get("state"))
 	if err != nil || !f.Personal || q.Get("code") == "" {
@@ -128,8 +128,8 @@ func (s *Service) confirmation(ctx context.Context, q url.Values) *confirmPage {
 	}
 }
 
-// checkBrowser refuses a browser that is signed in to the gateway as somebody
-// else than the caller that began the login.
+// checkBrowser returns an error if the browser is signed in to the gateway as
+// a caller other than the one that began the login.
 func (s *Service) checkBrowser(ctx context.Context, q url.Values) error {
 	f, err := s.peekFlow(ctx, q.Get("state"))
 	if err != nil || !f.Personal {

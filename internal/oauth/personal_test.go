@@ -41,13 +41,13 @@ func tokenOf(t *testing.T, s *Service, caller tool.Caller) string {
 	return strings.TrimPrefix(req.Header.Get("Authorization"), "Bearer ")
 }
 
-// Each caller signs in by itself, replaces and ends its own login, and its
-// requests have no other's token, in another process too.
+// Each caller signs in separately, and replaces and ends its own login. Its
+// requests never carry another caller's token, in another process either.
 func TestEachCallerHasItsLogin(t *testing.T) {
 	r, ada, ben := personal(t)
 	if _, err := call(as(t, ada), r.Service, *r.cfg); err == nil {
 		t.Fatal("a call without a login succeeded")
-	} else if err := r.complete(urlIn(t, err)); err != nil { // a key with limits may have a login of its own
+	} else if err := r.complete(urlIn(t, err)); err != nil { // a restricted key may have its own login
 		t.Fatal(err)
 	}
 	if got := tokenOf(t, r.Service, ben); got != "" {
@@ -66,7 +66,8 @@ func TestEachCallerHasItsLogin(t *testing.T) {
 	if a, b := tokenOf(t, other, ada), tokenOf(t, other, ben); a != mine || b != bens {
 		t.Error("another process has other logins")
 	}
-	// What no caller asked for, and who is nobody, gets no login at all.
+	// Requests without a caller, and callers without a login, get no
+	// token.
 	for _, l := range []upstream.Login{{Server: "jira"}, {Server: "jira", Caller: "local"}} {
 		req := &http.Request{Header: http.Header{}}
 		if err := r.Authorize(t.Context(), l, req.WithContext(t.Context()), nil); req.Header.Get("Authorization") != "" {
@@ -82,7 +83,7 @@ func TestEachCallerHasItsLogin(t *testing.T) {
 		return g
 	}
 	before, bensBefore := generation(ada), generation(ben)
-	if err := r.complete(r.begin(ada)); err != nil { // which replaces a login that works
+	if err := r.complete(r.begin(ada)); err != nil { // replaces a working login
 		t.Fatal(err)
 	}
 	if generation(ada) == before || tokenOf(t, r.Service, ada) == mine || generation(ben) != bensBefore || tokenOf(t, r.Service, ben) != bens {
@@ -96,8 +97,8 @@ func TestEachCallerHasItsLogin(t *testing.T) {
 	}
 }
 
-// Each login is refreshed once, however many requests need it, and apart from
-// those of others.
+// Each login is refreshed once, however many requests need it, and
+// independently of the others.
 func TestLoginsAreRefreshedApart(t *testing.T) {
 	r, ada, ben := personal(t)
 	for _, caller := range []tool.Caller{ada, ben} {
@@ -134,7 +135,7 @@ func TestLoginsAreRefreshedApart(t *testing.T) {
 	if tokenOf(t, s, ada) == tokenOf(t, s, ben) {
 		t.Error("both callers have one token")
 	}
-	// Logins that nobody uses leave the memory.
+	// Unused logins are removed from memory.
 	for _, st := range s.states {
 		st.asked.Store(time.Now().Add(-2 * idleLoginTTL).UnixNano())
 	}
@@ -155,9 +156,9 @@ func hiddenFields(page string) url.Values {
 	return fields
 }
 
-// A person who opened the address of another's sign-in is told whose it is
-// before anything is accepted, and a browser that is signed in to the gateway as
-// somebody else is refused.
+// A person who opens another caller's sign-in URL is shown the caller's name
+// before anything is accepted. A browser that is signed in to the gateway as
+// another caller is refused.
 func TestSignInOfOneCallerIsConfirmed(t *testing.T) {
 	r, ada, ben := personal(t)
 	browser := tool.Caller{ID: tool.AnonymousID}
@@ -204,8 +205,8 @@ func TestSignInOfOneCallerIsConfirmed(t *testing.T) {
 	}
 }
 
-// A process without an HTTP server of its own asks for the confirmation, too,
-// unless one of its commands waits for the sign-in.
+// A process without an HTTP server asks for the confirmation, too, unless one
+// of its commands waits for the sign-in.
 func TestOwnListenerConfirmsSignInOfOneCaller(t *testing.T) {
 	r, ada, ben := personal(t)
 	r.SetCallback("")
@@ -237,8 +238,8 @@ func TestOwnListenerConfirmsSignInOfOneCaller(t *testing.T) {
 	}
 }
 
-// Callers end their own logins, administrators those of others, and they alone
-// see who has one.
+// Callers can end their own logins. Only administrators can end those of
+// others and list them.
 func TestLoginsOverHTTP(t *testing.T) {
 	r, ada, ben := personal(t)
 	var actions []string
@@ -278,8 +279,8 @@ func TestLoginsOverHTTP(t *testing.T) {
 	}
 }
 
-// A login that was begun when callers shared one does not become anybody's own,
-// nor the other way round.
+// A flow that was begun for a shared login does not become a caller's own, nor
+// vice versa.
 func TestFlowOfAnotherScopeIsRefused(t *testing.T) {
 	r, ada, _ := personal(t)
 	own := r.begin(ada)
@@ -298,7 +299,7 @@ func TestFlowOfAnotherScopeIsRefused(t *testing.T) {
 	}
 }
 
-// Where callers share a login, nobody ends it by naming one of them.
+// A shared login cannot be ended by naming one of the callers.
 func TestSharedLoginIsNoCallersOwn(t *testing.T) {
 	r := newFixture(t, newWorld(t))
 	if err := r.complete(r.begin(admin)); err != nil {
@@ -313,8 +314,8 @@ func TestSharedLoginIsNoCallersOwn(t *testing.T) {
 	}
 }
 
-// The logins of a caller whose key was revoked are deleted and their tokens
-// revoked; those of others, and those that callers share, stay.
+// When the key of a caller is revoked, the caller's logins are deleted and
+// their tokens revoked. Other callers' logins and shared ones remain.
 func TestLoginsOfEndedCallersAreDeleted(t *testing.T) {
 	r, ada, ben := personal(t)
 	for _, caller := range []tool.Caller{ada, ben} {
@@ -336,12 +337,12 @@ func TestLoginsOfEndedCallersAreDeleted(t *testing.T) {
 	}
 }
 
-// A key that is revoked during a sign-in gets no login, neither a shared one nor
-// its own, and not when it is revoked while its own is being stored.
+// A key that is revoked during a sign-in gets no login, neither a shared one
+// nor its own, even if it is revoked while its own is being stored.
 func TestSignInOfARevokedKey(t *testing.T) {
 	for name, tt := range map[string]struct {
 		per    upstream.LoginScope
-		checks int // of the key before it is revoked
+		checks int // number of checks of the key before it is revoked
 	}{
 		"shared":                {upstream.LoginPerGateway, 0},
 		"own":                   {upstream.LoginPerCaller, 0},
@@ -375,7 +376,7 @@ func TestSignInOfARevokedKey(t *testing.T) {
 	}
 }
 
-// A sign-in whose key cannot be read stores no login.
+// A sign-in stores no login if its key cannot be checked.
 func TestSignInWithoutKeys(t *testing.T) {
 	r, ada, _ := personal(t)
 	address := r.begin(ada)

@@ -15,13 +15,13 @@ type client struct {
 	ID       string    `json:"id"`
 	Secret   string    `json:"secret,omitempty"`
 	Method   string    `json:"method"`             // of authentication at the token endpoint
-	Redirect string    `json:"redirect,omitempty"` // that it was registered with
-	Ends     time.Time `json:"ends,omitzero"`      // when the secret does
+	Redirect string    `json:"redirect,omitempty"` // it was registered with
+	Ends     time.Time `json:"ends,omitzero"`      // expiry of the secret; zero for never
 
 	Bound json.RawMessage `json:"bound,omitempty"` // the key that tokens are bound to; nil for none
 
-	key      string // the configured private key, of methodKey; never stored
-	audience string // who its signatures are for
+	key      string // the configured private key for methodKey; never stored
+	audience string // audience of its assertions
 }
 
 // The client authentication methods.
@@ -32,9 +32,9 @@ const (
 	methodKey   = "private_key_jwt"
 )
 
-// record is an upstream's login, as stored encrypted. It is bound to the
-// upstream's URL: if the name later refers to another server, there is no login
-// for it.
+// record is the login to an upstream, as stored encrypted. It is bound to the
+// upstream's URL: if the name later refers to another server, the record is
+// not used.
 type record struct {
 	URL        string            `json:"url"`
 	Resource   string            `json:"resource"`
@@ -43,17 +43,17 @@ type record struct {
 	Revocation string            `json:"revocationEndpoint,omitempty"`
 	Reach      addressPolicyJSON `json:"reach"`
 	Client     client            `json:"client"`
-	Own        bool              `json:"clientCredentials,omitempty"` // got with the client's own credentials
+	Own        bool              `json:"clientCredentials,omitempty"` // obtained with the client's own credentials
 
 	Access   string    `json:"access"`
 	Scheme   string    `json:"scheme,omitempty"` // of the access token; "" is Bearer
 	Refresh  string    `json:"refresh,omitempty"`
-	Scope    []string  `json:"scope,omitempty"` // granted, as far as is known
-	Asked    []string  `json:"asked,omitempty"` // asked for
+	Scope    []string  `json:"scope,omitempty"` // granted, if known
+	Asked    []string  `json:"asked,omitempty"` // requested
 	Obtained time.Time `json:"obtained"`
 	Expires  time.Time `json:"expires,omitzero"` // zero: not known
-	Since    time.Time `json:"since"`            // of the login
-	Name     string    `json:"name,omitempty"`   // of the caller whose login it is, for people
+	Since    time.Time `json:"since"`            // time of the login
+	Name     string    `json:"name,omitempty"`   // display name of the caller whose login it is
 }
 
 // addressPolicyJSON stores the address policy of the login, so that a refresh
@@ -85,8 +85,7 @@ func (r *record) lifetime() time.Duration {
 	return r.Expires.Sub(r.Obtained)
 }
 
-// due reports whether the token should be refreshed: 80 % of its lifetime are
-// over.
+// due reports whether the token should be refreshed, at 80 % of its lifetime.
 func (r *record) due(now time.Time) bool {
 	life := r.lifetime()
 	return !r.Expires.IsZero() && !now.Before(r.Obtained.Add(life*8/10))
@@ -101,8 +100,8 @@ func (r *record) expired(now time.Time) bool {
 // refreshable reports whether a new token can be obtained without a user.
 func (r *record) refreshable() bool { return r.Refresh != "" || r.Own }
 
-// isNewerThan reports whether the record has a later token of the same login than
-// old.
+// isNewerThan reports whether the record has the same or a later token of the
+// same login as old.
 func (r *record) isNewerThan(old *record) bool {
 	return old != nil && old.Since.Equal(r.Since) && !old.Obtained.After(r.Obtained)
 }
@@ -129,10 +128,10 @@ type flow struct {
 	Expires  time.Time         `json:"expires"`
 
 	Owner    string    `json:"owner"`               // who began it
-	Name     string    `json:"ownerName,omitempty"` // of the owner, for people
+	Name     string    `json:"ownerName,omitempty"` // display name of the owner
 	Personal bool      `json:"personal,omitempty"`  // the login is the owner's own
-	Admin    bool      `json:"admin,omitempty"`     // with an administrator's rights
-	Replaces time.Time `json:"replaces,omitzero"`   // record.Since of the login that there was
+	Admin    bool      `json:"admin,omitempty"`     // begun with administrator's rights
+	Replaces time.Time `json:"replaces,omitzero"`   // record.Since of the login that existed
 }
 
 // login returns the login that the flow is for.
@@ -149,7 +148,7 @@ func (f *flow) GoString() string { return telemetry.Redacted }
 
 func encode(v any) []byte {
 	b, err := json.Marshal(v)
-	if err != nil { // cannot happen: strings, times and lists of them can be marshalled
+	if err != nil { // cannot happen: strings, times and slices of them always marshal
 		panic("oauth: " + err.Error())
 	}
 	return b

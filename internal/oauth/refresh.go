@@ -19,14 +19,15 @@ const (
 	saveTimeout    = 20 * time.Second
 	leaseTTL       = 90 * time.Second
 
-	// leasePoll is the interval of checks whether another process has finished.
+	// leasePoll is how often a process checks whether the lease is free.
 	leasePoll = 100 * time.Millisecond
 
 	minBackoff = time.Second
 	maxBackoff = time.Minute
 )
 
-// errLoginEnded means that a login cannot be refreshed and a user has to sign in.
+// errLoginEnded means that a login cannot be refreshed and a user must sign
+// in.
 var errLoginEnded = errors.New("the login has ended")
 
 func asRefused(err error) (*errRefused, bool) { return errors.AsType[*errRefused](err) }
@@ -39,8 +40,8 @@ type refreshCall struct {
 	err  error
 }
 
-// refresh refreshes the token old and waits for the outcome. A caller that goes
-// away leaves the refresh running: the new token must be stored.
+// refresh refreshes the token old and waits for the outcome. Canceling ctx
+// does not cancel the refresh, because the new token must be stored.
 func (s *Service) refresh(ctx context.Context, cfg upstream.Config, st *state, old string) (*record, error) {
 	f := s.startRefresh(cfg, st, old)
 	select {
@@ -61,7 +62,7 @@ func (s *Service) startRefresh(cfg upstream.Config, st *state, old string) *refr
 	}
 	f := &refreshCall{done: make(chan struct{})}
 	switch {
-	case st.rec != nil && st.rec.Access != old && !st.rec.expired(time.Now()): // refreshed a moment ago
+	case st.rec != nil && st.rec.Access != old && !st.rec.expired(time.Now()): // just refreshed
 		f.rec = st.rec
 		close(f.done)
 		return f
@@ -112,7 +113,7 @@ func (s *Service) refreshLocked(cfg upstream.Config, st *state, old string) (*re
 	defer cancel()
 	for {
 		l, held, err := s.opts.Store.Acquire(ctx, leaseOf(st.login), s.owner, leaseTTL)
-		if err != nil { // rather late than twice
+		if err != nil { // better to fail than to redeem a refresh token twice
 			return nil, &tool.Error{Kind: tool.Unavailable, Msg: "its token cannot be refreshed while the store is unavailable", Err: err}
 		}
 		if held {
@@ -127,8 +128,8 @@ func (s *Service) refreshLocked(cfg upstream.Config, st *state, old string) (*re
 		}
 	}
 	defer s.release(st.login)
-	// Only now is the current token certain: another process may have refreshed
-	// it, and the old refresh token must not be used again.
+	// Read the current token again under the lease: another process may have
+	// refreshed it, and a replaced refresh token must not be used again.
 	rec, version, err := s.latest(ctx, st)
 	switch {
 	case err != nil:
@@ -160,7 +161,7 @@ func leaseOf(l upstream.Login) string { return "oauth/" + nameOf(l) }
 func (s *Service) release(l upstream.Login) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	_ = s.opts.Store.Release(ctx, leaseOf(l), s.owner) // the lease also expires by itself
+	_ = s.opts.Store.Release(ctx, leaseOf(l), s.owner) // otherwise the lease expires
 }
 
 // latest returns the login from the store, or from this process if it could not
@@ -180,11 +181,11 @@ func (s *Service) latest(ctx context.Context, st *state) (*record, int64, error)
 	return rec, version, nil
 }
 
-// storeRefreshed stores a refreshed login, of which version was stored before.
+// storeRefreshed stores a refreshed login that replaces the stored version.
 // The lease is held. The login must not be lost, because the previous token is
-// invalid. What the store does not accept stays in memory and is written later,
-// unless somebody has signed in or out meanwhile. It returns the login that is
-// in use then.
+// invalid: if the store does not accept it, it stays in memory and is written
+// later, unless a user has signed in or out in the meantime. It returns the
+// login that is then in use.
 func (s *Service) storeRefreshed(st *state, rec *record, version int64) (*record, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), saveTimeout)
 	defer cancel()
@@ -207,13 +208,13 @@ func (s *Service) storeRefreshed(st *state, rec *record, version int64) (*record
 		written = version
 	}
 	st.mu.Lock()
-	if st.version == before { // else this process has a later login, or none
+	if st.version == before { // otherwise this process has a later login or none
 		st.rec, st.version, st.read, st.unsaved = next, written, time.Now(), err != nil
 	}
 	current := st.rec
 	st.mu.Unlock()
 	switch {
-	case current == nil: // who signed out could not revoke the new token
+	case current == nil: // the sign-out could not revoke the new token
 		ctx, cancel := context.WithTimeout(context.Background(), 2*requestTimeout)
 		defer cancel()
 		if err := s.revoke(ctx, st.login, rec); err != nil {
@@ -226,8 +227,9 @@ func (s *Service) storeRefreshed(st *state, rec *record, version int64) (*record
 	return current, nil
 }
 
-// storeUnsaved stores a refreshed login that the store did not accept before. It
-// leaves that to a refresh in progress, here or in another process.
+// storeUnsaved stores a refreshed login that the store did not accept before.
+// It does nothing during a refresh, here or in another process, because the
+// refresh stores its result.
 func (s *Service) storeUnsaved(ctx context.Context, st *state) {
 	if !st.leased.TryLock() {
 		return
@@ -245,11 +247,11 @@ func (s *Service) storeUnsaved(ctx context.Context, st *state) {
 	rec, version, unsaved := st.rec, st.version, st.unsaved
 	st.mu.Unlock()
 	if unsaved {
-		_, _ = s.storeRefreshed(st, rec, version) // it logs its errors
+		_, _ = s.storeRefreshed(st, rec, version) // logs its errors
 	}
 }
 
-// refreshFailed distinguishes an invalid login from a network failure.
+// refreshFailed distinguishes a rejected login from a transient failure.
 func (s *Service) refreshFailed(st *state, rec *record, version int64, err error) (*record, error) {
 	refused, definite := asRefused(err)
 	if !definite {
@@ -264,15 +266,15 @@ func (s *Service) refreshFailed(st *state, rec *record, version int64, err error
 		_ = s.deleteRegistration(ctx, cmp.Or(rec.Issuer, rec.Token), rec.Client.Redirect) // the next login registers again
 	}
 	spent := *rec
-	spent.Refresh = "" // never to be redeemed again; the access token may still hold
+	spent.Refresh = "" // must not be redeemed again; the access token may still be valid
 	if _, kept := s.storeRefreshed(st, &spent, version); kept != nil {
 		return nil, kept
 	}
 	return nil, fmt.Errorf("%w: %w", errLoginEnded, err)
 }
 
-// refreshDue refreshes the tokens that are due, so that those of idle upstreams
-// do not expire, and writes what the store did not accept.
+// refreshDue refreshes the tokens that are due, so that those of idle
+// upstreams do not expire, and retries writes that the store did not accept.
 func (s *Service) refreshDue(ctx context.Context) {
 	s.mu.Lock()
 	states := make([]*state, 0, len(s.states))
@@ -307,12 +309,12 @@ func (s *Service) refreshDue(ctx context.Context) {
 	}
 }
 
-// idleLoginTTL is how long the login of a caller that does nothing stays in
-// memory and is refreshed. Later it is read from the store again.
+// idleLoginTTL is how long the login of an idle caller stays in memory and is
+// refreshed. After that it is read from the store when needed.
 const idleLoginTTL = time.Hour
 
-// unused reports whether the login of one caller can be dropped from memory:
-// there is no bound to the number of callers.
+// unused reports whether a caller's own login can be removed from memory.
+// Without this, memory use would grow with the number of callers.
 func (st *state) unused() bool {
 	if st.login.Caller == "" {
 		return false

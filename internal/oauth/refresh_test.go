@@ -12,8 +12,8 @@ import (
 	"junctor/internal/upstream"
 )
 
-// TestConcurrentExpiryRefreshesOnce: when a token expires under load, in two
-// processes with one store, it is refreshed once and no call fails.
+// TestConcurrentExpiryRefreshesOnce checks that a token that expires under
+// load, in two processes with one store, is refreshed once and no call fails.
 func TestConcurrentExpiryRefreshesOnce(t *testing.T) {
 	w := newWorld(t)
 	r := newFixture(t, w)
@@ -23,7 +23,7 @@ func TestConcurrentExpiryRefreshesOnce(t *testing.T) {
 		t.Fatalf("second process: %d %v", status, err)
 	}
 	for round := range 5 {
-		w.do(func() { clear(w.access) }) // they have ended over there too
+		w.do(func() { clear(w.access) }) // expire them on the server, too
 		r.age(2*time.Hour, second)
 		var wg sync.WaitGroup
 		for i := range 50 {
@@ -44,8 +44,8 @@ func TestConcurrentExpiryRefreshesOnce(t *testing.T) {
 	}
 }
 
-// TestConcurrentRefusalRefreshesOnce: the same for a token that the server
-// refuses before it expires: all calls get a 401 with the same token.
+// TestConcurrentRefusalRefreshesOnce checks the same for a token that the
+// server rejects before it expires: all calls get a 401 with the same token.
 func TestConcurrentRefusalRefreshesOnce(t *testing.T) {
 	w := newWorld(t)
 	r := newFixture(t, w)
@@ -99,7 +99,7 @@ func TestTokensAreRefreshedInBackground(t *testing.T) {
 	if f.err != nil || r.kept().Access == old || w.refreshes != 1 || w.lastToken.Get("resource") != w.url {
 		t.Errorf("renewal: %v, %d refreshes with %v", f.err, w.refreshes, w.lastToken)
 	}
-	// Nobody calls: Run does it.
+	// Without calls, Run refreshes the token.
 	w.do(func() { w.fail = nil })
 	r.age(50 * time.Minute)
 	if _, err := r.known(t.Context(), *r.cfg, st, true); err != nil {
@@ -165,7 +165,7 @@ func TestNetworkFailureKeepsLogin(t *testing.T) {
 				t.Errorf("with a valid token: %d, %v", status, err)
 			}
 			r.work.Wait()
-			r.age(time.Hour) // ended
+			r.age(time.Hour) // expired
 			_, err := r.call()
 			if k := tool.KindOf(err); k != tool.UpstreamFailed {
 				t.Errorf("with an ended token: %v", err)
@@ -175,7 +175,7 @@ func TestNetworkFailureKeepsLogin(t *testing.T) {
 			if !st.retryAt.After(time.Now()) {
 				t.Error("the next call would try at once")
 			}
-			st.retryAt = time.Time{} // as if that time were over
+			st.retryAt = time.Time{} // skip the backoff
 			st.mu.Unlock()
 			w.do(func() { w.fail = nil })
 			if status, err := r.call(); status != 200 || err != nil {
@@ -186,7 +186,8 @@ func TestNetworkFailureKeepsLogin(t *testing.T) {
 	if w.replays != 0 {
 		t.Errorf("%d replays", w.replays)
 	}
-	// Both servers down: the network's own error, and no request for consent.
+	// With both servers down, the error is a network error and does not
+	// require a sign-in.
 	w.as.Close()
 	r.age(2 * time.Hour)
 	if _, err := r.call(); tool.KindOf(err) != tool.UpstreamFailed {
@@ -232,7 +233,7 @@ func TestNoRefreshToken(t *testing.T) {
 	w.do(func() { clear(w.access) })
 	_, err := r.call()
 	urlIn(t, err)
-	// One that ends and cannot be renewed is not sent.
+	// An expired token that cannot be refreshed is not sent.
 	w.do(func() { w.expiresIn = 3600 })
 	if _, err := r.Complete(t.Context(), visit(t, urlIn(t, err))); err != nil {
 		t.Fatal(err)
@@ -259,8 +260,8 @@ func TestRefreshTokenWithoutRotation(t *testing.T) {
 	}
 }
 
-// TestRepeatedlyRefusedTokensStopRefreshing: a server that refuses fresh tokens
-// does not cause endless refreshes.
+// TestRepeatedlyRefusedTokensStopRefreshing checks that a server that rejects
+// fresh tokens does not cause endless refreshes.
 func TestRepeatedlyRefusedTokensStopRefreshing(t *testing.T) {
 	w := newWorld(t)
 	r := newFixture(t, w)
@@ -271,7 +272,7 @@ func TestRepeatedlyRefusedTokensStopRefreshing(t *testing.T) {
 		t.Fatalf("call = %d, %v", status, err)
 	}
 	forget()
-	_, err := r.call() // the token came from a refusal a moment ago
+	_, err := r.call() // the token was itself obtained after a 401
 	urlIn(t, err)
 	if w.refreshes != 1 {
 		t.Errorf("%d refreshes", w.refreshes)
@@ -304,7 +305,7 @@ func TestStepUp(t *testing.T) {
 	if status, err := r.call(); status != 200 || err != nil {
 		t.Errorf("after the step up: %d, %v", status, err)
 	}
-	// A server that wants what was granted is not asked for it again.
+	// A server that requires an already granted scope causes no new sign-in.
 	rec := r.kept()
 	w.do(func() { w.needs, w.access[rec.Access] = "write", "" })
 	if _, err := r.call(); tool.KindOf(err) != tool.UpstreamFailed {

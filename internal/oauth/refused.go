@@ -11,8 +11,8 @@ import (
 	"junctor/internal/upstream"
 )
 
-// afterUnauthorized handles a 401: it retries with a token that was obtained
-// meanwhile or with a refreshed one, or returns the error that requires a
+// afterUnauthorized handles a 401. It returns a token that another request has
+// obtained in the meantime or a refreshed one, or the error that requires a
 // sign-in.
 func (s *Service) afterUnauthorized(ctx context.Context, cfg upstream.Config, st *state, refused *mcpclient.HTTPError) (*record, error) {
 	_, used, _ := strings.Cut(refused.Credential.Reveal(), " ")
@@ -44,8 +44,8 @@ func (s *Service) afterUnauthorized(ctx context.Context, cfg upstream.Config, st
 	return s.newLogin(ctx, cfg, st, ch, asked)
 }
 
-// wasForced reports whether the token was itself obtained after a 401: another
-// one would be refused too.
+// wasForced reports whether the token was itself obtained after a 401.
+// Refreshing it again would not help.
 func (st *state) wasForced(token string) bool {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -58,8 +58,8 @@ func (st *state) force(token string) {
 	st.forced = token
 }
 
-// afterForbidden handles a 403: it returns the error that requires a sign-in
-// with the missing scopes and the current ones.
+// afterForbidden handles a 403. It returns the error that requires a sign-in
+// with the current scopes and the missing ones.
 func (s *Service) afterForbidden(ctx context.Context, cfg upstream.Config, st *state, refused *mcpclient.HTTPError) (*record, error) {
 	ch := parseChallenge(refused.WWWAuthenticate)
 	denied := &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server refuses access (HTTP 403), and a new login would not change that"}
@@ -84,10 +84,11 @@ func (s *Service) afterForbidden(ctx context.Context, cfg upstream.Config, st *s
 	return s.newLogin(ctx, cfg, st, ch, asked)
 }
 
-// newLogin gets a login from nothing: with the client's own credentials at once,
-// otherwise with an error that says where a person has to go. The address is
-// for the caller of the request; work that no caller asked for gets none, nor
-// does who must not replace the login that there is.
+// newLogin obtains a login if there is none. With the client's own credentials
+// it requests a token; otherwise it returns an error with the URL that a
+// person has to open. The URL is only for the caller of the request:
+// background work gets none, and neither does a caller that must not replace
+// the current login.
 func (s *Service) newLogin(ctx context.Context, cfg upstream.Config, st *state, ch challenge, asked []string) (*record, error) {
 	caller := tool.CallerFrom(ctx)
 	st.mu.Lock()

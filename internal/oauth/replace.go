@@ -11,10 +11,10 @@ import (
 	"junctor/internal/upstream"
 )
 
-// A login that callers share determines the account for every caller's requests.
-// Therefore only an administrator may replace one that works, checked when the
-// attempt begins and when it completes, and a new login invalidates the attempts
-// that began before it. A login of one caller is the caller's own to replace.
+// A shared login determines the account for every caller's requests. Therefore
+// only an administrator may replace one that works, which is checked when the
+// attempt begins and when it completes, and a new login invalidates the
+// attempts that began before it. A caller may always replace its own login.
 
 // usable reports whether callers can still use the login.
 func (r *record) usable(now time.Time) bool { return r != nil && (!r.expired(now) || r.refreshable()) }
@@ -24,8 +24,8 @@ func isAnonymous(caller tool.Caller) bool { return caller.ID == "" || caller.ID 
 
 // mayBegin returns an error for a caller that must not replace the current
 // login, and for a restricted caller if there is none, because all callers
-// would use its account. An anonymous caller may not begin one of its own either,
-// because all anonymous callers would share it.
+// would use its account. An anonymous caller may not begin its own login
+// either, because all anonymous callers would share it.
 func (s *Service) mayBegin(ctx context.Context, cfg upstream.Config, st *state, caller tool.Caller) error {
 	if isAnonymous(caller) {
 		return &tool.Error{Kind: tool.Denied, Msg: "signing in to " + cfg.Name + " requires an authenticated caller; sign in to the gateway or use a key"}
@@ -42,7 +42,7 @@ func (s *Service) mayBegin(ctx context.Context, cfg upstream.Config, st *state, 
 	if caller.Limited() {
 		return &tool.Error{Kind: tool.Denied, Msg: "a key or token that is limited to servers or tools cannot sign in to " + cfg.Name + "; ask an administrator to do it"}
 	}
-	rec, _ := s.known(ctx, cfg, st, true) // a login that cannot be decrypted is replaced
+	rec, _ := s.known(ctx, cfg, st, true) // an undecryptable login is replaced
 	if rec.usable(time.Now()) {
 		return &tool.Error{Kind: tool.Denied, Msg: cfg.Name + " is already signed in; only an administrator can replace the login"}
 	}
@@ -76,7 +76,7 @@ func (s *Service) replaceable(ctx context.Context, cfg upstream.Config, f flow) 
 		return 0, err
 	}
 	if err != nil || rec == nil || rec.URL != cfg.URL || rec.Own || f.Personal {
-		return version, nil // a login that cannot be used is replaced
+		return version, nil // an unusable login can be replaced
 	}
 	if !rec.Since.Equal(f.Replaces) {
 		return 0, &tool.Error{Kind: tool.Denied, Msg: "somebody else signed in to " + f.Server + " meanwhile; nothing has changed. Begin again if another account is meant"}
@@ -90,8 +90,8 @@ func (s *Service) replaceable(ctx context.Context, cfg upstream.Config, f flow) 
 	return version, nil
 }
 
-// adoptFlow stores rec as the login of the upstream if the attempt may still do
-// so; otherwise it revokes the tokens.
+// adoptFlow stores rec as the login of the upstream if the attempt is still
+// allowed to; otherwise it revokes the tokens.
 func (s *Service) adoptFlow(ctx context.Context, cfg upstream.Config, st *state, f flow, rec *record) error {
 	for {
 		version, err := s.replaceable(ctx, cfg, f)
@@ -102,7 +102,7 @@ func (s *Service) adoptFlow(ctx context.Context, cfg upstream.Config, st *state,
 			return s.endIfRevoked(ctx, f)
 		}
 		if errors.Is(err, store.ErrConflict) && ctx.Err() == nil {
-			continue // refreshed or replaced meanwhile
+			continue // refreshed or replaced in the meantime
 		}
 		if lost := s.revoke(ctx, f.login(), rec); lost != nil {
 			s.log.WarnContext(ctx, "tokens of a refused sign-in not revoked", "server", f.Server, "err", lost)
@@ -111,8 +111,9 @@ func (s *Service) adoptFlow(ctx context.Context, cfg upstream.Config, st *state,
 	}
 }
 
-// endIfRevoked ends the caller's own login that an attempt has stored if its key
-// was revoked meanwhile: EndLogins may have run before the login was stored.
+// endIfRevoked ends the caller's own login that an attempt has just stored if
+// its key was revoked in the meantime: EndLogins may have run before the login
+// was stored.
 func (s *Service) endIfRevoked(ctx context.Context, f flow) error {
 	if !f.Personal {
 		return nil
@@ -152,8 +153,8 @@ func (s *Service) SignIn(ctx context.Context, server string) error {
 	return consentRequired(login, address)
 }
 
-// loginURLFor returns the URL of an attempt of the caller with the scopes
-// that the last refused request needs.
+// loginURLFor returns the URL of a login attempt for the caller, with the
+// scopes that the last refused request needs.
 func (s *Service) loginURLFor(ctx context.Context, cfg upstream.Config, st *state, caller tool.Caller) (string, error) {
 	st.mu.Lock()
 	wanted := st.wanted
@@ -180,11 +181,11 @@ func (o *pendingLogin) usable(cfg upstream.Config) bool {
 	return o != nil && o.server == cfg.URL && time.Until(o.expires) > minPendingTTL
 }
 
-// signInTimeout bounds how long a failed call waits for the URL.
+// signInTimeout bounds how long a failed call waits for the sign-in URL.
 const signInTimeout = 10 * time.Second
 
 // consentRequired returns the error of a call that requires a sign-in; address
-// is "" if the caller gets no URL.
+// is "" if the caller must not get a URL.
 func consentRequired(l upstream.Login, address string) error {
 	server := l.Server
 	e := &tool.Error{Kind: tool.UpstreamAuthRequired}

@@ -44,14 +44,15 @@ func TestSharedLoginIsNotReplacedByOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	login := r.kept().Access
-	// A success ends all older attempts, an administrator's too.
+	// A completed sign-in invalidates all older attempts, including an
+	// administrator's.
 	for _, address := range []string{early, earlyAdmin} {
 		if err := r.complete(address); tool.KindOf(err) != tool.Denied {
 			t.Errorf("an attempt from before the login: %v", err)
 		}
 	}
-	// A step-up gives the limited caller no address, and the administrator
-	// one that works.
+	// On a step-up the restricted caller gets no URL, and the administrator
+	// gets a working one.
 	w.do(func() { w.needs = "more" })
 	_, err := call(as(t, limited), r.Service, *r.cfg)
 	if e := tool.AsError(err); e.Kind != tool.UpstreamAuthRequired || strings.Contains(e.Msg, "state=") || strings.Contains(string(encode(e.Details)), "url") {
@@ -90,14 +91,14 @@ func TestSignInAddressesAreNotLogged(t *testing.T) {
 	if err := r.SignIn(as(t, whole), "jira"); !strings.Contains(err.Error(), state) {
 		t.Error("the same caller is offered another attempt")
 	}
-	// The account of the first login is everybody's: a limited caller does not
-	// choose it.
+	// The account of the first login is used for everyone, so a restricted
+	// caller must not choose it.
 	for name, err := range map[string]error{"SignIn": r.SignIn(as(t, limited), "jira"), "a call": func() error { _, err := call(as(t, limited), r.Service, *r.cfg); return err }()} {
 		if tool.KindOf(err) != tool.UpstreamAuthRequired || strings.Contains(err.Error(), "state=") {
 			t.Errorf("%s of a limited caller: %v", name, err)
 		}
 	}
-	// What nobody asked for begins nothing.
+	// Work without a caller begins no sign-in.
 	_, err = call(as(t, tool.Caller{}), r.Service, *r.cfg)
 	if tool.KindOf(err) != tool.UpstreamAuthRequired || strings.Contains(err.Error(), "http://") {
 		t.Errorf("a connection attempt: %v", err)

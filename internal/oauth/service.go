@@ -32,15 +32,15 @@ type Options struct {
 	// Servers returns the settings of an upstream.
 	Servers func(name string) (upstream.Config, bool)
 	Store   Store
-	// Sealer returns the encryption of logins. It is called when the first
-	// login is read or written, because the key may have to be created.
+	// Sealer returns the Sealer that encrypts logins. It is called when the
+	// first login is read or written, because the key may have to be created.
 	Sealer func() (*store.Sealer, error)
 
 	RoundTripper http.RoundTripper                     // to upstreams
 	Proxy        func(*http.Request) (*url.URL, error) // to authorization servers; nil for none
 	Redactor     *telemetry.Redactor
 	Log          *slog.Logger
-	Node         string // identifies this process in leases
+	Node         string // part of the lease owner's name
 	Version      string
 
 	// IsAdmin reports whether a caller is still an administrator; nil means
@@ -50,15 +50,15 @@ type Options struct {
 	// Revoked reports whether the key of a caller was revoked; nil means never.
 	Revoked func(ctx context.Context, caller string) (bool, error)
 
-	// LoggedIn is called after every login of a user, LoggedOut when one has
-	// ended.
+	// LoggedIn is called after every login of a user, LoggedOut after every
+	// logout.
 	LoggedIn, LoggedOut func(upstream.Login)
 
-	// Audit records who signs in and out; it may be nil.
+	// Audit records sign-ins and sign-outs; it may be nil.
 	Audit func(ctx context.Context, action, target string, detail any)
 }
 
-// Service holds the logins to upstreams. It is safe for concurrent use.
+// Service manages the logins to upstreams. It is safe for concurrent use.
 type Service struct {
 	opts  Options
 	log   *slog.Logger
@@ -74,14 +74,14 @@ type Service struct {
 	waiting  map[upstream.Login][]chan error
 	closed   bool
 
-	// listeners receive callbacks if there is no redirect URI, by the host, port
-	// and path that was requested. They are opened when needed, while listening is
-	// locked (before mu).
+	// listeners receive callbacks if there is no redirect URI. They are keyed
+	// by the requested host, port and path, and are opened on demand with
+	// listening locked (before mu).
 	listeners map[string]*listener
 	listening sync.Mutex
 }
 
-// New returns a Service. It sends and starts nothing.
+// New returns a Service. It sends no requests and starts no goroutines.
 func New(o Options) *Service {
 	if o.LoggedIn == nil {
 		o.LoggedIn = func(upstream.Login) {}
@@ -99,8 +99,8 @@ func New(o Options) *Service {
 
 var _ upstream.Authorizer = (*Service)(nil)
 
-// SetCallback sets the redirect URI of this process. Without one, a listener on
-// loopback is opened when needed.
+// SetCallback sets the redirect URI of this process. Without one, a loopback
+// listener is opened on demand.
 func (s *Service) SetCallback(address string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,7 +139,7 @@ func (s *Service) Close() {
 	s.work.Wait()
 }
 
-// errStopping is the error after Close.
+// errStopping is returned after Close.
 var errStopping = &tool.Error{Kind: tool.Unavailable, Msg: "the gateway is being stopped"}
 
 // spawn runs f on a goroutine. It returns false if the Service is closed.
@@ -165,7 +165,7 @@ func (s *Service) state(l upstream.Login) *state {
 	return st
 }
 
-// Authorize sets the token of a login on a request, see [upstream.Authorizer].
+// Authorize sets the token of a login on a request; see [upstream.Authorizer].
 func (s *Service) Authorize(ctx context.Context, l upstream.Login, r *http.Request, refused *mcpclient.HTTPError) error {
 	cfg, ok := s.opts.Servers(l.Server)
 	if !ok || cfg.URL == "" {
@@ -195,7 +195,8 @@ func (s *Service) Authorize(ctx context.Context, l upstream.Login, r *http.Reque
 	return nil
 }
 
-// recordAddressInterval is how often the address of an upstream is recorded.
+// recordAddressInterval is the minimum interval between recordings of an
+// upstream's address.
 const recordAddressInterval = 10 * time.Second
 
 // recordAddress records the address of the upstream's connection, which
@@ -246,8 +247,8 @@ func (s *Service) addressPolicyOf(cfg upstream.Config, st *state) addressPolicy 
 	return r
 }
 
-// proxied reports whether the upstream is reached through a proxy, in which
-// case the peer address is not the upstream's.
+// proxied reports whether the upstream is reached through a proxy. The peer
+// address is then the proxy's.
 func (s *Service) proxied(address string) bool {
 	if s.opts.Proxy == nil {
 		return false
@@ -264,8 +265,8 @@ func (s *Service) proxied(address string) bool {
 // or logout in another process takes effect within this time.
 const cacheTTL = 2 * time.Second
 
-// known returns the upstream's login for its URL. With again set it always
-// reads the store.
+// known returns the login for the upstream's current URL. If again is true, it
+// always reads the store.
 func (s *Service) known(ctx context.Context, cfg upstream.Config, st *state, again bool) (*record, error) {
 	st.mu.Lock()
 	recent := !again && !st.read.IsZero() && time.Since(st.read) < cacheTTL || st.unsaved
@@ -286,7 +287,8 @@ func (s *Service) known(ctx context.Context, cfg upstream.Config, st *state, aga
 	return rec, nil
 }
 
-// put adopts the stored login, unless this process has a newer one.
+// put sets the login that was read from the store, unless this process has an
+// unsaved one.
 func (st *state) put(rec *record, version int64) *record {
 	st.mu.Lock()
 	defer st.mu.Unlock()

@@ -22,15 +22,15 @@ import (
 	"junctor/internal/upstream"
 )
 
-// The spaces and names in the store. A secret is bound to its name.
+// The spaces and names in the store. Each secret is encrypted for its name.
 const (
 	spaceFlows  = "oauth-flows"
-	tokenPrefix = "oauth/token/"  // and the name of the login
-	clientName  = "oauth/client/" // and a hash of issuer and redirect address
+	tokenPrefix = "oauth/token/"  // followed by the name of the login
+	clientName  = "oauth/client/" // followed by a hash of issuer and redirect URI
 )
 
-// vault returns the encrypted part of the store; the key is requested on first
-// use.
+// vault returns the encrypted part of the store. The encryption key is read on
+// first use.
 func (s *Service) vault() (*store.Vault, *store.Sealer, error) {
 	sealer, err := s.opts.Sealer()
 	if err != nil {
@@ -39,8 +39,9 @@ func (s *Service) vault() (*store.Vault, *store.Sealer, error) {
 	return store.NewVault(s.opts.Store, sealer), sealer, nil
 }
 
-// nameOf returns the name of a login in the store: the upstream's, followed by
-// the caller's where it is of one caller. Names of upstreams have no slash.
+// nameOf returns the name of a login in the store: the upstream's name and,
+// for a caller's own login, a slash and the encoded caller. Names of upstreams
+// contain no slash.
 func nameOf(l upstream.Login) string {
 	if l.Caller == "" {
 		return l.Server
@@ -80,8 +81,8 @@ func (s *Service) save(ctx context.Context, l upstream.Login, rec *record, versi
 	return v.Put(ctx, tokenPrefix+nameOf(l), encode(rec), version)
 }
 
-// redactTokens registers the tokens of a login with the redactor. Replaced ones
-// are removed after a while.
+// redactTokens registers the tokens of a login with the redactor. Tokens that
+// have not been seen for redactTTL are removed.
 func (s *Service) redactTokens(rec *record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,13 +103,13 @@ func (s *Service) redactTokens(rec *record) {
 			delete(s.redacted, secret)
 		}
 	}
-	s.opts.Redactor.Forget(gone...) // at once: each time costs as much as all known secrets
+	s.opts.Redactor.Forget(gone...) // in one call, because each call costs as much as there are secrets
 }
 
 const (
 	maxRedacted         = 256
 	redactTTL           = 24 * time.Hour
-	redactSweepInterval = 10 * time.Minute // logins of many callers are read many times a second
+	redactSweepInterval = 10 * time.Minute // logins of many callers may be read many times a second
 )
 
 // registrationName returns the name of the stored registration with an issuer.
@@ -126,7 +127,8 @@ func registrationName(issuer, redirect string) string {
 	return clientName + hex.EncodeToString(sum[:16])
 }
 
-// registration reads a stored registration; false if there is no usable one.
+// registration returns the stored registration; ok is false if there is no
+// usable one.
 func (s *Service) registration(ctx context.Context, issuer, redirect string) (client, bool, error) {
 	v, _, err := s.vault()
 	if err != nil {
@@ -188,7 +190,7 @@ func (s *Service) storeFlow(ctx context.Context, state string, f flow) error {
 	return nil
 }
 
-// errNoFlow is the error of a state that is not, or no longer, known.
+// errNoFlow returns the error for an unknown, used or expired state.
 func errNoFlow() error {
 	return &tool.Error{Kind: tool.InvalidRequest, Msg: "this login is not known here: it was used already, or it took longer than 10 minutes; begin again"}
 }
@@ -224,7 +226,7 @@ func (s *Service) openFlow(v store.Value) (flow, error) {
 	return f, nil
 }
 
-// peekFlow returns the pending login of a state and leaves it pending.
+// peekFlow returns the pending login for a state without consuming it.
 func (s *Service) peekFlow(ctx context.Context, state string) (flow, error) {
 	v, err := s.storedFlow(ctx, state)
 	if err != nil {
@@ -233,49 +235,49 @@ func (s *Service) peekFlow(ctx context.Context, state string) (flow, error) {
 	return s.openFlow(v)
 }
 
-// takeFlow returns the pending login of a state and deletes it.
+// takeFlow returns the pending login for a state and consumes it.
 func (s *Service) takeFlow(ctx context.Context, state string) (flow, error) {
 	v, err := s.storedFlow(ctx, state)
 	if err != nil {
 		return flow{}, err
 	}
-	// Of two that answer at once one may go on. A delete would not tell them
-	// apart.
+	// Of two concurrent callbacks only one may continue. A conditional write
+	// ensures that; a delete would succeed for both.
 	_, err = s.opts.Store.PutValue(ctx, store.Value{Space: spaceFlows, Name: v.Name, Expires: v.Expires}, v.Version)
 	if errors.Is(err, store.ErrConflict) {
 		return flow{}, errNoFlow()
 	} else if err != nil {
 		return flow{}, fmt.Errorf("take the login that was begun: %w", err)
 	}
-	_ = s.opts.Store.DeleteValue(ctx, spaceFlows, v.Name, store.AnyVersion) // it would end by itself
+	_ = s.opts.Store.DeleteValue(ctx, spaceFlows, v.Name, store.AnyVersion) // it would also expire
 	return s.openFlow(v)
 }
 
-// state is what is known of one login in this process.
+// state is the state of one login in this process.
 type state struct {
 	login upstream.Login
-	asked atomic.Int64 // when it was last asked for, in unix nanoseconds
+	asked atomic.Int64 // time of the last use, in Unix nanoseconds
 
-	leased sync.Mutex // held with the lease, which goroutines of one process share
+	leased sync.Mutex // held with the lease, because goroutines of one process share the lease
 
 	mu      sync.Mutex
 	rec     *record // nil: no login
 	version int64
-	read    time.Time // when the store was last asked; zero: never
-	unsaved bool      // rec is newer than what the store has
+	read    time.Time // when the store was last read; zero: never
+	unsaved bool      // rec is newer than the stored record
 
 	refreshing *refreshCall // the refresh in progress
 	retryAt    time.Time
 	failures   int
 	lastErr    error
-	forced     string // the token that a refusal brought about
-	nonce      string // that the server wants in the proofs of a bound token
+	forced     string // the token that was obtained after a 401
+	nonce      string // the nonce that the server requires in DPoP proofs
 
-	beginning map[string]*preparedLogin // logins that are being prepared, by loginRequest.attemptKey
-	pending   map[string]*pendingLogin  // logins that wait for a person, likewise
+	beginning map[string]*preparedLogin // logins in preparation, by loginRequest.attemptKey
+	pending   map[string]*pendingLogin  // logins that wait for the user, by the same key
 
-	wanted *loginRequest // what the last refused request needs; nil when nothing was refused since the login
+	wanted *loginRequest // what the last refused request needs; nil if none was refused since the login
 
-	reached netip.Addr // where the upstream was last reached
+	reached netip.Addr // address of the upstream's last connection
 	watched time.Time  // when that was recorded
 }

@@ -43,7 +43,7 @@ func (t tokens) applyTo(rec *record, now time.Time) {
 	case t.scoped:
 		rec.Scope = t.scope
 	case rec.Scope == nil:
-		rec.Scope = rec.Asked // RFC 6749: the same, if nothing is said
+		rec.Scope = rec.Asked // RFC 6749: the requested scope, if omitted
 	}
 }
 
@@ -57,8 +57,8 @@ func (e *errRefused) Error() string {
 	return strings.TrimSpace(fmt.Sprintf("HTTP %d %s %s", e.status, e.code, e.description))
 }
 
-// refusal returns the OAuth error in a response. Any other error is a failure of
-// the network or of the server.
+// refusal returns the OAuth error in a response as an *errRefused. Any other
+// response is a failure of the network or of the server.
 func refusal(a answer) error {
 	var body struct {
 		Error       string `json:"error"`
@@ -70,9 +70,9 @@ func refusal(a answer) error {
 	return fmt.Errorf("HTTP %d", a.status)
 }
 
-// isRefusal reports whether an error is the authorization server's, about the
-// request. A proxy or a framework may answer with JSON too, for example
-// {"error": "Not Found"} while the server is being deployed.
+// isRefusal reports whether an error code is an OAuth error of the
+// authorization server. A proxy or a framework may respond with JSON too, for
+// example {"error": "Not Found"} while the server is being deployed.
 func isRefusal(status int, code string) bool {
 	switch code {
 	case "", "server_error", "temporarily_unavailable":
@@ -88,7 +88,7 @@ func isRefusal(status int, code string) bool {
 	return false
 }
 
-// errorCode is an error's code as it may be shown.
+// errorCode returns an error code that is safe to show.
 func errorCode(code string) string {
 	for i := range len(code) {
 		if c := code[i]; (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '_' && c != '-' || i > 60 {
@@ -98,7 +98,7 @@ func errorCode(code string) string {
 	return code
 }
 
-// exchange asks the token endpoint.
+// exchange sends a request to the token endpoint.
 func (s *Service) exchange(ctx context.Context, r addressPolicy, endpoint string, c client, form url.Values) (tokens, error) {
 	a, err := s.post(ctx, r, endpoint, c, form)
 	if err != nil {
@@ -118,7 +118,7 @@ func (s *Service) exchange(ctx context.Context, r addressPolicy, endpoint string
 		return tokens{}, fmt.Errorf("the token endpoint's answer is no JSON that fits")
 	}
 	switch {
-	case got.Access == "" && refusalIn(a.body) != "": // some answer errors with 200
+	case got.Access == "" && refusalIn(a.body) != "": // some servers send errors with status 200
 		return tokens{}, refusal(a)
 	case got.Access == "":
 		return tokens{}, errors.New("the token endpoint's answer has no token")
@@ -145,8 +145,8 @@ func refusalIn(body []byte) string {
 	return e.Error
 }
 
-// validToken admits what may stand in a header, so that a token cannot bring
-// headers of its own.
+// validToken reports whether s is valid in a header. It prevents header
+// injection through tokens.
 func validToken(s string) bool {
 	for i := range len(s) {
 		if s[i] <= ' ' || s[i] > '~' {
@@ -186,7 +186,7 @@ func (s *Service) post(ctx context.Context, r addressPolicy, endpoint string, c 
 		return answer{}, &errForbidden{"it is no web address"}
 	}
 	var a answer
-	for range 2 { // the server may want a nonce in the proof
+	for range 2 { // the server may require a nonce in the proof
 		proof, err := c.dpopProof(http.MethodPost, target, "", a.nonce, time.Now())
 		if err != nil {
 			return answer{}, err
@@ -200,7 +200,7 @@ func (s *Service) post(ctx context.Context, r addressPolicy, endpoint string, c 
 	return a, nil
 }
 
-// ownLogin gets a token with the client's own credentials.
+// ownLogin obtains a token with the client's own credentials.
 func (s *Service) ownLogin(ctx context.Context, cfg upstream.Config, st *state, f discovered, ch challenge, scopes []string) (*record, error) {
 	now := time.Now()
 	rec := &record{
@@ -225,7 +225,7 @@ func (s *Service) ownLogin(ctx context.Context, cfg upstream.Config, st *state, 
 	return rec, s.replaceLogin(ctx, st, rec, anyVersion)
 }
 
-// ownTokens gets tokens for a login that needs no person.
+// ownTokens requests tokens for a login that needs no user.
 func (s *Service) ownTokens(ctx context.Context, cfg upstream.Config, rec *record) (tokens, error) {
 	form, err := s.ownGrant(ctx, oauthOf(cfg), rec)
 	if err != nil {
@@ -234,10 +234,10 @@ func (s *Service) ownTokens(ctx context.Context, cfg upstream.Config, rec *recor
 	return s.exchange(ctx, rec.Reach.policy(), rec.Token, rec.client(cfg), form)
 }
 
-// client returns the client of a login, with the key that is configured for it.
+// client returns the client of a login with its configured private key.
 func (r *record) client(cfg upstream.Config) client { return r.Client.withKey(cfg, r.Issuer) }
 
-// withKey returns the client with the private key that is configured for it.
+// withKey returns the client with its configured private key.
 func (c client) withKey(cfg upstream.Config, issuer string) client {
 	if c.Method == methodKey {
 		c.key, c.audience = oauthOf(cfg).PrivateKey.Reveal(), issuer
@@ -245,7 +245,7 @@ func (c client) withKey(cfg upstream.Config, issuer string) client {
 	return c
 }
 
-// grant is the form that refreshes a login.
+// grant returns the form that refreshes a login.
 func (r *record) grant() url.Values {
 	form := url.Values{"resource": {r.Resource}}
 	if r.Own {

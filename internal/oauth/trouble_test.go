@@ -37,7 +37,7 @@ func TestStoreErrors(t *testing.T) {
 	if status, err := call(as(t, tool.Local), s, *r.cfg); status != 200 || err != nil {
 		t.Errorf("with a store that cannot be read: %d, %v", status, err)
 	}
-	// A renewed token that cannot be written holds, and is written later.
+	// A refreshed token that cannot be written is used, and is written later.
 	broken.set(nil, errors.New("disk full"), nil)
 	r.age(2*time.Hour, s)
 	if status, err := call(as(t, tool.Local), s, *r.cfg); status != 200 || err != nil {
@@ -52,13 +52,13 @@ func TestStoreErrors(t *testing.T) {
 	if r.kept().Access != st.rec.Access || st.unsaved {
 		t.Error("the renewed token was not written")
 	}
-	// Without a lease nothing is redeemed.
+	// Without a lease no refresh token is redeemed.
 	broken.set(nil, nil, errors.New("no lease"))
 	r.age(2*time.Hour, s)
 	if _, err := call(as(t, tool.Local), s, *r.cfg); tool.KindOf(err) != tool.Unavailable || w.refreshes != 1 {
 		t.Errorf("without a lease: %v, %d refreshes", err, w.refreshes)
 	}
-	// Another key.
+	// A store encrypted with another key.
 	other, err := store.NewSealer(make([]byte, store.KeySize))
 	if err != nil {
 		t.Fatal(err)
@@ -78,8 +78,8 @@ func TestStoreErrors(t *testing.T) {
 	}
 }
 
-// TestLogoutDuringRefresh: a refresh in progress does not restore a deleted
-// login.
+// TestLogoutDuringRefresh checks that a refresh in progress does not restore a
+// deleted login.
 func TestLogoutDuringRefresh(t *testing.T) {
 	w := newWorld(t)
 	r := newFixture(t, w)
@@ -112,7 +112,7 @@ func TestLogoutDuringRefresh(t *testing.T) {
 	}
 }
 
-// brokenStore fails where it is told to.
+// brokenStore returns the configured errors.
 type brokenStore struct {
 	store.Store
 	mu                 sync.Mutex
@@ -173,8 +173,8 @@ func TestRefreshAfterClose(t *testing.T) {
 	}
 }
 
-// TestRefusalsAreDistinguishedFromPages: only an authorization server's own answer
-// ends a login.
+// TestRefusalsAreDistinguishedFromPages checks that only an OAuth error of the
+// authorization server ends a login.
 func TestRefusalsAreDistinguishedFromPages(t *testing.T) {
 	for _, tt := range []struct {
 		status  int
@@ -183,8 +183,8 @@ func TestRefusalsAreDistinguishedFromPages(t *testing.T) {
 	}{
 		{400, `{"error":"invalid_grant"}`, true},
 		{401, `{"error":"invalid_client"}`, true},
-		{403, `{"error":"unauthorized_client","error_description":"refresh_token is invalid"}`, true}, // as Atlassian answers
-		{200, `{"error":"bad_refresh_token"}`, true},                                                  // as GitHub answers
+		{403, `{"error":"unauthorized_client","error_description":"refresh_token is invalid"}`, true}, // Atlassian
+		{200, `{"error":"bad_refresh_token"}`, true},                                                  // GitHub
 		{400, `{"error":"Invalid refresh token"}`, true},
 		{400, `{"error":"Bad Request","status":400}`, false},
 		{401, `{"error":"unauthorized"}`, false},
@@ -257,8 +257,8 @@ func TestTokenLifetime(t *testing.T) {
 	}
 }
 
-// TestCallbackIsAcceptedOnce sends the same callback from many browsers at
-// once.
+// TestCallbackIsAcceptedOnce sends the same callback concurrently from many
+// browsers.
 func TestCallbackIsAcceptedOnce(t *testing.T) {
 	r := newFixture(t, newWorld(t))
 	services := []*Service{r.Service, r.another()}

@@ -12,8 +12,8 @@ import (
 	"junctor/internal/store"
 )
 
-// hookStore calls put in place of writing a token; put may call the function
-// that it gets to write it.
+// hookStore calls put instead of writing a token. put may call write to write
+// it.
 type hookStore struct {
 	store.Store
 	put func(write func() (store.Value, error)) (store.Value, error)
@@ -27,7 +27,7 @@ func (h *hookStore) PutValue(ctx context.Context, v store.Value, ifVersion int64
 	return h.put(write)
 }
 
-// failWrites lets the first n writes of a token fail.
+// failWrites returns a hook that fails the first n writes of a token.
 func failWrites(n int) func(func() (store.Value, error)) (store.Value, error) {
 	return func(write func() (store.Value, error)) (store.Value, error) {
 		if n--; n >= 0 {
@@ -37,7 +37,8 @@ func failWrites(n int) func(func() (store.Value, error)) (store.Value, error) {
 	}
 }
 
-// withStore is a second process on the store, which writes tokens with put.
+// withStore returns a second process on the store, which writes tokens with
+// put.
 func (r *fixture) withStore(put func(func() (store.Value, error)) (store.Value, error)) *Service {
 	r.t.Helper()
 	s := r.another()
@@ -56,8 +57,8 @@ func (r *fixture) redeem(s *Service) *refreshCall {
 	return s.startRefresh(*r.cfg, st, rec.Access)
 }
 
-// redeemSlowly starts a refresh in a second process, whose first write of a token
-// has begun when it returns and fails when fail is closed.
+// redeemSlowly starts a refresh in a second process. It returns when the first
+// write of the token is in progress; that write fails when fail is closed.
 func (r *fixture) redeemSlowly() (s *Service, f *refreshCall, fail chan struct{}) {
 	r.t.Helper()
 	writing, fail := make(chan struct{}), make(chan struct{})
@@ -76,8 +77,8 @@ func (r *fixture) redeemSlowly() (s *Service, f *refreshCall, fail chan struct{}
 	return s, f, fail
 }
 
-// stopped reports the refreshes that arrive at the token endpoint and lets them
-// wait until release is closed.
+// stopped blocks refreshes at the token endpoint until release is closed. It
+// sends to arrived for each of them.
 func (w *world) stopped() (arrived, release chan struct{}) {
 	arrived, release = make(chan struct{}, 10), make(chan struct{})
 	w.do(func() {
@@ -92,8 +93,8 @@ func (w *world) stopped() (arrived, release chan struct{}) {
 	return arrived, release
 }
 
-// TestLogoutWhileTokenIsWritten: a refreshed token that the store refuses after
-// a sign-out is revoked and not written later.
+// TestLogoutWhileTokenIsWritten checks that a refreshed token that the store
+// rejects after a sign-out is revoked and not written later.
 func TestLogoutWhileTokenIsWritten(t *testing.T) {
 	w := newWorld(t)
 	r := newFixture(t, w)
@@ -120,8 +121,8 @@ func TestLogoutWhileTokenIsWritten(t *testing.T) {
 	})
 }
 
-// TestLogoutRevokesUnsavedToken: a token that the store has not accepted is the
-// one to revoke.
+// TestLogoutRevokesUnsavedToken checks that a sign-out revokes the unsaved
+// token rather than the stored one.
 func TestLogoutRevokesUnsavedToken(t *testing.T) {
 	w := newWorld(t)
 	r := newFixture(t, w)
@@ -139,8 +140,8 @@ func TestLogoutRevokesUnsavedToken(t *testing.T) {
 	})
 }
 
-// TestUnsavedTokenIsNotWrittenDuringRefresh: the next token is not lost when the
-// store works again during its refresh.
+// TestUnsavedTokenIsNotWrittenDuringRefresh checks that the next token is not
+// lost if the store recovers during its refresh.
 func TestUnsavedTokenIsNotWrittenDuringRefresh(t *testing.T) {
 	w := newWorld(t)
 	r := newFixture(t, w)
@@ -161,9 +162,9 @@ func TestUnsavedTokenIsNotWrittenDuringRefresh(t *testing.T) {
 	}
 }
 
-// TestRefreshedTokenReplacesOlderOfSameLogin: a write that keeps the login, such
-// as encrypting it with a new key, does not make a refreshed token disappear,
-// also if the store fails then.
+// TestRefreshedTokenReplacesOlderOfSameLogin checks that a write that keeps
+// the login, such as encrypting it with a new key, does not discard a
+// refreshed token, even if the store then fails.
 func TestRefreshedTokenReplacesOlderOfSameLogin(t *testing.T) {
 	for name, fails := range map[string]bool{"the store works": false, "the store fails": true} {
 		t.Run(name, func(t *testing.T) {
@@ -193,8 +194,8 @@ func TestRefreshedTokenReplacesOlderOfSameLogin(t *testing.T) {
 	}
 }
 
-// TestUnsavedTokenDoesNotReplaceNewerOfSameLogin: a write that failed may have
-// reached the store, where another process refreshed the token again.
+// TestUnsavedTokenDoesNotReplaceNewerOfSameLogin covers a failed write that
+// did reach the store, after which another process refreshed the token again.
 func TestUnsavedTokenDoesNotReplaceNewerOfSameLogin(t *testing.T) {
 	w := newWorld(t)
 	r := newFixture(t, w)
@@ -221,8 +222,8 @@ func TestUnsavedTokenDoesNotReplaceNewerOfSameLogin(t *testing.T) {
 	}
 }
 
-// TestNewLoginDuringRefresh: a refresh that the store refuses does not replace
-// the login of a person who signed in meanwhile.
+// TestNewLoginDuringRefresh checks that a refresh that the store rejects does
+// not replace the login of a user who signed in in the meantime.
 func TestNewLoginDuringRefresh(t *testing.T) {
 	w := newWorld(t)
 	r := newFixture(t, w)
