@@ -28,23 +28,23 @@ import (
 	"junctor/internal/upstream/upstreamtest"
 )
 
-// need is what a caller must be or have to use a route.
+// need is what a route requires of its caller.
 type need string
 
 const (
-	public    need = "nothing"        // anybody, also without credentials
-	anyCaller need = "a caller"       // shows and does what the caller may
+	public    need = "nothing"        // anyone, even without credentials
+	anyCaller need = "a caller"       // limited to what the caller may see and do
 	useModels need = "models"         // the right to use models
-	whole     need = "no limits"      // a caller that may see everything
-	operator  need = "operator"       // an administrator, or this machine's user
+	whole     need = "no limits"      // a caller without restrictions
+	operator  need = "operator"       // an administrator or the local user
 	admin     need = "administrator"  // an administrator
-	person    need = "an own login"   // a caller with a credential of its own
+	person    need = "an own login"   // a caller with its own credential
 	notHere   need = "not tried here" // see the comment at the row
 )
 
-// access says what each route needs, by its pattern as the source has it. A
-// route that is not here fails TestEveryRouteHasAccessRow: who adds a route
-// decides who may use it.
+// access lists what each route requires, by its pattern as written in the
+// source. TestEveryRouteHasAccessRow fails for a route that is not listed, so
+// that access to a new route is decided explicitly.
 var access = map[string]need{
 	// MCP
 	"/mcp": anyCaller, "/mcp/{server}": anyCaller,
@@ -78,11 +78,11 @@ var access = map[string]need{
 	`"GET " + ConsentPath`: public, `"POST " + ConsentPath`: public,
 	// The rest.
 	"GET /metrics": whole, "/.well-known/": public, "/": public,
-	// Not routes of the gateway, or made from tables that are here.
+	// Not routes of the gateway, or built from tables that are listed here.
 	`"GET " + PagePath`: notHere, "pattern": notHere, `r.method + " " + r.path`: notHere, "r.path": notHere, "root": notHere,
 }
 
-// routesInSource returns the patterns of all routes, as the source has them.
+// routesInSource returns the patterns of all routes, as written in the source.
 func routesInSource(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -117,7 +117,7 @@ func routesInSource(t *testing.T) map[string]string {
 					return true
 				}
 				switch f := n.Fun.(type) {
-				case *ast.SelectorExpr: // other types have a Handle, too
+				case *ast.SelectorExpr: // other types have a Handle method, too
 					if x, ok := f.X.(*ast.Ident); ok && (x.Name == "mux" || x.Name == "faces") && strings.HasPrefix(f.Sel.Name, "Handle") {
 						add(n.Args[0])
 					}
@@ -190,18 +190,18 @@ func issuer(t *testing.T) (url string, sign func(claims map[string]any) string) 
 	}
 }
 
-// somebody is one way of being a caller.
+// somebody is one kind of caller.
 type somebody struct {
 	header  []string
 	query   string // a chosen profile
-	refused int    // with which every route but public ones answers; 0 for none
-	has     []need // besides anyCaller
-	limited bool   // may not see the server theirs
+	refused int    // status with which all but public routes respond; 0 for none
+	has     []need // in addition to anyCaller
+	limited bool   // may not see the server "theirs"
 }
 
-// TestAccessMatrix sends a request to every route in every way of being
-// somebody. Who may not use a route is refused, who may is not, and no limited
-// caller reads of what it may not see.
+// TestAccessMatrix sends a request to every route as every kind of caller.
+// Callers that may not use a route are refused, others are not, and no
+// response to a limited caller reveals what it may not see.
 func TestAccessMatrix(t *testing.T) {
 	mine, theirs := upstreamtest.Listen(t, upstreamtest.Script{}), upstreamtest.Listen(t, upstreamtest.Script{})
 	url, sign := issuer(t)
@@ -266,7 +266,7 @@ func TestAccessMatrix(t *testing.T) {
 							t.Errorf("%s: %d, want %d: %s", route, code, who.refused, body)
 						}
 					case what == anyCaller || slices.Contains(who.has, what):
-						if refused && !strings.Contains(route, "/authorize") { // which asks for administrators and owners by itself
+						if refused && !strings.Contains(route, "/authorize") { // checks administrators and owners itself
 							t.Errorf("%s: %d %s", route, code, body)
 						}
 					case what == person: // callers without a credential have none of these
@@ -287,8 +287,9 @@ func TestAccessMatrix(t *testing.T) {
 	}
 }
 
-// send sends a request to a route, whose parameters are those of nothing that
-// exists, but for the server mine, and returns the beginning of the response.
+// send sends a request to a route and returns the status and the beginning of
+// the response. Except for the server "mine", the route's parameters name
+// nothing that exists.
 func (who somebody) send(t *testing.T, base, route string) (int, string) {
 	t.Helper()
 	method, path, ok := strings.Cut(route, " ")
@@ -303,7 +304,7 @@ func (who somebody) send(t *testing.T, base, route string) (int, string) {
 		body = `{"query":"x"}`
 	}
 	path = strings.NewReplacer("{server}", "mine", "{tool...}", "none", "{provider}", "openai", "{name}", "mine", "{id}", "none").Replace(path)
-	if method != "GET" { // nothing is changed
+	if method != "GET" { // must not change anything
 		path = strings.NewReplacer("/servers/mine", "/servers/none", "/profiles/mine", "/profiles/none", "/keys/mine", "/keys/none").Replace(path)
 	}
 	if who.query != "" {
@@ -332,7 +333,7 @@ func (who somebody) send(t *testing.T, base, route string) (int, string) {
 	}
 	defer res.Body.Close()
 	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
-		return res.StatusCode, "" // which does not end
+		return res.StatusCode, "" // does not end
 	}
 	b, err := io.ReadAll(res.Body)
 	if err != nil {
@@ -341,16 +342,16 @@ func (who somebody) send(t *testing.T, base, route string) (int, string) {
 	return res.StatusCode, string(b)
 }
 
-// emptyForAnonymous are the routes that answer a caller without rights with an
-// empty list, or with what depends on no caller.
+// emptyForAnonymous lists the routes that respond to a caller without rights
+// with an empty list, or with data that does not depend on the caller.
 var emptyForAnonymous = []string{
 	"GET /api/approvals", "GET /api/backends", "GET /api/calls", "GET /api/clients", "GET /api/connections", "GET /api/events", "GET /api/export", "GET /api/mcptrace", "GET /api/models",
 	"GET /api/profiles", "GET /api/servers", "GET /api/sessions", "GET /api/stats", "GET /api/status", "GET /api/tools", "GET /api/waiting",
 	"GET /logs", "GET /openapi.json", "GET /tools", "GET /tools/{provider}", "GET /tools/{provider}/context",
 }
 
-// TestRoutesWithoutCallerShowNothing sends a request to every route as it is
-// mounted, without the gate before it, and so without a caller.
+// TestRoutesWithoutCallerShowNothing sends a request to every mounted route,
+// bypassing the gate, and thus without a caller.
 func TestRoutesWithoutCallerShowNothing(t *testing.T) {
 	up := upstreamtest.Listen(t, upstreamtest.Script{})
 	r := start(t, fmt.Sprintf(`{"mcpServers":{"mine":{"url":%q,"proxy":true}},"profiles":{"guarded-part":{"servers":["mine"]}}}`, up.URL), t.TempDir())
@@ -374,7 +375,7 @@ func TestRoutesWithoutCallerShowNothing(t *testing.T) {
 			t.Errorf("%s shows data to an anonymous caller: %s", route, body)
 		}
 	}
-	// Requests that a caller with rights can make.
+	// Requests that succeed for a caller with rights.
 	const call = `"params":{"name":"echo","arguments":{}}}`
 	for _, tt := range [][3]string{
 		{"POST", "/call_tool", `{"server":"mine","tool":"echo","arguments":{}}`}, {"POST", "/call_tool", `{"tool":"calculate","arguments":{"expression":"6*7"}}`},

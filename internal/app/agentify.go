@@ -20,8 +20,8 @@ import (
 )
 
 // newAgentify creates the API that turns tasks in plain language into calls.
-// configure handles the options of a client that started the gateway for
-// itself.
+// configure handles the initialization options of a client that started the
+// gateway for its own use.
 func (a *App) newAgentify(configure func(context.Context, json.RawMessage) error) *agentify.Face {
 	return agentify.New(agentify.Options{
 		Tools: a.tools, Calls: a.executor, Upstreams: a.upstreams,
@@ -34,9 +34,9 @@ func (a *App) debug() *agentify.Debug {
 	return &agentify.Debug{Trace: a.trace, Logs: a.opts.Recent, Tools: a.tools}
 }
 
-// planner is the model that plans tasks: the first one configured, else
-// OpenAI's, else whichever there is. With none it looks for a local one: a
-// person waits for the answer.
+// planner returns the model that plans tasks: the first configured one,
+// otherwise OpenAI's, otherwise any. If there is none, it probes for a local
+// one, because a person waits for the result.
 func (a *App) planner() llm.Model {
 	cfg := a.config.Load()
 	if len(a.models.set().All()) == 0 {
@@ -53,24 +53,24 @@ func (a *App) planner() llm.Model {
 	return set.Get("")
 }
 
-// ServeAgentify serves one editor on a pair of byte streams until it leaves or
-// ctx is done. Run must be running.
+// ServeAgentify serves one editor on a pair of byte streams until it
+// disconnects or ctx is done. Run must be running.
 func (a *App) ServeAgentify(ctx context.Context, in io.Reader, out io.Writer) error {
 	ctx, stop := context.WithCancel(ctx)
 	port := &debugPort{app: a, ctx: ctx}
 	defer port.close()
 	defer stop()
-	a.debugPort.Store(port) // apply opens it again when the setting changes
+	a.debugPort.Store(port) // apply reopens it when the setting changes
 	defer a.debugPort.Store(nil)
 	face := a.newAgentify(a.configure)
 	defer face.Close()
 	port.open(a.config.Load().DebugPort)
-	// Only the stream is this machine's user: the debug port has the same context.
+	// Only the stream gets the local user: the debug port uses ctx, too.
 	return face.ServeStream(tool.WithCaller(ctx, tool.Local), in, out)
 }
 
-// configure joins a client's options to the configuration and puts the whole
-// into force. It waits for no server.
+// configure merges a client's options into the configuration and applies the
+// result. It does not wait for servers.
 func (a *App) configure(ctx context.Context, raw json.RawMessage) error {
 	options, notes, err := config.ParseOptions(raw, a.opts.Reload)
 	var problems []config.Problem
@@ -97,7 +97,7 @@ func (a *App) configure(ctx context.Context, raw json.RawMessage) error {
 	return nil
 }
 
-// invalidOptions reports every violation at once.
+// invalidOptions returns an error that lists all violations.
 func invalidOptions(problems []config.Problem) error {
 	type violation struct {
 		Path    string `json:"path"`
@@ -120,7 +120,7 @@ func invalidOptions(problems []config.Problem) error {
 }
 
 // debugPort serves the page and the debug interface on loopback while an
-// editor is served on stdio. That it cannot is no reason to stop.
+// editor is served on stdio. A failure to open the port is only logged.
 type debugPort struct {
 	app *App
 	ctx context.Context
@@ -132,7 +132,7 @@ type debugPort struct {
 	wg     sync.WaitGroup
 }
 
-// open serves on the port, in place of another one; 0 means not at all.
+// open serves on the port instead of the current one; 0 closes the interface.
 func (d *debugPort) open(port int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -163,7 +163,7 @@ func (d *debugPort) open(port int) {
 	server := httpserver.New(a.wrap(gate.Wrap(httpserver.WithClientIP(a.mount(gate)))), a.log)
 	server.BaseContext = func(net.Listener) context.Context { return d.ctx }
 	d.port, d.server = port, server
-	d.wg.Go(func() { _ = gate.Run(d.ctx) }) // which fails never
+	d.wg.Go(func() { _ = gate.Run(d.ctx) }) // never fails
 	d.wg.Go(func() {
 		if err := server.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
 			a.log.WarnContext(d.ctx, "the debug interface ended", "err", err)

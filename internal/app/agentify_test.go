@@ -24,7 +24,7 @@ import (
 	"junctor/internal/upstream/upstreamtest"
 )
 
-// editor is an IDE at the other end of `junctor agentify`.
+// editor is an IDE that is connected to `junctor agentify`.
 type editor struct {
 	*App
 	t   *testing.T
@@ -34,7 +34,7 @@ type editor struct {
 	end func() error
 }
 
-// edit starts a gateway as an IDE does, with this configuration file and this
+// edit starts a gateway as an IDE does, with the given configuration file and
 // environment.
 func edit(t *testing.T, file string, env map[string]string) *editor {
 	t.Helper()
@@ -91,7 +91,7 @@ func edit(t *testing.T, file string, env map[string]string) *editor {
 	return e
 }
 
-// request sends a request and returns the answer.
+// request sends a request and returns the response.
 func (e *editor) request(id int, method string, params any) string {
 	e.t.Helper()
 	b, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "method": method, "params": params})
@@ -117,7 +117,7 @@ func (e *editor) expect(answer string, wants ...string) {
 	}
 }
 
-// backends of an editor's options.
+// backendOf returns a server as an entry of the option backends.
 func backendOf(c upstream.Config) map[string]any {
 	env := map[string]string{}
 	for k, v := range c.Env {
@@ -223,7 +223,7 @@ func TestEnvironmentKeyOverridesOptions(t *testing.T) {
 		"OPENAI_API_KEY": "sk-of-the-option", "DEBUG_PORT": busy.Addr().(*net.TCPAddr).Port, "builtin": true,
 	}}), `"serverInfo"`)
 	e.expect(e.request(2, "agentify/orchestrateTask", map[string]any{"query": "use junctor:calculate"}), `42`)
-	e.expect(e.log.String(), "no debug interface") // a warning, not an end
+	e.expect(e.log.String(), "no debug interface") // a warning only
 	if strings.Contains(e.log.String(), `"level":"INFO"`) {
 		t.Error("options without a level changed it")
 	}
@@ -265,7 +265,7 @@ func TestServeMountsOrchestrate(t *testing.T) {
 	if code, body := r.ask("GET", "/api/mcptrace", ""); code != 200 || !strings.Contains(body, `"backendId":"junctor"`) {
 		t.Errorf("trace: %d %s", code, body)
 	}
-	// The calls of every face are in the trace.
+	// The trace has the calls of every API.
 	r.ask("POST", "/api/call", `{"tool":"text","arguments":{"text":"seen in the trace","operation":"upper"}}`)
 	if _, body := r.ask("GET", "/api/mcptrace", ""); !strings.Contains(body, "seen in the trace") {
 		t.Errorf("trace: %s", body)

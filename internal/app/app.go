@@ -50,20 +50,20 @@ import (
 	"junctor/internal/webui"
 )
 
-// Options are what the gateway gets from outside.
+// Options configure an App.
 type Options struct {
 	Config *config.Config
-	// Reload is how the configuration is found again when it changes.
+	// Reload specifies how to load the configuration again when it changes.
 	Reload config.Options
 
 	Version string
 	DataDir string
-	Environ []string // out of which child processes inherit
+	Environ []string // from which child processes inherit
 
 	// AdminKey is the first administrator's key, from the environment.
 	AdminKey telemetry.Secret
-	// SecretKey seals tokens in the store, from the environment; without one
-	// a key is kept in the data folder.
+	// SecretKey encrypts tokens in the store. It comes from the environment;
+	// without it, a key is stored in the data folder.
 	SecretKey telemetry.Secret
 
 	Log      *slog.Logger
@@ -71,33 +71,33 @@ type Options struct {
 	Recent   *telemetry.Ring[telemetry.LogEntry]
 	Redactor *telemetry.Redactor
 
-	// Socket returns where this user's other programs find the gateway while it
-	// serves with a configuration; nil, or an empty path, for nowhere.
+	// Socket returns the path of the socket at which the user's other programs
+	// find a gateway with the configuration; nil or an empty path for none.
 	Socket func(*config.Config) string
 
-	// Temporary marks the gateway of one client's process, which others use
-	// meanwhile. Yield, which may be nil, ends it when a gateway that serves
-	// asks for the socket.
+	// Temporary marks a gateway that runs in the process of one client and is
+	// shared with others. Yield, which may be nil, stops it when a permanent
+	// gateway asks for the socket.
 	Temporary bool
 	Yield     func()
 
 	// Only limits the gateway to these upstreams; nil means all. The command
-	// line starts no more servers than it needs.
+	// line uses it to start only the servers it needs.
 	Only []string
 
-	// AwaitInstall lets callers wait for packages that are being installed;
-	// for processes that end with their command.
+	// AwaitInstall makes callers wait while packages are being installed. It
+	// is meant for processes that end with their command.
 	AwaitInstall bool
 
-	// DiscoverTimeout is the one of [upstream.Options].
+	// DiscoverTimeout is [upstream.Options.DiscoverTimeout].
 	DiscoverTimeout time.Duration
 
-	// Starts reports which of the upstreams Run starts; nil starts all. What
-	// is known of the others from before stays in the catalogue.
+	// Starts reports which of the upstreams Run starts; nil starts all. The
+	// stored tools of the others stay in the catalogue.
 	Starts func(server string) bool
 }
 
-// App is the gateway: the core, and the faces over it.
+// App is the gateway: the core and the APIs on top of it.
 type App struct {
 	opts  Options
 	log   *slog.Logger
@@ -105,13 +105,13 @@ type App struct {
 	node  string
 
 	config   atomic.Pointer[config.Config]
-	editing  sync.Mutex    // held while the configuration file is edited for an administrator, and while its watcher applies it
-	applying sync.Mutex    // held while a configuration is put into force
-	reloaded chan struct{} // receives after config has changed
+	editing  sync.Mutex    // held while the configuration file is edited for an administrator and while the watcher applies it
+	applying sync.Mutex    // held while a configuration is applied
+	reloaded chan struct{} // signaled after config has changed
 
 	store          store.Store
-	nodes          *nodes.Node       // nil when the store is this process's own
-	nodeSingletons *nodes.Singletons // nil when nodes is
+	nodes          *nodes.Node       // nil if the store is not shared
+	nodeSingletons *nodes.Singletons // nil if nodes is
 	edits          *configshare.Sharer
 	metrics        *telemetry.Metrics
 	tracer         *telemetry.Tracer
@@ -124,7 +124,7 @@ type App struct {
 	openAPILogins  openapi.Logins
 	authserver     *authserver.Server
 	gates          gates
-	page           atomic.Pointer[string] // where Serve listens
+	page           atomic.Pointer[string] // the address that Serve listens on
 	rejections     *httpserver.Rejections
 	streams        httpserver.StreamLimit
 	upstreams      *upstream.Supervisor
@@ -136,21 +136,21 @@ type App struct {
 	builtin        *mcpserver.Server
 	builtinCallers *builtinCallers
 	results        *results.Cache
-	calls          *reserved.Calls // the executor, with the gateway's own tools
+	calls          *reserved.Calls // the executor, extended by the gateway's own tools
 	scripts        *codemode.Service
 	discovery      *discovery.Face
 	models         *modelSet
 	chat           *chat.Host
 	trace          *mcptrace.Trace
 	agentify       *agentify.Face
-	debugPort      atomic.Pointer[debugPort] // while an editor is served on stdio
+	debugPort      atomic.Pointer[debugPort] // set while an editor is served on stdio
 	web            *webui.Handler
-	apis           []routes    // what is served over HTTP, on every listener
-	stopping       atomic.Bool // set when the gateway begins to stop
+	apis           []routes    // served on every HTTP listener
+	stopping       atomic.Bool // set when the shutdown begins
 }
 
-// Open builds the gateway. It opens the store and reads from it the tools that
-// were there last time; nothing is started before Run or Serve.
+// Open builds the gateway. It opens the store and loads the tools of the last
+// run from it; nothing is started before Run or Serve.
 func Open(ctx context.Context, o Options) (*App, error) {
 	cfg := o.Config
 	a := &App{opts: o, log: o.Log, begun: time.Now(), node: nodeName(), reloaded: make(chan struct{}, 1)}
@@ -235,14 +235,13 @@ func Open(ctx context.Context, o Options) (*App, error) {
 		_ = a.store.Close()
 		return nil, err
 	}
-	if err := a.loadCatalogues(ctx, cfg); err != nil { // the tools come again when their servers connect
+	if err := a.loadCatalogues(ctx, cfg); err != nil { // the tools are listed again when their servers connect
 		o.Log.WarnContext(ctx, "tools of the last run not read", "err", err)
 	}
 	return a, nil
 }
 
-// servers are the upstreams of the configuration and, where it belongs, the
-// built-in one.
+// servers returns the configured upstreams and, if enabled, the built-in one.
 func (a *App) servers(cfg *config.Config) []upstream.Config {
 	list := slices.Clone(cfg.Servers)
 	if HasBuiltin(cfg) {
@@ -257,8 +256,8 @@ func (a *App) servers(cfg *config.Config) []upstream.Config {
 	return list
 }
 
-// HasBuiltin reports whether the built-in server belongs to a configuration:
-// where it is asked for, or where no other server is enabled.
+// HasBuiltin reports whether a configuration includes the built-in server: if
+// it is requested, or if no other server is enabled.
 func HasBuiltin(cfg *config.Config) bool {
 	if _, taken := cfg.Server(builtin.Name); taken {
 		return false
@@ -269,15 +268,16 @@ func HasBuiltin(cfg *config.Config) bool {
 	return !slices.ContainsFunc(cfg.Servers, func(s upstream.Config) bool { return s.Enabled })
 }
 
-// dialBuiltin connects the supervisor to the built-in server like to any
-// other. The server's side ends when the supervisor closes its own.
+// dialBuiltin connects the supervisor to the built-in server as to any other.
+// The server's end closes when the supervisor closes its own.
 func (a *App) dialBuiltin(context.Context) (mcpclient.Transport, error) {
 	near, far := mcp.Pipe()
 	go func() { _ = a.builtin.ServeLink(context.Background(), far) }()
 	return mcpclient.OverLink(near), nil
 }
 
-// openAPI connects to the HTTP services of the configuration.
+// openAPI returns the dialer for HTTP services that an OpenAPI document
+// describes.
 func (a *App) openAPI() openapi.Dialer {
 	d := openapi.Dialer{
 		UserAgent: "junctor/" + a.opts.Version, Proxy: http.ProxyFromEnvironment, Log: a.log, Logins: &a.openAPILogins,
@@ -291,7 +291,7 @@ func (a *App) openAPI() openapi.Dialer {
 	return d
 }
 
-// Run holds the core up until ctx is done. Serve does so too, with the faces.
+// Run runs the core until ctx is done. Serve runs it together with the APIs.
 func (a *App) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return a.upstreams.Run(ctx) })
@@ -308,7 +308,7 @@ func (a *App) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// Close ends what Open began. Run and Serve must have returned.
+// Close releases what Open has opened. Run and Serve must have returned.
 func (a *App) Close() error {
 	a.builtin.Close()
 	a.agentify.Close()
@@ -321,7 +321,8 @@ func (a *App) Close() error {
 	return a.store.Close()
 }
 
-// nodeName identifies this process among others on the same store.
+// nodeName returns a name that identifies this process among others on the
+// same store.
 func nodeName() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -330,7 +331,7 @@ func nodeName() string {
 	return fmt.Sprintf("%s-%d", host, os.Getpid())
 }
 
-// usage returns how a tool fared so far, for the ranking of the search.
+// usage returns the call statistics of a tool, for ranking search results.
 func (a *App) usage(n tool.Name) search.Signal {
 	s := a.executor.Stats(n)
 	return search.Signal{Calls: int64(s.Calls), Successes: int64(s.Successes), CircuitOpen: s.Circuit == executor.Open}

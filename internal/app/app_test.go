@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	os.Exit(openapitest.Main(m, openAPIFile))
 }
 
-// fixture is a gateway on port 0, with its configuration in a file.
+// fixture is a gateway on port 0 with its configuration in a file.
 type fixture struct {
 	*App
 	t    *testing.T
@@ -65,8 +65,8 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-// start runs a gateway with this configuration; data is its data folder.
-// change may alter its options before it is opened.
+// start runs a gateway with the given configuration and data folder. change
+// may modify its options.
 func start(t *testing.T, cfg, data string, change ...func(*Options)) *fixture {
 	t.Helper()
 	r := &fixture{t: t, file: filepath.Join(t.TempDir(), "junctor.json"), log: &lockedBuffer{}, done: make(chan error, 1)}
@@ -86,7 +86,7 @@ func start(t *testing.T, cfg, data string, change ...func(*Options)) *fixture {
 		Config: loaded, Reload: o, Version: "test", DataDir: data, Environ: os.Environ(), AdminKey: "admin-key-for-the-tests",
 		Log:   telemetry.NewLogger(telemetry.LogOptions{Output: r.log, Level: &level, Redactor: redactor}),
 		Level: &level, Redactor: redactor,
-		DiscoverTimeout: time.Hour, // a busy machine is no silent server
+		DiscoverTimeout: time.Hour, // a slow machine must not make a server look silent
 	}
 	for _, f := range change {
 		f(&options)
@@ -130,7 +130,7 @@ func (r *fixture) write(cfg string) {
 	}
 }
 
-// ask sends a request, as an administrator, and returns status and body.
+// ask sends a request as an administrator and returns the status and the body.
 func (r *fixture) ask(method, path, body string) (int, string) {
 	r.t.Helper()
 	req, err := http.NewRequestWithContext(r.t.Context(), method, r.url+path, strings.NewReader(body))
@@ -150,7 +150,7 @@ func (r *fixture) ask(method, path, body string) (int, string) {
 	return res.StatusCode, string(b)
 }
 
-// eventually waits until cond holds.
+// eventually waits until cond returns true.
 func eventually(t *testing.T, what string, cond func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
@@ -161,7 +161,7 @@ func eventually(t *testing.T, what string, cond func() bool) {
 	t.Fatalf("never came: %s", what)
 }
 
-// entry is an upstream as it stands in mcpServers.
+// entry returns an upstream as an entry of mcpServers.
 func entry(t *testing.T, c upstream.Config) string {
 	t.Helper()
 	m := map[string]any{}
@@ -220,7 +220,7 @@ func TestRestartServesToolsBeforeAnyServerAnswers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := again.catalog.Snapshot().Server("slow"); s == nil || len(s.Tools) == 0 { // nothing runs yet
+	if s := again.catalog.Snapshot().Server("slow"); s == nil || len(s.Tools) == 0 { // no server has been started
 		t.Error("the tools of the last run are not there")
 	}
 	if hits, err := again.search.Search(searchFor("echo")); err != nil || len(hits) == 0 {
@@ -273,7 +273,7 @@ func TestReloadTouchesOnlyWhatChanged(t *testing.T) {
 	}
 }
 
-// A client on stdio has no gateway beside it that would follow the file.
+// A client on stdio applies changes of the file without another gateway.
 func TestReloadReachesAClientOnStdio(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "junctor.json")
 	one, two := upstreamtest.Stdio(t, "one", upstreamtest.Script{}), upstreamtest.Stdio(t, "two", upstreamtest.Script{})
@@ -442,7 +442,7 @@ func TestSecretsAreNeverDisclosed(t *testing.T) {
 		{"GET", "/api/config", ""}, {"GET", "/api/servers", ""}, {"GET", "/api/status", ""}, {"GET", "/api/mcp/s/proxy/status", ""},
 	} {
 		_, body := r.ask(q[0], q[1], q[2])
-		if q[1] != "/api/call" { // a tool's answer is the caller's own
+		if q[1] != "/api/call" { // the result of a call is not redacted for its caller
 			seen.WriteString(body)
 		}
 	}
@@ -498,7 +498,7 @@ func TestLocalClientStreams(t *testing.T) {
 
 func searchFor(text string) search.Query { return search.Query{Text: text} }
 
-// TestListenersShareTheirAPIs counts requests of the broker on one listener and
+// TestListenersShareTheirAPIs sends requests to the broker on one listener and
 // reads the count on another.
 func TestListenersShareTheirAPIs(t *testing.T) {
 	server := upstreamtest.Stdio(t, "files", upstreamtest.Script{})

@@ -11,25 +11,26 @@ import (
 	"junctor/internal/tool"
 )
 
-// apply puts another configuration into force without a restart, and names the
-// settings that need one. It runs once at a time; a configuration that is in
-// force already changes nothing.
+// apply applies another configuration without a restart and logs the settings
+// that need one. Calls are serialized; an unchanged configuration has no
+// effect.
 //
-// Settings that are not mentioned here are read from a.config where they are
-// used. TestApplyReachesEveryLiveSetting fails when one is missed.
+// Settings that are not handled here are read from a.config where they are
+// used. TestApplyReachesEveryLiveSetting fails for a setting that is not
+// applied.
 func (a *App) apply(ctx context.Context, cfg *config.Config) {
 	a.applying.Lock()
 	defer a.applying.Unlock()
 	old := a.config.Swap(cfg)
 	select {
 	case a.reloaded <- struct{}{}:
-	default: // Share has not looked at the one before yet
+	default: // Share has not handled the previous change yet
 	}
 	if old.Equal(cfg) {
 		return
 	}
 	a.opts.Redactor.Add(cfg.Secrets()...)
-	if err := a.opts.Redactor.SetConfig(cfg.Security.RedactConfig); err != nil { // the configuration was checked
+	if err := a.opts.Redactor.SetConfig(cfg.Security.RedactConfig); err != nil { // the configuration was validated
 		a.log.ErrorContext(ctx, "security.redact not applied", "err", err)
 	}
 	if a.opts.Level != nil && old.Log.Level != cfg.Log.Level {
@@ -43,8 +44,8 @@ func (a *App) apply(ctx context.Context, cfg *config.Config) {
 	a.approvals.SetConfig(cfg.Approval)
 	a.models.choose(ctx, cfg, false)
 	a.profiles.SetConfig(cfg.Profiles)
-	// The catalogue comes first: nothing is called by rules that do not apply
-	// any more, and a server that is removed is not found before it is stopped.
+	// The catalogue comes first, so that no call is made under rules that no
+	// longer apply and a removed server is not found before it is stopped.
 	a.catalog.Configure(a.toolSettings(cfg), func() { a.guard.SetConfig(cfg.Security.SecurityConfig) })
 	a.upstreams.Apply(a.servers(cfg))
 	a.gates.apply(cfg)
@@ -61,7 +62,7 @@ func (a *App) apply(ctx context.Context, cfg *config.Config) {
 	a.log.InfoContext(ctx, "configuration applied", "servers", len(cfg.Servers))
 }
 
-// toolSettings are the settings of the catalogue in a configuration.
+// toolSettings returns the settings of the catalogue in a configuration.
 func (a *App) toolSettings(cfg *config.Config) catalog.Settings {
 	s := catalog.Settings{Rules: cfg.ToolRules, Servers: map[string]catalog.ServerSettings{}}
 	for _, server := range a.servers(cfg) {
@@ -72,7 +73,7 @@ func (a *App) toolSettings(cfg *config.Config) catalog.Settings {
 	return s
 }
 
-// maxSessions is the limit of MCP sessions; 0 means none.
+// maxSessions returns the limit of MCP sessions; math.MaxInt means none.
 func maxSessions(cfg *config.Config) int {
 	if cfg.Limits.MaxSessions == 0 {
 		return math.MaxInt
@@ -80,10 +81,10 @@ func maxSessions(cfg *config.Config) int {
 	return cfg.Limits.MaxSessions
 }
 
-// fileEditor is whoever edits the configuration's files.
+// fileEditor is the audit log's actor for changes of the configuration files.
 var fileEditor = tool.Caller{ID: "file", Name: "configuration file"}
 
-// watch applies every change of the configuration's files since loaded was read,
+// watch applies every change of the configuration files since loaded was read,
 // until ctx is done.
 func (a *App) watch(ctx context.Context, loaded *config.Config) error {
 	return config.Watch(ctx, a.opts.Reload, loaded, func(u config.Update) {
@@ -96,7 +97,7 @@ func (a *App) watch(ctx context.Context, loaded *config.Config) error {
 		}
 		a.editing.Lock()
 		before, current := a.config.Load(), u.Config.Current(a.opts.Reload)
-		if current { // otherwise it would undo an edit; the watcher looks again
+		if current { // otherwise it would undo an edit; the watcher reads the file again
 			a.apply(ctx, u.Config)
 		}
 		a.editing.Unlock()

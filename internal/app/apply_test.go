@@ -25,9 +25,9 @@ import (
 	"junctor/internal/upstream/upstreamtest"
 )
 
-// inForce returns the configuration that the parts of the gateway really use,
-// as far as settings are live. It must not be read from a.config, except for
-// what is read from there at every use.
+// inForce returns the live settings as the parts of the gateway use them. They
+// are read from a.config only if the gateway reads them from there at each
+// use.
 func (a *App) inForce() *config.Config {
 	c := config.Default()
 	for _, st := range a.upstreams.Status() {
@@ -63,7 +63,7 @@ func (a *App) inForce() *config.Config {
 	return c
 }
 
-// another are values for settings that are lists or optional.
+// another sets other values for settings that are lists or optional.
 var another = map[string]func(c *config.Config){
 	"mcpServers": func(c *config.Config) {
 		s := upstream.DefaultConfig()
@@ -94,8 +94,8 @@ var another = map[string]func(c *config.Config){
 	"security.redact":   func(c *config.Config) { c.Security.Redact = []string{"abc+"} },
 }
 
-// TestApplyReachesEveryLiveSetting changes every setting that is marked live,
-// one at a time, and asks the part of the gateway that uses it.
+// TestApplyReachesEveryLiveSetting changes the live settings one at a time and
+// checks the part of the gateway that uses each.
 func TestApplyReachesEveryLiveSetting(t *testing.T) {
 	r := start(t, `{}`, t.TempDir())
 	leaves(reflect.TypeFor[config.Config](), nil, "", "", func(key, apply string, index []int) {
@@ -125,7 +125,7 @@ func TestApplyReachesEveryLiveSetting(t *testing.T) {
 	}
 }
 
-// leaves calls f for every setting that is no object.
+// leaves calls f for every setting that is not an object.
 func leaves(typ reflect.Type, index []int, key, apply string, f func(key, apply string, index []int)) {
 	for i := range typ.NumField() {
 		sf := typ.Field(i)
@@ -149,7 +149,8 @@ func leaves(typ reflect.Type, index []int, key, apply string, f func(key, apply 
 	}
 }
 
-// alter gives a setting another value; false when it does not know one.
+// alter changes the value of a setting; it returns false if the type is not
+// supported.
 func alter(v reflect.Value) bool {
 	switch words, _ := v.Interface().(interface{ Values() []string }); {
 	case words != nil:
@@ -172,7 +173,8 @@ func alter(v reflect.Value) bool {
 	return true
 }
 
-// TestApplyNamesWhatNeedsARestart changes settings in the file.
+// TestApplyNamesWhatNeedsARestart checks that changed settings that need a
+// restart are logged.
 func TestApplyNamesWhatNeedsARestart(t *testing.T) {
 	r := start(t, `{}`, t.TempDir())
 	r.write(`{"log":{"format":"json"},"telemetry":{"metrics":false,"otlp":{"endpoint":"http://127.0.0.1:1"}},"limits":{"maxBodyBytes":2000},"security":{"redact":["winter[0-9]+"]}}`)
@@ -202,8 +204,8 @@ func TestApplyNamesWhatNeedsARestart(t *testing.T) {
 	}
 }
 
-// TestTagsOfAChangedRuleReachSearch finds tools by a tag that a rule gives
-// them, before and after the rule changes.
+// TestTagsOfAChangedRuleReachSearch searches for tools by a tag from a rule,
+// before and after the rule changes.
 func TestTagsOfAChangedRuleReachSearch(t *testing.T) {
 	server := entry(t, upstreamtest.Stdio(t, "files", upstreamtest.Script{}))
 	with := func(tag string) string {
@@ -225,10 +227,11 @@ func TestTagsOfAChangedRuleReachSearch(t *testing.T) {
 	}
 }
 
-// TestApplyNeverMixesConfigurations applies two configurations in turn while
-// others read the catalogue, search and call. In each of them a rule disables
-// one of two tools and the server's settings leave out the other, so that both
-// are enabled only by the rules of one with the server's settings of the other.
+// TestApplyNeverMixesConfigurations alternates between two configurations
+// while other goroutines read the catalogue, search and call. In each
+// configuration a rule disables one of two tools, and the server's settings
+// leave out the other. Both are only enabled if the rules of one configuration
+// are mixed with the server's settings of the other.
 func TestApplyNeverMixesConfigurations(t *testing.T) {
 	tools := []json.RawMessage{}
 	for _, name := range []string{"one", "two", "echo"} {

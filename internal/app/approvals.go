@@ -9,7 +9,7 @@ import (
 	"junctor/internal/guard"
 )
 
-// newApprovals makes the inbox of calls that wait for approval.
+// newApprovals creates the inbox of calls that wait for approval.
 func (a *App) newApprovals(rt http.RoundTripper) *approval.Inbox {
 	cfg := a.config.Load()
 	return approval.New(approval.Options{

@@ -12,9 +12,9 @@ import (
 	"junctor/internal/upstream/upstreamtest"
 )
 
-// TestEveryChangeIsAudited makes each kind of change through the API and finds its
-// entry, with both stores. Logins to servers and clients of the authorization
-// server need other parties: their packages test them.
+// TestEveryChangeIsAudited makes each kind of change through the API and finds
+// its audit entry, with both stores. Logins to servers and clients of the
+// authorization server are tested in their packages.
 func TestEveryChangeIsAudited(t *testing.T) {
 	t.Run("SQLite", func(t *testing.T) { t.Parallel(); everyChangeIsAudited(t, "") })
 	t.Run("PostgreSQL", func(t *testing.T) {
@@ -76,7 +76,7 @@ func everyChangeIsAudited(t *testing.T, store string) {
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
-	if _, err := res.Body.Read(make([]byte, 1)); err != nil { // calls wait from now on
+	if _, err := res.Body.Read(make([]byte, 1)); err != nil { // from now on calls wait for approval
 		t.Fatal(err)
 	}
 	for _, s := range steps {
@@ -109,7 +109,7 @@ func everyChangeIsAudited(t *testing.T, store string) {
 	if code, body := r.as("DELETE", "/api/session", "", "X-Junctor-Session", session); code != 204 || find("session.end", "") == nil {
 		t.Errorf("sign-out: %d %s", code, body)
 	}
-	// Who edits the file is not known, but what changed is.
+	// The editor of a file is unknown, but the change is not.
 	r.write(`{` + store + `"builtin":false,"mcpServers":{"up":` + server + `},"profiles":{"filed":{}}}`)
 	eventually(t, "the change of the file", func() bool {
 		e := find("config.change", r.file)
@@ -120,7 +120,7 @@ func everyChangeIsAudited(t *testing.T, store string) {
 	}
 }
 
-// waiting returns the id of the call that waits for approval.
+// waiting returns the id of the call that is waiting for approval.
 func (r *fixture) waiting() (id string) {
 	r.t.Helper()
 	eventually(r.t, "a call that waits", func() bool {

@@ -48,9 +48,9 @@ func openBench(b *testing.B) *App {
 	return a
 }
 
-// BenchmarkCall takes a call through everything but the network of the face:
-// the executor with its record in the store, the log, and the wire to an HTTP
-// upstream in the same process.
+// BenchmarkCall measures a call without the client's network: the executor,
+// recording in the store, the log, and the connection to an HTTP upstream in
+// the same process.
 func BenchmarkCall(b *testing.B) {
 	a := openBench(b)
 	client := a.LocalClient()
@@ -77,9 +77,9 @@ func BenchmarkCall(b *testing.B) {
 	})
 }
 
-// BenchmarkMCP is a call of the stateless era through every handler of a
-// listener, without the connection of its client. Its allocations include
-// those of the upstream.
+// BenchmarkMCP measures a stateless call through all handlers of a listener,
+// without the client's connection. Its allocations include those of the
+// upstream.
 func BenchmarkMCP(b *testing.B) {
 	a := openBench(b)
 	gate, err := a.newGate(b.Context(), "127.0.0.1:80")
@@ -107,7 +107,8 @@ func BenchmarkMCP(b *testing.B) {
 	}
 }
 
-// deadlineRecorder has deadlines, as the writer of a connection has.
+// deadlineRecorder supports deadlines, as the response writer of a connection
+// does.
 type deadlineRecorder struct{ *httptest.ResponseRecorder }
 
 func (deadlineRecorder) SetReadDeadline(time.Time) error  { return nil }

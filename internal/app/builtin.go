@@ -13,12 +13,13 @@ import (
 	"junctor/internal/upstream"
 )
 
-// builtinCallers lets the built-in server know who calls it. All callers share
-// its connection, so each call carries an id that is valid while it runs.
+// builtinCallers passes the caller of each call to the built-in server. All
+// callers share one connection, so each call carries an id that is valid while
+// it runs.
 type builtinCallers struct {
 	*upstream.Supervisor
-	enabled func() bool // whether the server of that name is the built-in one
-	calls   sync.Map    // of tool.Caller, by id
+	enabled func() bool // reports whether the server of that name is the built-in one
+	calls   sync.Map    // map from id to tool.Caller
 }
 
 // Do implements executor.Upstreams.
@@ -32,7 +33,7 @@ func (b *builtinCallers) Do(ctx context.Context, server string, r tool.Request) 
 	return b.Supervisor.Do(ctx, server, r)
 }
 
-// caller returns the caller of a call that runs.
+// caller returns the caller of a running call.
 func (b *builtinCallers) caller(id string) (tool.Caller, bool) {
 	c, ok := b.calls.Load(id)
 	if !ok {

@@ -14,8 +14,8 @@ import (
 	"junctor/internal/upstream/upstreamtest"
 )
 
-// TestEditsAtOnceAreAllInForce: every edit that was answered with success is in
-// the file and in force, whatever else was edited at the same time.
+// TestEditsAtOnceAreAllInForce checks that of concurrent edits every
+// successful one is in the file and in effect.
 func TestEditsAtOnceAreAllInForce(t *testing.T) {
 	server := upstreamtest.Listen(t, upstreamtest.Script{})
 	r := start(t, fmt.Sprintf(`{"mcpServers":{"one":{"url":%q}}}`, server.URL), t.TempDir())
@@ -56,8 +56,8 @@ func TestEditsAtOnceAreAllInForce(t *testing.T) {
 	}
 }
 
-// TestEditOfInvalidFile: an edit of a file that somebody has made invalid is
-// written, shared, audited, and reported as not in force.
+// TestEditOfInvalidFile checks that an edit of an invalid file is written,
+// shared, audited, and reported as not in effect.
 func TestEditOfInvalidFile(t *testing.T) {
 	up := upstreamtest.Listen(t, upstreamtest.Script{})
 	servers := fmt.Sprintf(`"up":{"url":%q},"a":{"command":"true","enabled":false}`, up.URL)
@@ -104,8 +104,8 @@ func (unavailable) Values(context.Context, string) ([]store.Value, error) {
 	return nil, store.ErrUnavailable
 }
 
-// TestEditThatIsNotShared: an edit that other nodes do not get is in force and
-// audited, and reported.
+// TestEditThatIsNotShared checks that an edit that could not be shared with
+// other nodes is in effect, audited and reported.
 func TestEditThatIsNotShared(t *testing.T) {
 	r := start(t, `{"mcpServers":{"a":{"command":"true","enabled":false}}}`, t.TempDir())
 	sealer, err := store.NewSealer(make([]byte, store.KeySize))

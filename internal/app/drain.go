@@ -10,20 +10,19 @@ import (
 
 // How a gateway stops.
 const (
-	// drainNotice is how long a node keeps accepting requests after it is no
-	// longer ready, so that a load balancer can notice before requests are
-	// refused.
+	// drainNotice is how long a node accepts requests after it stops being
+	// ready, so that a load balancer can notice before requests are refused.
 	drainNotice = 5 * time.Second
-	// drainTimeout is how long calls in flight get to finish.
+	// drainTimeout bounds how long calls in flight may take to finish.
 	drainTimeout = 30 * time.Second
-	// closeTimeout is the time for sending the last answers and close
-	// notifications to clients.
+	// closeTimeout bounds sending the last responses and close notifications
+	// to clients.
 	closeTimeout = 2 * time.Second
 )
 
-// drain shuts the server down with the least disturbance of clients. First it
-// is not ready any more, while requests are still served. Then it takes no new
-// requests, waits for calls and replies in flight, and ends idle streams.
+// drain shuts the server down with minimal disruption for clients. At first it
+// reports not ready but still serves requests. Then it accepts no new
+// requests, waits for calls and replies in flight, and closes idle streams.
 func (a *App) drain(server *http.Server, stopStreams func()) {
 	a.stopping.Store(true)
 	ctx, cancel := context.WithTimeout(context.Background(), drainNotice)
@@ -42,7 +41,7 @@ func (a *App) drain(server *http.Server, stopStreams func()) {
 	quiet := make(chan struct{})
 	go func() {
 		defer close(quiet)
-		// Streams that never end by themselves must not delay the shutdown.
+		// Long-lived streams must not delay the shutdown.
 		defer stopStreams()
 		a.awaitAnswers(end, func() bool {
 			return a.executor.InFlight() == 0 && (a.nodeSingletons == nil || a.nodeSingletons.Idle()) && !a.chat.Busy()
@@ -58,8 +57,8 @@ func (a *App) drain(server *http.Server, stopStreams func()) {
 	attach.AwaitIdle(closing, func() bool { return a.chat.Connections() == 0 })
 }
 
-// awaitAnswers waits until idle is true and, for a moment, until MCP clients have
-// been sent the answers of their requests.
+// awaitAnswers waits until idle returns true and then, for up to closeTimeout,
+// until MCP clients have received the responses to their requests.
 func (a *App) awaitAnswers(ctx context.Context, idle func() bool) {
 	attach.AwaitIdle(ctx, idle)
 	answers, cancel := context.WithTimeout(ctx, closeTimeout)
@@ -67,16 +66,16 @@ func (a *App) awaitAnswers(ctx context.Context, idle func() bool) {
 	attach.AwaitIdle(answers, func() bool { return a.discovery.Answering() == 0 })
 }
 
-// stopWaiting ends the waits that could delay the shutdown: a question may never
-// be answered, and a first connection may take minutes.
+// stopWaiting cancels waits that could delay the shutdown: a question may
+// never be answered, and a first connection may take minutes.
 func (a *App) stopWaiting() {
 	a.executor.StopWaiting()
 	a.chat.StopWaiting()
 	a.upstreams.StopWaiting()
 }
 
-// closeWhenStopping has clients close their connections when the gateway is about
-// to stop.
+// closeWhenStopping makes clients close their connections while the gateway is
+// stopping.
 func (a *App) closeWhenStopping(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !a.ready() {

@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// TestTypedSecrets: secrets in servers that are added or edited through the
-// API go into .env; an edit neither shows nor loses them.
+// TestTypedSecrets checks that secrets in servers that are added or edited
+// through the API are moved to .env, and that an edit neither reveals nor
+// loses them.
 func TestTypedSecrets(t *testing.T) {
 	dir := t.TempDir()
 	r := start(t, `{}`, dir)
@@ -33,7 +34,7 @@ func TestTypedSecrets(t *testing.T) {
 		t.Errorf("the server gets %v", s.Env)
 	}
 
-	// A secret that somebody wrote into the file itself.
+	// A plain-text secret written directly into the file.
 	r.write(strings.Replace(file("junctor.json"), "${HUB_TOKEN}", "sk-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", 1))
 	eventually(t, "the edit of the file", func() bool {
 		s, _ := r.config.Load().Server("hub")
@@ -58,8 +59,8 @@ func TestTypedSecrets(t *testing.T) {
 	}
 }
 
-// TestRefusedServerWritesNoSecret: a server that is refused leaves nothing in
-// .env.
+// TestRefusedServerWritesNoSecret checks that a rejected server leaves nothing
+// in .env.
 func TestRefusedServerWritesNoSecret(t *testing.T) {
 	r := start(t, `{"mcpServers":{"have":{"command":"true","enabled":false}}}`, t.TempDir())
 	for _, bad := range []string{

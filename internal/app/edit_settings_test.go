@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// TestEditSettings: settings that are changed through the API are written into
-// the file, their secrets into .env, and apply; what needs a restart is named.
+// TestEditSettings checks that settings changed through the API are written to
+// the file, their secrets to .env, and applied, and that settings that need a
+// restart are reported.
 func TestEditSettings(t *testing.T) {
 	dir := t.TempDir()
 	r := start(t, "{\n  // kept\n  \"limits\": {\"maxSessions\": 7},\n  \"auth\": {\"keys\": [{\"name\": \"ci\", \"key\": \"plain-0123456789abcdef\"}]}\n}", dir)
@@ -40,7 +41,7 @@ func TestEditSettings(t *testing.T) {
 		t.Error("the model is not there")
 	}
 
-	// A list is sent back with marks in place of its secrets.
+	// A list is returned with placeholders for its secrets.
 	if _, body = r.ask("GET", "/api/config", ""); !strings.Contains(body, "[hidden 1]") || strings.Contains(body, "plain-0123") {
 		t.Errorf("shown: %s", body)
 	}

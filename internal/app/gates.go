@@ -7,8 +7,8 @@ import (
 	"junctor/internal/config"
 )
 
-// gates are the authentication gates of all listeners of this process; a change
-// of the configuration is applied to all of them.
+// gates are the authentication gates of all listeners of this process.
+// Configuration changes are applied to all of them.
 type gates struct {
 	mu  sync.Mutex
 	all []*auth.Gate

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestServersDoNotSeeTheDataFolder lets a server's program list the folder
-// that holds the store and its key.
+// TestServersDoNotSeeTheDataFolder checks that a server's program cannot list
+// the folder with the store and its key.
 func TestServersDoNotSeeTheDataFolder(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("folders are hidden on Linux only")
@@ -20,7 +20,7 @@ func TestServersDoNotSeeTheDataFolder(t *testing.T) {
 	if err := os.Mkdir(data, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	// The name of the folder is nowhere in the configuration.
+	// The configuration does not contain the name of the folder.
 	r := start(t, fmt.Sprintf(`{"log":{"level":"debug"},"mcpServers":{"spy":{"command":"/bin/sh","env":{"HOME":%q},
 		"args":["-c","ls -A \"$HOME\"/dat? >&2; echo that is all >&2; exec cat >/dev/null"]}}}`, home), data)
 	eventually(t, "the program's list", func() bool { return strings.Contains(r.log.String(), "that is all") })

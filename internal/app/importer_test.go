@@ -12,8 +12,8 @@ import (
 	"junctor/internal/upstream/upstreamtest"
 )
 
-// TestServersOfOtherClientsAreImported imports from a home with two clients'
-// files in it, and finds the servers running and the secret out of sight.
+// TestServersOfOtherClientsAreImported imports from a home directory with the
+// files of two clients. The servers must be running and the secret redacted.
 func TestServersOfOtherClientsAreImported(t *testing.T) {
 	good := entry(t, upstreamtest.Stdio(t, "x", upstreamtest.Script{}))
 	withSecret := strings.Replace(good, `"env":{`, `"env":{"GITHUB_TOKEN":"ghp_0123456789abcdefghij0123456789abcdef",`, 1)
@@ -86,7 +86,7 @@ func TestServersOfOtherClientsAreImported(t *testing.T) {
 		t.Errorf("after it: %s", body)
 	}
 
-	// What was taken over is in the audit log, whatever else went wrong.
+	// Imported servers are in the audit log, even if the import partly fails.
 	put(".cursor/mcp.json", fmt.Sprintf(`{"mcpServers":{"two":%[1]s,"three":%[1]s,"odd":{"command":"${command:pick}"}}}`, good))
 	for name, in := range map[string]string{"two": `{"names":["two","odd"]}`, "three": `{"names":["three"]}`} {
 		want := "not taken over: odd"

@@ -15,9 +15,9 @@ import (
 	"junctor/internal/upstream/upstreamtest"
 )
 
-// The memory of large results is used again, and nothing may show one result in
-// the place of another: no response, no record, no trace, no result that is
-// kept. With the race detector memory that is free is overwritten.
+// The buffers of large results are reused. No response, record, trace or
+// cached result may show one result in place of another. With the race
+// detector, free buffers are overwritten.
 func TestLargeResultsStayApart(t *testing.T) {
 	t.Parallel()
 	for name, limits := range map[string]string{

@@ -21,13 +21,13 @@ import (
 	"junctor/internal/upstream/upstreamtest"
 )
 
-// watched is a server that records the requests that reach it.
+// watched is a server that records the requests it receives.
 type watched struct {
 	*upstreamtest.HTTP
 	mu  sync.Mutex
 	got []string // method and name
 
-	listening chan struct{} // closed when the gateway has asked for notifications
+	listening chan struct{} // closed when the gateway has subscribed to notifications
 }
 
 func watch(t *testing.T, script upstreamtest.Script) *watched {
@@ -51,8 +51,8 @@ func watch(t *testing.T, script upstreamtest.Script) *watched {
 	return w
 }
 
-// since returns what reached the server after the first n requests, without
-// what the gateway itself asks.
+// since returns the requests after the first n, without those of the gateway
+// itself.
 func (w *watched) since(n int) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -65,9 +65,9 @@ func (w *watched) count() int {
 	return len(w.got)
 }
 
-// TestLimitedKeyOverEveryAPI uses a caller that may call one tool of one server
-// on every API. Nothing else may reach a server, and no response may show what
-// the caller may not use.
+// TestLimitedKeyOverEveryAPI uses every API as a caller that may call only one
+// tool of one server. No other request may reach a server, and no response may
+// reveal what the caller may not use.
 func TestLimitedKeyOverEveryAPI(t *testing.T) {
 	for name, way := range map[string]struct{ rights, query string }{
 		"key with globs":            {`"tools":["mine:echo"]`, ""},
@@ -106,7 +106,7 @@ func limitedOverEveryAPI(t *testing.T, rights, query string) {
 		"mcpServers":{"mine":{"url":%q,"proxy":true},"theirs":{"url":%q,"proxy":true}}}`, model.URL+"/v1", boss, guest, rights, mine.URL, theirs.URL), t.TempDir())
 	r.connected("mine")
 	r.connected("theirs")
-	for _, w := range []*watched{mine, theirs} { // what it asks after connecting is not the caller's
+	for _, w := range []*watched{mine, theirs} { // requests after connecting are the gateway's own
 		select {
 		case <-w.listening:
 		case <-time.After(time.Minute):
@@ -147,7 +147,7 @@ func limitedOverEveryAPI(t *testing.T, rights, query string) {
 		}
 		return []string{"Mcp-Session-Id", header.Get("Mcp-Session-Id"), "Mcp-Protocol-Version", version, "Accept", "application/json, text/event-stream"}
 	}
-	// What the boss has, and the guest shall not find.
+	// Data of the boss that the guest must not see.
 	if code, _, body := send(boss, "POST", "/call_tool", `{"server":"theirs","tool":"echo","arguments":{"note":"guarded argument"}}`, "X-Request-Id", "guarded-request"); code != 200 {
 		t.Fatalf("the boss's call: %d %s", code, body)
 	}
@@ -159,7 +159,7 @@ func limitedOverEveryAPI(t *testing.T, rights, query string) {
 	chat := talk(t, r.url+"/ws", boss, "a guarded conversation")
 	bossSession, bossEvents := open(boss, "/mcp", "2025-11-25"), legacy(t, r.url, boss)
 	meta, direct, single := open(guest, "/mcp", "2025-03-26"), open(guest, "/mcp?mode=direct", "2025-03-26"), open(guest, "/mcp/mine", "2025-03-26")
-	// Own sessions of the guest at the servers are open before the count.
+	// Open the guest's sessions with the servers before counting.
 	if code, _, body := send(guest, "POST", "/call_tool", `{"server":"mine","tool":"echo","arguments":{}}`); code != 200 {
 		t.Fatalf("what the guest may do: %d %s", code, body)
 	}
@@ -267,14 +267,15 @@ func limitedOverEveryAPI(t *testing.T, rights, query string) {
 		// The debug API.
 		"backends": get("/api/backends"), "program log": get("/api/logs"), "trace": get("/api/mcptrace"), "log socket": get("/ws/logs"), "trace socket": get("/ws/mcptrace"),
 	}
-	// What only reads comes first: the guest's own failed calls name theirs.
+	// Read-only requests come first, because the guest's failed calls name
+	// theirs.
 	order := slices.SortedFunc(maps.Keys(requests), func(a, b string) int {
 		return cmp.Or(cmp.Compare(requests[a].method, requests[b].method), cmp.Compare(a, b)) // DELETE, GET, PATCH, POST
 	})
 	for _, name := range order {
 		q := requests[name]
 		code, _, body := send(guest, q.method, q.path, q.body, q.header...)
-		// A request that names theirs may have its own words back.
+		// A response may repeat what the request contained.
 		for _, secret := range []string{"guarded one", "guarded two", "guarded guidance", "guarded instructions", "guarded argument", "guarded conversation", "guarded-request", boss} {
 			if strings.Contains(body, secret) {
 				t.Errorf("%s shows %q: %d %s", name, secret, code, body)
@@ -284,7 +285,7 @@ func limitedOverEveryAPI(t *testing.T, rights, query string) {
 			t.Errorf("%s shows the server theirs: %d %s", name, code, body)
 		}
 	}
-	// A model that calls what it was not given.
+	// A model that calls tools that it was not given.
 	talk(t, r.url+"/ws?"+query, guest, "do it")
 
 	if got := theirs.since(atTheirs); len(got) > 0 {
@@ -314,7 +315,7 @@ func firstOf(list json.RawMessage) json.RawMessage {
 }
 
 // legacy opens an event stream of the first protocol version and returns the
-// address for its messages.
+// URL for messages.
 func legacy(t *testing.T, url, key string) string {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), "GET", url+"/mcp", nil)
@@ -338,7 +339,7 @@ func legacy(t *testing.T, url, key string) string {
 	return ""
 }
 
-// talk sends one message in a new conversation, waits for the end of the reply,
+// talk sends one message in a new conversation, waits for the end of the reply
 // and returns the conversation's id.
 func talk(t *testing.T, url, key, text string) string {
 	t.Helper()

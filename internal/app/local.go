@@ -9,13 +9,14 @@ import (
 	"junctor/internal/tool"
 )
 
-// LocalClient talks to this gateway's HTTP faces inside the process, as the
-// local user: what the command line does when no gateway is running.
+// LocalClient returns a client for this gateway's HTTP APIs inside the
+// process, as the local user. The command line uses it when no gateway is
+// running.
 func (a *App) LocalClient() *http.Client {
 	return &http.Client{Transport: httpserver.InProcess{Handler: a.LocalHandler()}}
 }
 
-// LocalHandler serves the faces to callers that are certainly the local user:
+// LocalHandler serves the APIs to callers that are known to be the local user:
 // over a socket that only this user can open, or inside the process.
 func (a *App) LocalHandler() http.Handler {
 	faces := http.NewServeMux()
@@ -26,8 +27,8 @@ func (a *App) LocalHandler() http.Handler {
 	}))
 }
 
-// PagePath is where this machine's user, over the socket alone, learns the
-// address of the page with the token in it.
+// PagePath returns the URL of the page, including the local token. It is
+// served only to the local user, over the socket.
 const PagePath = "/api/page"
 
 func (a *App) showPage(w http.ResponseWriter, r *http.Request) {

@@ -8,8 +8,8 @@ import (
 	"junctor/internal/upstream/upstreamtest"
 )
 
-// TestDebugAndTraceLogs follows a call through the log at the levels debug and
-// trace, and finds nothing of it at info.
+// TestDebugAndTraceLogs checks the log of a call at the levels debug and
+// trace, and that there is none at info.
 func TestDebugAndTraceLogs(t *testing.T) {
 	remote := upstreamtest.Listen(t, upstreamtest.Script{})
 	local := upstreamtest.Stdio(t, "local", upstreamtest.Script{Stderr: []string{"warming up the cache"}})

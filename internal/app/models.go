@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// probeTimeout is the timeout for listing the models of a local Ollama.
+	// probeTimeout bounds listing the models of a local Ollama.
 	probeTimeout = 500 * time.Millisecond
-	// probeInterval is how often it is looked for while there is no model at all.
+	// probeInterval is how often Ollama is probed while there are no models.
 	probeInterval = 15 * time.Second
 )
 
-// modelSet holds the current models: those configured, else those of the keys
-// in the environment, else those of a local Ollama.
+// modelSet holds the current models: the configured ones, otherwise those of
+// the keys in the environment, otherwise those of a local Ollama.
 type modelSet struct {
 	app     *App
 	current atomic.Pointer[llm.Set]
@@ -34,18 +34,19 @@ func newModelSet(a *App) *modelSet {
 // set returns the models; there may be none.
 func (m *modelSet) set() *llm.Set { return m.current.Load() }
 
-// choose chooses the models again. With probe it also looks for Ollama, which
-// takes a request; models that were chosen meanwhile are kept.
+// choose updates the models. With probe it also probes for Ollama, which
+// requires a request; models that were chosen in the meantime are not
+// replaced.
 func (m *modelSet) choose(ctx context.Context, cfg *config.Config, probe bool) {
 	before := m.set()
 	var ollama func(string) []string
 	if probe {
-		cfg = m.app.config.Load() // not older than before
+		cfg = m.app.config.Load() // must be at least as recent as before
 		ollama = func(baseURL string) []string {
 			ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 			defer cancel()
 			names, err := llm.ProbeOllama(ctx, http.DefaultClient, baseURL)
-			if err != nil { // there is none, as a rule
+			if err != nil { // usually there is none
 				return nil
 			}
 			return names
@@ -68,7 +69,7 @@ func (m *modelSet) choose(ctx context.Context, cfg *config.Config, probe bool) {
 	m.current.Store(set)
 }
 
-// run looks for a local Ollama while there is no other model.
+// run probes for a local Ollama while there is no model.
 func (m *modelSet) run(ctx context.Context) error {
 	tick := time.NewTicker(probeInterval)
 	defer tick.Stop()

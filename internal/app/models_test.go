@@ -11,7 +11,8 @@ import (
 	"junctor/internal/telemetry"
 )
 
-// Models that were configured while Ollama was asked for its own stay.
+// A probe for Ollama does not replace models that were configured in the
+// meantime.
 func TestConfiguredModelsOutliveAProbe(t *testing.T) {
 	asked, configured := make(chan struct{}), make(chan struct{})
 	ollama := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -15,16 +15,16 @@ import (
 	"junctor/internal/toolsapi"
 )
 
-// isPage reports whether the request is for the web page or one of its files.
+// isPage reports whether the request is for the web page or one of its assets.
 func (a *App) isPage(r *http.Request) bool {
 	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && a.web.Has(r.URL.Path)
 }
 
-// routes is an API that is served over HTTP.
+// routes is an HTTP API.
 type routes interface{ Routes(mux *http.ServeMux) }
 
-// newAPIs makes the APIs over HTTP. They are made once and served on every
-// listener, so that their counters and caches are the same on all.
+// newAPIs creates the HTTP APIs. They are created once and served on every
+// listener, so that all listeners share counters and caches.
 func (a *App) newAPIs() []routes {
 	return []routes{
 		a.discovery, a.chat, a.agentify, a.debug(), a.control(), a.oauth, a.waiting, a.approvals, a.audit,
@@ -35,10 +35,11 @@ func (a *App) newAPIs() []routes {
 	}
 }
 
-// ready reports whether the gateway takes requests: until it begins to stop.
+// ready reports whether the gateway accepts requests, which is until the
+// shutdown begins.
 func (a *App) ready() bool { return !a.stopping.Load() }
 
-// mount puts every API onto one multiplexer.
+// mount mounts every API on a new multiplexer.
 func (a *App) mount(gate *auth.Gate) http.Handler {
 	mux := http.NewServeMux()
 	for _, api := range a.apis {
@@ -67,7 +68,8 @@ func (a *App) whenEnabled(enabled func(*config.Config) bool, next http.Handler) 
 	})
 }
 
-// unlimited refuses callers with limits where all servers and tools are named.
+// unlimited rejects restricted callers on a route that reveals all servers and
+// tools.
 func unlimited(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c := tool.CallerFrom(r.Context()); c.Limited() {

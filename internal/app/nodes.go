@@ -28,7 +28,7 @@ func (a *App) joinNodes() error {
 		return a.upstreams.DoHere(ctx, server, r)
 	})
 	if a.opts.SecretKey == "" {
-		return nil // without a common key the nodes share no changes
+		return nil // without a common key the nodes do not share changes
 	}
 	sealer, err := secretkey.Sealer(a.opts.SecretKey, a.opts.DataDir, false)()
 	if err != nil {
@@ -38,8 +38,8 @@ func (a *App) joinNodes() error {
 	return nil
 }
 
-// cluster is what the MCP servers share with those of other nodes; nil for a
-// gateway that is alone.
+// cluster returns what the MCP servers share with those of other nodes; nil
+// without a cluster.
 func (a *App) cluster() mcpserver.Cluster {
 	if a.nodes == nil {
 		return nil
@@ -47,8 +47,7 @@ func (a *App) cluster() mcpserver.Cluster {
 	return a.nodes.Cluster()
 }
 
-// upstreamSingletons returns the singletons for the upstreams; nil for a
-// gateway that is alone.
+// upstreamSingletons returns the singletons of the cluster; nil without one.
 func (a *App) upstreamSingletons() upstream.Singletons {
 	if a.nodeSingletons == nil {
 		return nil
@@ -56,7 +55,7 @@ func (a *App) upstreamSingletons() upstream.Singletons {
 	return a.nodeSingletons
 }
 
-// budgets shares rate limits with other nodes; nil for a store that has none.
+// budgets returns the store's shared rate limits; nil if it has none.
 func (a *App) budgets() executor.Budgets {
 	shared, _ := a.store.(executor.Budgets)
 	return shared
@@ -82,10 +81,11 @@ func (a *App) countDroppedRecords(ctx context.Context) {
 	}
 }
 
-// remoteToolsInterval is how often the tools of other nodes' servers are read again.
+// remoteToolsInterval is the minimum interval between reads of the tools of
+// other nodes' servers.
 const remoteToolsInterval = 5 * time.Second
 
-// runNodes takes part in the cluster until ctx is done.
+// runNodes runs the node in the cluster until ctx is done.
 func (a *App) runNodes(ctx context.Context) error {
 	if a.nodes == nil {
 		return nil
@@ -99,10 +99,10 @@ func (a *App) runNodes(ctx context.Context) error {
 }
 
 // followRemoteTools publishes the tools of servers that other nodes run, from
-// the catalogues that those store.
+// the catalogues that these nodes store.
 func (a *App) followRemoteTools(ctx context.Context) {
 	changed := a.store.Watch(ctx, store.TopicCatalogues)
-	known := map[string]string{} // the version that was published last
+	known := map[string]string{} // the last published version, by server
 	var read time.Time
 	for {
 		var elsewhere []upstream.Status
@@ -114,8 +114,8 @@ func (a *App) followRemoteTools(ctx context.Context) {
 			}
 		}
 		fresh := slices.ContainsFunc(elsewhere, func(st upstream.Status) bool { return known[st.Name] == "" })
-		// The watch also fires without cause, and the tools of all servers
-		// are much to read.
+		// The watch also fires spuriously, and reading the tools of all
+		// servers is expensive.
 		if fresh || len(elsewhere) > 0 && time.Since(read) > remoteToolsInterval {
 			read = time.Now()
 			if err := a.loadRemoteTools(ctx, elsewhere, known); err != nil && ctx.Err() == nil {

@@ -21,8 +21,8 @@ type losing struct {
 
 func (l *losing) Lost() int64 { return l.n.Load() }
 
-// TestLostRecordsAreCounted: who serves without the database can see what that
-// cost.
+// TestLostRecordsAreCounted checks that records lost while the database was
+// unavailable are counted in the metrics.
 func TestLostRecordsAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lost := &losing{}
@@ -31,7 +31,7 @@ func TestLostRecordsAreCounted(t *testing.T) {
 		defer cancel()
 		go a.countDroppedRecords(ctx)
 		lost.n.Store(3)
-		time.Sleep(2 * dropCountInterval) // the bubble's time
+		time.Sleep(2 * dropCountInterval) // fake time
 		synctest.Wait()
 		w := httptest.NewRecorder()
 		a.metrics.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))

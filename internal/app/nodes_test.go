@@ -18,8 +18,8 @@ import (
 	"junctor/internal/upstream/upstreamtest"
 )
 
-// twoNodes are two gateways on one database, with one server that only one of
-// them runs. It returns the one that does first.
+// twoNodes starts two gateways on one database, with one server that only one
+// of them runs, and returns the current owner first.
 func twoNodes(t *testing.T) (owner, other *fixture, server *upstreamtest.HTTP) {
 	t.Helper()
 	url := pgtest.New(t).Database(t)
@@ -35,7 +35,7 @@ func twoNodes(t *testing.T) (owner, other *fixture, server *upstreamtest.HTTP) {
 	return owner, other, server
 }
 
-// connected waits for a server.
+// connected waits until a server is connected.
 func (r *fixture) connected(server string) {
 	r.t.Helper()
 	for end := time.After(time.Minute); ; {
@@ -50,8 +50,8 @@ func (r *fixture) connected(server string) {
 	}
 }
 
-// TestCallsAreForwarded: a call of a server that another node runs is like
-// any other: with progress, questions, errors and cancelling.
+// TestCallsAreForwarded checks that a call to a server that another node runs
+// works like any other: with progress, questions, errors and cancellation.
 func TestCallsAreForwarded(t *testing.T) {
 	owner, other, server := twoNodes(t)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -122,7 +122,7 @@ func TestCallsAreForwarded(t *testing.T) {
 		t.Errorf("a server that the owner does not have: %v", err)
 	}
 
-	// A tool that comes later is seen on both nodes.
+	// A tool that is added later appears on both nodes.
 	if _, err := call(ctx, "change", `{}`, tool.Exchange{}); err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func TestCallsAreForwarded(t *testing.T) {
 		}
 	}
 
-	// The owner leaves: the other runs the server.
+	// When the owner stops, the other node runs the server.
 	owner.stop()
 	for {
 		if st, _ := other.upstreams.StatusOf("one"); st.Node == "" {

@@ -8,8 +8,8 @@ import (
 	"junctor/internal/httperr"
 )
 
-// TestUnknownAPIPathsAreNotAnsweredWithThePage: paths of the API that do not exist, or not with
-// this method, say so to programs.
+// TestUnknownAPIPathsAreNotAnsweredWithThePage checks that unknown API paths
+// and methods get 404 or 405 instead of the page.
 func TestUnknownAPIPathsAreNotAnsweredWithThePage(t *testing.T) {
 	r := start(t, `{}`, t.TempDir())
 	for name, tt := range map[string]struct {

@@ -18,7 +18,8 @@ import (
 	"junctor/internal/upstream"
 )
 
-// newOAuth makes the service that obtains and stores the tokens of upstreams.
+// newOAuth creates the service that obtains and stores the tokens of
+// upstreams.
 func (a *App) newOAuth(rt http.RoundTripper) *oauth.Service {
 	return oauth.New(oauth.Options{
 		Servers: func(name string) (upstream.Config, bool) {
@@ -39,7 +40,7 @@ func (a *App) newOAuth(rt http.RoundTripper) *oauth.Service {
 				a.upstreams.SignedIn(l.Server, l.Caller)
 				return
 			}
-			_ = a.upstreams.Retry(l.Server) // one that was removed needs none
+			_ = a.upstreams.Retry(l.Server) // fails only if the server was removed
 		},
 		LoggedOut: func(l upstream.Login) {
 			if l.Caller != "" {
@@ -49,7 +50,7 @@ func (a *App) newOAuth(rt http.RoundTripper) *oauth.Service {
 	})
 }
 
-// newAuthServer makes the authorization server for clients of the gateway.
+// newAuthServer creates the authorization server for clients of the gateway.
 func (a *App) newAuthServer() *authserver.Server {
 	return authserver.New(authserver.Options{
 		URL: a.issuer, Store: a.store, Sealer: secretkey.Sealer(a.opts.SecretKey, a.opts.DataDir, secretkey.HasKeyring(a.opts.Environ)),
@@ -59,8 +60,8 @@ func (a *App) newAuthServer() *authserver.Server {
 	})
 }
 
-// issuer is the address of the gateway's own authorization server, "" while
-// that is turned off.
+// issuer returns the URL of the gateway's own authorization server, or "" if
+// it is disabled.
 func (a *App) issuer() string {
 	cfg := a.config.Load()
 	if !cfg.Auth.Server {
@@ -70,11 +71,11 @@ func (a *App) issuer() string {
 }
 
 // stillAdmin reports whether a caller that was an administrator still is. Only
-// keys of the store can be checked again; other credentials are trusted for the
-// duration of a sign-in.
+// keys in the store can be checked again; other credentials are trusted for
+// the duration of a sign-in.
 func (a *App) stillAdmin(ctx context.Context, caller string) bool {
 	k, found, err := a.keyOf(ctx, caller)
-	return err == nil && (!found || k.Admin && k.Valid(time.Now())) // others are of the file or the environment
+	return err == nil && (!found || k.Admin && k.Valid(time.Now())) // others are from the file or the environment
 }
 
 // revoked reports whether the key of a caller was revoked.
@@ -83,7 +84,7 @@ func (a *App) revoked(ctx context.Context, caller string) (bool, error) {
 	return !k.Revoked.IsZero(), err
 }
 
-// keyOf returns the key of the store that a caller has.
+// keyOf returns the stored key of a caller.
 func (a *App) keyOf(ctx context.Context, caller string) (k store.Key, found bool, err error) {
 	id, isKey := strings.CutPrefix(caller, "key:")
 	if !isKey {
@@ -96,15 +97,16 @@ func (a *App) keyOf(ctx context.Context, caller string) (k store.Key, found bool
 	return k, false, err
 }
 
-// gatewayActor is the actor in the audit log for what the gateway does by itself.
+// gatewayActor is the audit log's actor for automatic actions of the gateway.
 // It has no rights.
 var gatewayActor = tool.Caller{ID: "gateway", Name: "gateway", Servers: tool.Anonymous.Servers, Tools: tool.Anonymous.Tools}
 
-// endLoginsOfKeys ends the logins to servers of revoked keys, until ctx is done.
+// endLoginsOfKeys ends the logins that revoked keys have to servers, until ctx
+// is done.
 func (a *App) endLoginsOfKeys(ctx context.Context) error {
 	ctx = tool.WithCaller(ctx, gatewayActor)
 	changed := a.store.Watch(ctx, store.TopicKeys)
-	ended := map[string]bool{} // the callers whose logins are ended
+	ended := map[string]bool{} // callers whose logins have been ended
 	for {
 		keys, err := a.store.Keys(ctx)
 		revoked := map[string]bool{}
@@ -134,16 +136,18 @@ func (a *App) endLoginsOfKeys(ctx context.Context) error {
 	}
 }
 
-// endLoginsRetry is the time between attempts to end the logins of a revoked key.
+// endLoginsRetry is the delay after a failed attempt to end the logins of a
+// revoked key.
 const endLoginsRetry = time.Minute
 
-// CallerNamed returns the caller with an ID, or that of the key with a name.
+// CallerNamed returns the caller with an ID, or the caller of the key with a
+// name.
 func (a *App) CallerNamed(ctx context.Context, name string) (tool.Caller, error) {
 	keys, err := a.store.Keys(ctx)
 	if err != nil {
 		return tool.Caller{}, err
 	}
-	for _, k := range keys { // another key may have the name of a revoked one
+	for _, k := range keys { // a new key may have the name of a revoked one
 		if k.Name == name && k.Revoked.IsZero() || "key:"+k.ID == name {
 			return tool.Caller{ID: "key:" + k.ID, Name: k.Name}, nil
 		}
@@ -159,11 +163,10 @@ func (a *App) CallerNamed(ctx context.Context, name string) (tool.Caller, error)
 	return tool.Caller{}, fmt.Errorf("there is no key %q (see junctor keys list); name a key, or a person by the id that the call log shows (sub:ISSUER|SUBJECT)", name)
 }
 
-// Logins are the logins to upstreams.
+// Logins returns the service that manages the logins to upstreams.
 func (a *App) Logins() *oauth.Service { return a.oauth }
 
-// reencrypt encrypts with the current key what was encrypted with a replaced
-// one.
+// reencrypt re-encrypts values that were encrypted with a replaced key.
 func (a *App) reencrypt(ctx context.Context) error {
 	if !strings.Contains(a.opts.SecretKey.Reveal(), ",") {
 		return nil
@@ -182,7 +185,7 @@ func (a *App) reencrypt(ctx context.Context) error {
 	return nil
 }
 
-// login returns the information about the login to an upstream that a caller's
+// login returns information about the login to an upstream that a caller's
 // requests use.
 func (a *App) login(server, caller string) oauth.Info {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)

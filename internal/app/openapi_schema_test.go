@@ -34,8 +34,8 @@ import (
 	"junctor/internal/waiting"
 )
 
-// schemaNames are the names of types in the document where the type's own name
-// says too little outside its package.
+// schemaNames maps types to names in the document if their own name is unclear
+// outside the package.
 var schemaNames = map[reflect.Type]string{
 	reflect.TypeFor[agentify.Answer]():       "TaskAnswer",
 	reflect.TypeFor[agentify.Context]():      "TaskContext",
@@ -68,8 +68,8 @@ var schemaNames = map[reflect.Type]string{
 	reflect.TypeFor[waiting.Status]():        "WaitingStatus",
 }
 
-// schemaTypes are types, and fields of the type any, that are shown as another
-// type.
+// schemaTypes maps types, and fields of type any, to the types they are
+// documented as.
 var (
 	schemaTypes = map[reflect.Type]reflect.Type{
 		reflect.TypeFor[store.Call]():        reflect.TypeFor[store.CallJSON](),
@@ -82,8 +82,8 @@ var (
 	}
 )
 
-// schemaMaker makes JSON Schemas from Go types: the documentation is that of the
-// source, and so are the values of string types with constants.
+// schemaMaker makes JSON Schemas from Go types. It takes descriptions and the
+// values of string enumerations from the source.
 type schemaMaker struct {
 	t          *testing.T
 	types      map[string]reflect.Type
@@ -91,10 +91,10 @@ type schemaMaker struct {
 	packages   map[string]*packageSource // by import path
 }
 
-// packageSource is what schemas take from the source of a package.
+// packageSource is the information from the source of a package.
 type packageSource struct {
 	docs   map[string]string   // by type, and by type and field
-	values map[string][]string // of constants, by type
+	values map[string][]string // values of constants, by type
 }
 
 func newSchemaMaker(t *testing.T) *schemaMaker {
@@ -152,7 +152,8 @@ func (m *schemaMaker) schema(t reflect.Type) any {
 	return nil
 }
 
-// component makes a component unless there is one, and refers to it.
+// component adds a component if it does not exist and returns a reference to
+// it.
 func (m *schemaMaker) component(t reflect.Type, make func() any) any {
 	name := schemaNames[t]
 	if name == "" {
@@ -259,7 +260,7 @@ func (s *packageSource) add(d *ast.GenDecl) {
 			}
 		case *ast.ValueSpec:
 			of, ok := spec.Type.(*ast.Ident)
-			if !ok || d.Tok != token.CONST || len(spec.Values) != 1 || spec.Names[0].Name == "StatusNotOK" { // which no record has
+			if !ok || d.Tok != token.CONST || len(spec.Values) != 1 || spec.Names[0].Name == "StatusNotOK" { // does not occur in records
 				continue
 			}
 			if lit, ok := spec.Values[0].(*ast.BasicLit); ok && lit.Kind == token.STRING {
@@ -271,7 +272,7 @@ func (s *packageSource) add(d *ast.GenDecl) {
 	}
 }
 
-// text returns the first comment that there is, as one line.
+// text returns the first non-empty comment as one line.
 func text(comments ...*ast.CommentGroup) string {
 	for _, c := range comments {
 		if text := strings.Join(strings.Fields(c.Text()), " "); text != "" {

@@ -35,9 +35,10 @@ var update = flag.Bool("update", false, "rewrite the generated part of openapi.j
 
 const openAPIFile = "../toolsapi/openapi.json"
 
-// operation describes a route. Body, response and stream are values of the
-// types; stream is one piece of a response to a client that accepts events or
-// JSON lines. Without response and stream there is no content, or status.
+// operation describes a route. body, response and stream are values of the
+// documented types; stream is one element of a response to a client that
+// accepts events or JSON lines. Without response and stream there is no
+// content, or status.
 type operation struct {
 	id, summary            string
 	query                  string // names of queryParameters
@@ -45,14 +46,14 @@ type operation struct {
 	status                 int
 }
 
-// object is a response or a body with one field.
+// object returns a struct with one field, for a request or a response.
 func object[T any](field string) any {
 	return reflect.New(reflect.StructOf([]reflect.StructField{{Name: "Field", Type: reflect.TypeFor[T](), Tag: reflect.StructTag(`json:"` + field + `"`)}})).Elem().Interface()
 }
 
 var (
 	done   = object[bool]("ok")
-	rawMCP = json.RawMessage{} // of an MCP server
+	rawMCP = json.RawMessage{} // passed on from an MCP server
 )
 
 // operations describe the routes below /api/.
@@ -179,8 +180,8 @@ type conversation struct {
 	Messages []wire.HistoryMessage `json:"messages"`
 }
 
-// alsoDescribed are types of values that other schemas leave open: the params of
-// a call that waits for approval.
+// alsoDescribed are types that other schemas leave open: the params of a call
+// that waits for approval.
 var alsoDescribed = []any{approval.Request{}}
 
 var queryParameters = map[string]string{
@@ -213,9 +214,9 @@ var queryParameters = map[string]string{
 	"waitFor":   "With wait: only for these servers.",
 }
 
-// TestOpenAPIDescribesEveryRoute keeps the part of openapi.json about /api/*
-// true: each route has an operation, and the schemas are those of the Go types.
-// That responses match is checked in all tests of this package, see TestMain.
+// TestOpenAPIDescribesEveryRoute checks the part of openapi.json about /api/*:
+// each route has an operation, and the schemas match the Go types. TestMain
+// checks that the responses in all tests of this package match.
 func TestOpenAPIDescribesEveryRoute(t *testing.T) {
 	for route := range access {
 		if strings.Contains(route, " /api/") && operations[route].id == "" {
@@ -246,8 +247,9 @@ func TestOpenAPIDescribesEveryRoute(t *testing.T) {
 	}
 }
 
-// withoutDescriptions returns a document without the texts, which follow the
-// comments of the source only when something else has changed.
+// withoutDescriptions returns a document without descriptions. They are taken
+// from the comments of the source, but only updated together with other
+// changes.
 func withoutDescriptions(t *testing.T, document string) any {
 	var doc any
 	if err := json.Unmarshal([]byte(document), &doc); err != nil {
@@ -273,8 +275,8 @@ func withoutDescriptions(t *testing.T, document string) any {
 	return doc
 }
 
-// Generated paths and components have one line each, those of the tools API,
-// which are written by hand, several.
+// Generated paths and components take one line each. Those of the tools API
+// are written by hand and take several.
 var generatedLine = regexp.MustCompile(`(?m)^    (  )?"(/api/[^"]*|[A-Z]\w*)": \{.*\},\n`)
 
 func generateOpenAPI(t *testing.T, old string) string {
@@ -359,7 +361,7 @@ func (m *schemaMaker) operation(path string, op operation, needs need) map[strin
 	return out
 }
 
-// media returns the schema of a value's type, or of one of several values' types.
+// media returns the schema of a value's type, or of one of several types.
 func (m *schemaMaker) media(v any) map[string]any {
 	if several, ok := v.([]any); ok {
 		var schemas []any
@@ -371,8 +373,8 @@ func (m *schemaMaker) media(v any) map[string]any {
 	return map[string]any{"schema": m.schema(reflect.TypeOf(v))}
 }
 
-// TestRequestsOfPage makes the requests of the page that no other test of this
-// package makes; TestMain checks the responses.
+// TestRequestsOfPage sends the requests of the page that no other test in this
+// package sends; TestMain checks the responses.
 func TestRequestsOfPage(t *testing.T) {
 	up := upstreamtest.Listen(t, upstreamtest.Script{})
 	g := start(t, fmt.Sprintf(`{"builtin":false,"mcpServers":{"up":{"url":%q,"startTimeoutMs":60000}}}`, up.URL), t.TempDir())

@@ -14,9 +14,9 @@ import (
 	"junctor/internal/upstream/upstreamtest"
 )
 
-// TestOverridesOverEveryAPI: every API shows the overridden definition, calls
-// it by its new name, and sends the fixed arguments; none lets a caller set
-// them or use the original name.
+// TestOverridesOverEveryAPI checks that every API shows the overridden
+// definition, calls the tool by its new name and sends the fixed arguments,
+// and that callers can neither set them nor use the original name.
 func TestOverridesOverEveryAPI(t *testing.T) {
 	definition := json.RawMessage(`{"name":"echo","description":"old text","inputSchema":{"type":"object","properties":{"text":{"type":"string"},"folder":{"type":"string"}},"required":["text","folder"]}}`)
 	server := upstreamtest.Listen(t, upstreamtest.Script{Tools: []json.RawMessage{definition}})
@@ -60,7 +60,7 @@ func TestOverridesOverEveryAPI(t *testing.T) {
 		if !strings.Contains(shown, "say") || !strings.Contains(shown, "new text") {
 			t.Errorf("%s shows %s", name, shown)
 		}
-		definition, _, _ := strings.Cut(shown, `"original"`) // which the operator sees, too
+		definition, _, _ := strings.Cut(shown, `"original"`) // also shown to operators
 		if strings.Contains(definition, "folder") || strings.Contains(definition, "old text") || strings.Contains(definition, "echo") {
 			t.Errorf("%s shows what is overridden: %s", name, shown)
 		}

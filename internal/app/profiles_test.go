@@ -81,7 +81,8 @@ func TestProfilesAPI(t *testing.T) {
 	}
 }
 
-// TestKeysNameProfilesThatExist: the configuration and the API refuse others.
+// TestKeysNameProfilesThatExist checks that the configuration and the API
+// reject keys with unknown profiles.
 func TestKeysNameProfilesThatExist(t *testing.T) {
 	for _, text := range []string{
 		`{"auth":{"keys":[{"name":"k","key":"sixteen-letters-at-least","profile":"none"}]}}`,
@@ -104,8 +105,8 @@ func TestKeysNameProfilesThatExist(t *testing.T) {
 	}
 }
 
-// TestStatusToolShowsServersOfCaller: the built-in server is shared by all
-// callers, and shows each the servers that it may see.
+// TestStatusToolShowsServersOfCaller checks that the built-in server, which
+// all callers share, shows each caller only the servers that it may see.
 func TestStatusToolShowsServersOfCaller(t *testing.T) {
 	r := start(t, `{"builtin":true,"mcpServers":{"theirs":{"command":"true","enabled":false}},"profiles":{"own":{"servers":["junctor"]}},
 		"auth":{"keys":[{"name":"guest","key":"key-of-the-guest-000002","servers":["junctor"]}]}}`, t.TempDir())
@@ -127,7 +128,8 @@ func TestStatusToolShowsServersOfCaller(t *testing.T) {
 	}
 }
 
-// The streams of the MCP API are bounded by its sessions, with a profile too.
+// Streams of the MCP API are limited by the number of sessions, not of
+// streams, with a profile too.
 func TestProfileStreamsAreThoseOfMCP(t *testing.T) {
 	r := start(t, `{"limits":{"maxStreamsPerCaller":1},"profiles":{"p":{}}}`, t.TempDir())
 	open := func(path string) int {

@@ -10,8 +10,8 @@ import (
 	"junctor/internal/upstream/upstreamtest"
 )
 
-// Every request that is rejected before it becomes a call leaves one line of
-// the log and one count under its reason, on every API.
+// Every request that is rejected before it becomes a call is logged once and
+// counted once under its reason, on every API.
 func TestRejectedRequestsAreLoggedAndCounted(t *testing.T) {
 	server := entry(t, upstreamtest.Stdio(t, "files", upstreamtest.Script{}))
 	r := start(t, fmt.Sprintf(`{"mcpServers":{"files":%s},"auth":{"loopback":"key"},"limits":{"maxBodyBytes":2048}}`, server), t.TempDir())

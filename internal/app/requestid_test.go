@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestRequestIDFindsTheRecord: the X-Request-Id of a request to any face finds
-// the record of its call.
+// TestRequestIDFindsTheRecord checks that the X-Request-Id of a request finds
+// the record of its call, on every API.
 func TestRequestIDFindsTheRecord(t *testing.T) {
 	r := start(t, `{}`, t.TempDir())
 	for path, body := range map[string]string{

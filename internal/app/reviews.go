@@ -7,8 +7,8 @@ import (
 	"junctor/internal/tool"
 )
 
-// reviews is the guard for administrators: what they approve is in the
-// catalogue at once.
+// reviews is the guard as administrators use it: approved tools are added to
+// the catalogue immediately.
 type reviews struct{ app *App }
 
 func (r reviews) Changes(ctx context.Context, server string) ([]guard.Change, error) {

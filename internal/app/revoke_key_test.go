@@ -19,8 +19,8 @@ import (
 	"junctor/internal/waiting"
 )
 
-// What a revoked key leaves behind ends with it: its logins to servers, and the
-// tasks of servers that a process took over from another.
+// Revoking a key ends its logins to servers and the tasks of servers that a
+// process has taken over from another.
 func TestRevokedKeyEndsLoginsAndTasks(t *testing.T) {
 	cfg := upstreamtest.Listen(t, upstreamtest.Script{OldEra: true, Mute: "tasks/result"}).Config("up")
 	r := start(t, fmt.Sprintf(`{"mcpServers":{"up":%s},"toolRules":[{"pattern":["up:echo"],"select":".a"}]}`, entry(t, cfg)), t.TempDir())
@@ -68,14 +68,14 @@ func TestRevokedKeyEndsLoginsAndTasks(t *testing.T) {
 		return err == nil && len(list) == 1 && list[0].Actor == "gateway" && list[0].Target == "up" && strings.Contains(string(list[0].Detail), caller)
 	})
 
-	// The result of a task that was taken over is cut to what the rules select.
+	// The result of a resumed task is reduced to what the rules select.
 	whole := tool.Result{Raw: json.RawMessage(`{"content":[{"type":"text","text":"{\"a\":1,\"b\":2}"}]}`)}
 	if got := r.selectByRule(context.Background(), "up:echo", whole); string(got.Raw) != `{"content":[{"type":"text","text":"1"}]}` {
 		t.Errorf("selected: %s", got.Raw)
 	}
 }
 
-// A sign-in that a key began ends with the key, too.
+// Revoking a key also ends a sign-in that it has begun.
 func TestRevokedKeyCompletesNoSignIn(t *testing.T) {
 	service := refusing(t)
 	r := start(t, fmt.Sprintf(`{"mcpServers":{"up":{"url":%q,"oauth":{"clientId":"c","authorizationUrl":%q,"tokenUrl":%q,"per":"caller"}}}}`,
@@ -99,7 +99,7 @@ func TestRevokedKeyCompletesNoSignIn(t *testing.T) {
 	if _, err := r.Logins().Complete(t.Context(), url.Values{"state": {u.Query().Get("state")}, "code": {"x"}}); tool.KindOf(err) != tool.Denied {
 		t.Errorf("the sign-in of a revoked key: %v", err)
 	}
-	// A new key may have the name; its owner is not the revoked key.
+	// A new key with the same name is another caller.
 	if c, err := r.CallerNamed(t.Context(), "rv"); err == nil {
 		t.Errorf("CallerNamed of a revoked key = %q", c.ID)
 	}
@@ -109,7 +109,7 @@ func TestRevokedKeyCompletesNoSignIn(t *testing.T) {
 	}
 }
 
-// keysAway is a store whose keys cannot be read the first time.
+// keysAway is a store that fails to read the keys the first time.
 type keysAway struct {
 	store.Store
 	reads int
@@ -124,8 +124,8 @@ func (s *keysAway) Keys(context.Context) ([]store.Key, error) {
 	return []store.Key{{ID: "1", Revoked: time.Now()}}, nil
 }
 
-// A key that was revoked while the store could not be read ends what its caller
-// does when it can.
+// Work of a key that was revoked while the store was unavailable is canceled
+// once the key can be read.
 func TestRevokedKeyIsReadAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())

@@ -15,7 +15,7 @@ import (
 	"junctor/internal/upstream/upstreamtest"
 )
 
-// longConnections are connections of one key that last until they are ended.
+// longConnections are long-lived connections of one key.
 type longConnections struct {
 	t       *testing.T
 	url     string
@@ -24,8 +24,8 @@ type longConnections struct {
 	waiting map[string]bool
 }
 
-// openLong opens every kind of connection that lasts, with one key, at a
-// gateway with the server up. Three of them are calls in flight.
+// openLong opens every kind of long-lived connection with one key to a gateway
+// with the server up. Three of them are calls in flight.
 func openLong(t *testing.T, r *fixture, key string) *longConnections {
 	t.Helper()
 	l := &longConnections{t: t, url: r.url, key: key, ended: make(chan string, 20), waiting: map[string]bool{}}
@@ -46,7 +46,7 @@ func openLong(t *testing.T, r *fixture, key string) *longConnections {
 	l.stream("legacy events", l.send("GET", "/mcp", ""))
 	l.plain("call", "/api/call", `{"tool":"up:silent"}`)
 	l.plain("execute", "/call_tool", `{"tool":"up:silent","arguments":{}}`)
-	for r.executor.InFlight() < 3 { // the calls are on their way; the test's time bounds this
+	for r.executor.InFlight() < 3 { // bounded by the test timeout
 		select {
 		case name := <-l.ended:
 			t.Fatalf("%s ended before the revocation; the log says: %s", name, r.log)
@@ -108,7 +108,7 @@ func (l *longConnections) socket(path string) {
 	}()
 }
 
-// plain sends a request whose response comes when it is over.
+// plain sends a request whose response arrives when it has ended.
 func (l *longConnections) plain(name, path, body string) {
 	l.waiting[name] = true
 	go func() {
@@ -128,7 +128,7 @@ func (l *longConnections) plain(name, path, body string) {
 	}()
 }
 
-// allEnd waits until every connection has ended, and its work at r.
+// allEnd waits until every connection and its work at r have ended.
 func (l *longConnections) allEnd(r *fixture) {
 	l.t.Helper()
 	begun := time.Now()
@@ -147,7 +147,7 @@ func (l *longConnections) allEnd(r *fixture) {
 	eventually(l.t, "the end of the MCP sessions", func() bool { return r.discovery.Sessions() == 0 })
 }
 
-// makeKey makes an administrator's key.
+// makeKey creates an administrator's key.
 func (r *fixture) makeKey(name string) string {
 	r.t.Helper()
 	code, body := r.ask("POST", "/api/keys", fmt.Sprintf(`{"name":%q,"admin":true}`, name))
@@ -158,7 +158,7 @@ func (r *fixture) makeKey(name string) string {
 	return made.Key
 }
 
-// TestLongConnectionsEndWithTheirKey opens every kind of connection that lasts
+// TestLongConnectionsEndWithTheirKey opens every kind of long-lived connection
 // with one key, revokes the key, and waits until each has ended.
 func TestLongConnectionsEndWithTheirKey(t *testing.T) {
 	cfg := upstreamtest.Listen(t, upstreamtest.Script{}).Config("up")
@@ -179,7 +179,7 @@ func TestLongConnectionsEndOnOtherNodes(t *testing.T) {
 	a.connected("up")
 	b.connected("up")
 	key := a.makeKey("rv")
-	// Each node reads the keys by itself, so b may not know it at once.
+	// Each node caches keys separately, so b may not know it yet.
 	eventually(t, "the key on the other node", func() bool {
 		req, err := http.NewRequestWithContext(t.Context(), "GET", b.url+"/tools", nil)
 		if err != nil {

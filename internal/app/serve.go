@@ -21,12 +21,13 @@ import (
 	"junctor/internal/tool"
 )
 
-// Serve runs the gateway with all its faces on ln until ctx is done. Then it
-// drains, and only then releases the upstreams. ready is called once clients and
-// this user's other programs can find it; its error ends Serve.
+// Serve runs the gateway with all APIs on ln until ctx is done. Then it
+// drains, and stops the upstreams last. ready is called once clients and the
+// user's other programs can find the gateway; if it returns an error, Serve
+// stops.
 func (a *App) Serve(ctx context.Context, ln net.Listener, ready func() error) error {
-	defer ln.Close()      // the server has closed it already, unless there is an error before
-	if ctx.Err() != nil { // stopped before it had begun
+	defer ln.Close()      // no effect if the server has closed it
+	if ctx.Err() != nil { // stopped before it started
 		return nil
 	}
 	gate, err := a.newGate(ctx, ln.Addr().String())
@@ -49,10 +50,10 @@ func (a *App) Serve(ctx context.Context, ln net.Listener, ready func() error) er
 		}
 		return err
 	}
-	// Upstreams outlive the faces by as long as calls in flight need.
+	// Upstreams keep running until the calls in flight have finished.
 	core, stopCore := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopCore()
-	// Streams that never end by themselves must not delay the shutdown.
+	// Long-lived streams must not delay the shutdown.
 	streams, stopStreams := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopStreams()
 	server.BaseContext = func(net.Listener) context.Context { return streams }
@@ -84,8 +85,8 @@ func (a *App) Serve(ctx context.Context, ln net.Listener, ready func() error) er
 	return g.Wait()
 }
 
-// setCallback sets the redirect URI of logins to upstreams: at the address
-// that browsers know this gateway by.
+// setCallback sets the redirect URI of logins to upstreams to the address at
+// which browsers reach the gateway.
 func (a *App) setCallback(cfg *config.Config) {
 	listen := a.page.Load()
 	if listen == nil {
@@ -98,19 +99,19 @@ func (a *App) setCallback(cfg *config.Config) {
 	a.oauth.SetCallback(oauth.CallbackURL(public, cfg.TLS.Scheme(), *listen))
 }
 
-// public reports which requests need no caller: the page itself, liveness, and
-// the requests for signing in.
+// public reports whether a request needs no caller: the page itself, liveness,
+// and signing in.
 func (a *App) public(r *http.Request) bool {
 	switch r.URL.Path {
 	case "/health", "/health/live", "/health/ready", "/api/session", "/oauth/callback", auth.OIDCStartPath, auth.OIDCCallbackPath:
 		return true
 	}
-	// Clients read the well-known documents before they have a key.
+	// Clients read the well-known documents before they have credentials.
 	return a.isPage(r) || authserver.Public(r.URL.Path) || strings.HasPrefix(r.URL.Path, "/.well-known/") && r.Method == http.MethodGet
 }
 
-// rejectedMCP reports a request that the MCP server answered with an error of
-// its own protocol.
+// rejectedMCP reports a request that the MCP server rejected with a protocol
+// error.
 func rejectedMCP(r *http.Request, status int, e *mcp.Error) {
 	kind := tool.InvalidRequest
 	switch {
@@ -122,12 +123,12 @@ func rejectedMCP(r *http.Request, status int, e *mcp.Error) {
 	httperr.Rejected(r, status, &tool.Error{Kind: kind, Msg: e.Message})
 }
 
-// handler returns everything that a listener with the gate serves.
+// handler returns the handler of a listener with the gate.
 func (a *App) handler(gate *auth.Gate) http.Handler {
 	return a.closeWhenStopping(a.wrap(gate.Wrap(httpserver.WithClientIP(a.mount(gate)))))
 }
 
-// wrap is what every request passes, allowed or not.
+// wrap adds the handlers that every request passes through, allowed or not.
 func (a *App) wrap(next http.Handler) http.Handler {
 	return httpserver.Wrap(a.log, httperr.WithObserver(a.rejections.Observe, next))
 }

@@ -8,13 +8,13 @@ import (
 	"github.com/coder/websocket"
 )
 
-// TestSessionsAreCounted opens MCP sessions and conversations and reads the
-// gauges while they are open and when they are gone.
+// TestSessionsAreCounted opens MCP sessions and conversations and checks the
+// gauges while they are open and after they have closed.
 func TestSessionsAreCounted(t *testing.T) {
 	r := start(t, `{}`, t.TempDir())
 	want := func(lines ...string) {
 		t.Helper()
-		for { // ends with the test's time: the end of a connection is noticed a moment later
+		for { // bounded by the test timeout: the end of a connection is noticed with a delay
 			_, body := r.ask("GET", "/metrics", "")
 			missing := 0
 			for _, l := range lines {
@@ -59,8 +59,8 @@ func TestSessionsAreCounted(t *testing.T) {
 	want(`junctor_sessions{kind="chat"} 0`, `junctor_sessions{kind="mcp"} 2`)
 }
 
-// A stream whose connection the MCP server has taken over has one Date header,
-// as every response.
+// A stream whose connection the MCP server has hijacked has one Date header,
+// like every response.
 func TestStandaloneStreamHasOneDate(t *testing.T) {
 	r := start(t, `{}`, t.TempDir())
 	send := func(method, session, body string) *http.Response {

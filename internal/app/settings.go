@@ -18,10 +18,9 @@ import (
 	"junctor/internal/tool"
 )
 
-// settings lets administrators see and change the configuration file. What they
-// change takes effect when the file is read again. Changes are serialized: the
-// file does not change otherwise until a change is applied and published to
-// other nodes.
+// settings lets administrators read and change the configuration file. Changes
+// take effect when the file is reloaded. They are serialized: no other change
+// is made until one is applied and published to the other nodes.
 type settings struct{ app *App }
 
 // Show returns the effective settings with their sources, the file, and the
@@ -46,8 +45,8 @@ func (s settings) Show() (control.Configuration, error) {
 // Schema returns the JSON Schema of the configuration file.
 func (s settings) Schema() json.RawMessage { return docs.ConfigSchema }
 
-// SetValues changes settings by their keys; null removes one from the file.
-// Secrets in plain text go into the .env beside the file.
+// SetValues changes settings by key; null removes a setting from the file.
+// Plain-text secrets are moved to the .env file next to it.
 func (s settings) SetValues(values map[string]json.RawMessage) error {
 	s.app.editing.Lock()
 	defer s.app.editing.Unlock()
@@ -66,12 +65,12 @@ func (s settings) SetValues(values map[string]json.RawMessage) error {
 		}
 		plain[i] = clients.ShowSettingSecrets(key, values[key], before)
 		wanted = append(wanted, config.SetValue(key, plain[i]))
-		if config.AppliesLive(key) { // the others are those of one node
+		if config.AppliesLive(key) { // the others are specific to a node
 			shared = append(shared, wanted[i])
 		}
 	}
 	if err := config.Check(s.app.opts.Reload, wanted...); err != nil {
-		return err // before a secret is written
+		return err // before secrets are written
 	}
 	for i, key := range keys {
 		kept, err := clients.KeepSettingSecrets(s.app.opts.Reload, key, plain[i])
@@ -83,8 +82,8 @@ func (s settings) SetValues(values map[string]json.RawMessage) error {
 	return s.editShared(edits, shared)
 }
 
-// AddServers adds servers in any shape that clients write: a whole file, its
-// map of servers, or one server with a name.
+// AddServers adds servers in any format that clients use: a whole file, its
+// map of servers, or one named server.
 func (s settings) AddServers(raw json.RawMessage, replace bool) ([]string, error) {
 	entries := config.ServersIn(raw)
 	if len(entries) == 0 {
@@ -105,9 +104,9 @@ func (s settings) AddServers(raw json.RawMessage, replace bool) ([]string, error
 	return names, s.setServers(entries, write)
 }
 
-// setServers writes servers into the file, their secrets into the .env beside
-// it. Other nodes, which have another .env, get them as they are, encrypted, and
-// write the secrets into theirs.
+// setServers writes servers to the file and their secrets to the .env file
+// next to it. Other nodes have their own .env file, so they get the entries
+// with the secrets, encrypted, and extract them there.
 func (s settings) setServers(entries map[string]json.RawMessage, write func(string, json.RawMessage) config.Edit) error {
 	names := slices.Sorted(maps.Keys(entries))
 	var wanted, edits, shared []config.Edit
@@ -115,7 +114,7 @@ func (s settings) setServers(entries map[string]json.RawMessage, write func(stri
 		wanted, shared = append(wanted, write(name, entries[name])), append(shared, config.Set(name, entries[name]))
 	}
 	if err := config.Check(s.app.opts.Reload, wanted...); err != nil {
-		return refusal(err) // before a secret is written
+		return refusal(err) // before secrets are written
 	}
 	kept, err := clients.KeepSecrets(s.app.opts.Reload, entries)
 	if err != nil {
@@ -127,7 +126,7 @@ func (s settings) setServers(entries map[string]json.RawMessage, write func(stri
 	return s.editShared(edits, shared)
 }
 
-// Server returns the entry of a server in the file, marks in place of its
+// Server returns the entry of a server in the file, with placeholders for its
 // secrets.
 func (s settings) Server(name string) (json.RawMessage, error) {
 	entry, err := s.entry(name)
@@ -137,8 +136,8 @@ func (s settings) Server(name string) (json.RawMessage, error) {
 	return clients.HideSecrets(name, entry)
 }
 
-// SetServer replaces the entry of a server. Marks written by Server stand for
-// its current secrets.
+// SetServer replaces the entry of a server. Placeholders from Server are
+// replaced by the current secrets.
 func (s settings) SetServer(name string, entry json.RawMessage) error {
 	s.app.editing.Lock()
 	defer s.app.editing.Unlock()
@@ -162,7 +161,7 @@ func (s settings) entry(name string) (json.RawMessage, error) {
 	return nil, &tool.Error{Kind: tool.ServerNotFound, Msg: fmt.Sprintf("the server %q is not in the configuration file", name)}
 }
 
-// SetEnabled turns a server on or off.
+// SetEnabled enables or disables a server.
 func (s settings) SetEnabled(name string, enabled bool) error {
 	patch, err := json.Marshal(map[string]any{"enabled": enabled, "disabled": nil})
 	if err != nil {
@@ -171,8 +170,8 @@ func (s settings) SetEnabled(name string, enabled bool) error {
 	return s.edit(config.Merge(name, patch))
 }
 
-// SetTool turns a tool on or off, and says whether its calls need approval;
-// what is nil stays as it is.
+// SetTool enables or disables a tool and sets whether its calls need approval;
+// nil leaves a setting unchanged.
 func (s settings) SetTool(name tool.Name, enabled *bool, approval *catalog.Approval) error {
 	patch := map[string]any{}
 	if enabled != nil {
@@ -188,7 +187,7 @@ func (s settings) SetTool(name tool.Name, enabled *bool, approval *catalog.Appro
 	return s.edit(config.Rule(name.String(), data))
 }
 
-// RemoveServer takes a server out of the file.
+// RemoveServer removes a server from the file.
 func (s settings) RemoveServer(name string) error { return s.edit(config.Remove(name)) }
 
 func (s settings) edit(edits ...config.Edit) error {
@@ -197,12 +196,13 @@ func (s settings) edit(edits ...config.Edit) error {
 	return s.editShared(edits, edits)
 }
 
-// editShared makes edits here, and others of the same servers on other nodes.
+// editShared applies edits to the local file and publishes shared, the same
+// changes, to other nodes.
 func (s settings) editShared(edits, shared []config.Edit) error {
 	if _, err := config.Apply(s.app.opts.Reload, edits...); err != nil {
 		return refusal(err)
 	}
-	invalid := s.reload() // the file had a problem before
+	invalid := s.reload() // fails if the file was invalid already
 	if err := s.app.edits.Publish(shared); err != nil {
 		return fmt.Errorf("%w of this node only; repeat it when the database is available: %w", control.ErrWritten, err)
 	}
@@ -212,10 +212,10 @@ func (s settings) editShared(edits, shared []config.Edit) error {
 	return nil
 }
 
-// refusal is the answer to an edit that cannot be made.
+// refusal converts the error of a rejected edit to one for the caller.
 func refusal(err error) error {
 	switch {
-	case errors.Is(err, config.ErrServerExists): // added by another program, a moment ago
+	case errors.Is(err, config.ErrServerExists): // concurrently added by another program
 		return &tool.Error{Kind: tool.InvalidArguments, Msg: err.Error(), Err: err}
 	case errors.Is(err, config.ErrNoServer):
 		return &tool.Error{Kind: tool.ServerNotFound, Msg: "the server is not in the configuration file", Err: err}
@@ -223,14 +223,14 @@ func refusal(err error) error {
 	return err
 }
 
-// applyFile is reload for edits that were made elsewhere.
+// applyFile reloads the file after edits that were made elsewhere.
 func (s settings) applyFile() error {
 	s.app.editing.Lock()
 	defer s.app.editing.Unlock()
 	return s.reload()
 }
 
-// reload applies the file at once, without waiting for its watcher.
+// reload applies the file immediately, without waiting for the watcher.
 func (s settings) reload() error {
 	cfg, _, err := config.Load(s.app.opts.Reload)
 	if err != nil {

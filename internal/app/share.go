@@ -14,17 +14,18 @@ import (
 	"junctor/internal/tool"
 )
 
-// Share lets this user's other programs use the gateway, instead of starting
-// every server again, until ctx is done. Meanwhile it applies changes of the
-// configuration.
+// Share lets the user's other programs use the gateway, so that they do not
+// start every server again, until ctx is done. Meanwhile it applies changes of
+// the configuration.
 //
-// The socket is named by what the configuration uses. When a changed
-// configuration has another name, the gateway moves there and ends the streams
-// at the old one: programs whose variables have other values than the gateway's
-// must not use its accounts. The others find it again under the new name.
+// The name of the socket depends on what the configuration uses. If a changed
+// configuration has another name, the gateway moves to the new socket and
+// closes the streams at the old one: programs whose variables have other
+// values than the gateway's must not use its accounts. The others reconnect
+// under the new name.
 //
-// While another gateway has the socket, this one goes on trying, and asks a
-// temporary one to yield.
+// While another gateway has the socket, this one retries, and asks a temporary
+// one to yield.
 func (a *App) Share(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	cfg := a.config.Load()
@@ -33,8 +34,8 @@ func (a *App) Share(ctx context.Context) error {
 	return g.Wait()
 }
 
-// share is Share with a socket that is open already, at current; ln is nil for
-// none.
+// share implements Share. ln is the socket that is already open at current, or
+// nil.
 func (a *App) share(ctx context.Context, current string, ln net.Listener) error {
 	if a.opts.Socket == nil {
 		return nil
@@ -44,8 +45,9 @@ func (a *App) share(ctx context.Context, current string, ln net.Listener) error 
 	serve := func(ln net.Listener) {
 		serving, stop := context.WithCancel(ctx)
 		leave = func() { stop(); _ = ln.Close() }
-		// With another socket streams end at once: their programs look for their
-		// gateway again. When this one stops, their calls may finish.
+		// After a move to another socket, streams are closed immediately,
+		// because their programs reconnect. On shutdown, calls in flight may
+		// finish.
 		drain := func(end context.Context) {
 			if ctx.Err() != nil {
 				a.awaitAnswers(end, func() bool { return a.executor.InFlight() == 0 })
@@ -56,15 +58,15 @@ func (a *App) share(ctx context.Context, current string, ln net.Listener) error 
 	if ln != nil {
 		serve(ln)
 	}
-	wanted, logged := false, "" // the socket is another's; the path for which that was logged
+	wanted, logged := false, "" // another gateway has the socket; the path for which that was logged
 	for ctx.Err() == nil {
 		if path := a.opts.Socket(a.config.Load()); path != current || wanted {
 			current = path
 			next, err := a.listen(ctx, path)
-			leave() // after the next one listens, so that there is always one to be found
+			leave() // only after the next one listens, so that there is always a socket
 			leave = func() {}
 			wanted = errors.Is(err, attach.ErrRunning)
-			if err != nil && logged != path { // it serves nevertheless
+			if err != nil && logged != path { // serving continues
 				logged = path
 				a.log.WarnContext(ctx, "junctor mcp and the command line do not use this gateway yet", "err", err)
 			} else if next != nil {
@@ -86,18 +88,19 @@ func (a *App) share(ctx context.Context, current string, ln net.Listener) error 
 }
 
 const (
-	// socketRetry is the interval of attempts to open a socket that another
-	// gateway has.
+	// socketRetry is the interval between attempts to open a socket that
+	// another gateway has.
 	socketRetry = 2 * time.Second
-	// yieldWait is how long a temporary gateway may take to close its socket.
+	// yieldWait bounds how long a temporary gateway may take to close its
+	// socket.
 	yieldWait = 5 * time.Second
-	// yieldPoll is how often that is looked at: more often than the programs
-	// that used the temporary gateway try to take its place.
+	// yieldPoll is the polling interval meanwhile. It is shorter than that of
+	// the programs that used the temporary gateway and try to take its place.
 	yieldPoll = 20 * time.Millisecond
 )
 
-// freeSocket opens the gateway's socket unless another gateway has it or it
-// cannot be opened: then Share goes on trying.
+// freeSocket opens the gateway's socket. It returns nil if another gateway has
+// it or it cannot be opened; Share then retries.
 func (a *App) freeSocket() (path string, ln net.Listener) {
 	if a.opts.Socket == nil {
 		return "", nil
@@ -112,8 +115,8 @@ func (a *App) freeSocket() (path string, ln net.Listener) {
 	return path, ln
 }
 
-// listen opens a socket; an empty path is none. A temporary gateway that has it
-// is asked to yield.
+// listen opens a socket; an empty path is none. If a temporary gateway has it,
+// listen asks that one to yield.
 func (a *App) listen(ctx context.Context, path string) (net.Listener, error) {
 	if path == "" {
 		return nil, nil
@@ -133,10 +136,10 @@ func (a *App) listen(ctx context.Context, path string) (net.Listener, error) {
 	return ln, err
 }
 
-// Host serves one MCP client on a pair of byte streams, and this user's other
-// programs on ln, which listens at path, until the client leaves or ctx is
-// done. Without ln it serves the client alone. It closes ln, and calls left
-// when no client is served any more, before the servers are stopped.
+// Host serves one MCP client on a pair of byte streams, and the user's other
+// programs on ln, which listens at path, until the client disconnects or ctx
+// is done. If ln is nil, it serves only the client. It closes ln, and calls
+// left after the last client was served and before the servers are stopped.
 func (a *App) Host(ctx context.Context, view discovery.View, in io.Reader, out io.Writer, path string, ln net.Listener, left func()) error {
 	core, stopCore := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopCore()
@@ -158,8 +161,8 @@ func (a *App) Host(ctx context.Context, view discovery.View, in io.Reader, out i
 	return errors.Join(err, upstreams.Wait())
 }
 
-// localWith returns a context of this machine's user with a profile; "" is
-// none.
+// localWith returns a context with the local user, restricted to a profile; ""
+// is none.
 func (a *App) localWith(ctx context.Context, profile string) (context.Context, error) {
 	caller := tool.Local
 	if profile != "" {
@@ -179,7 +182,7 @@ func (a *App) serveStream(ctx context.Context, view discovery.View, in io.Reader
 	return a.discovery.ServeStream(ctx, view, in, out)
 }
 
-// CheckView reports why a view cannot be served.
+// CheckView returns an error if a view cannot be served.
 func (a *App) CheckView(ctx context.Context, view discovery.View) error {
 	ctx, err := a.localWith(ctx, view.Profile)
 	if err != nil {
@@ -189,7 +192,8 @@ func (a *App) CheckView(ctx context.Context, view discovery.View) error {
 	return err
 }
 
-// attached serves the programs that use the gateway through its socket.
+// attached returns the server for programs that use the gateway through its
+// socket.
 func (a *App) attached(drain func(context.Context)) *attach.Server {
 	return attach.New(attach.Options{
 		Drain: drain,

@@ -15,8 +15,9 @@ import (
 	"junctor/internal/config"
 )
 
-// The gateway moves to the socket that a changed configuration names, and ends
-// the streams at the old one, whose programs may have other accounts.
+// When a changed configuration has another socket name, the gateway moves
+// there and closes the streams at the old socket, whose programs may use other
+// accounts.
 func TestSharingFollowsTheConfiguration(t *testing.T) {
 	dir, err := os.MkdirTemp("", "j") // short enough for a socket
 	if err != nil {
@@ -62,8 +63,8 @@ func TestSharingFollowsTheConfiguration(t *testing.T) {
 	}
 }
 
-// A gateway that serves takes the socket of a temporary one, and waits for one
-// that does not yield.
+// A permanent gateway takes over the socket of a temporary one, and waits for
+// one that does not yield.
 func TestServingGatewayTakesTheSocket(t *testing.T) {
 	for name, yields := range map[string]bool{"temporary": true, "another that serves": false} {
 		t.Run(name, func(t *testing.T) {

@@ -17,7 +17,8 @@ import (
 	"junctor/internal/waiting"
 )
 
-// refusing is a service that answers 401 to all requests but those for a token.
+// refusing is a service that responds with 401 to all requests except those
+// for a token.
 func refusing(t *testing.T) string {
 	t.Helper()
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -33,9 +34,8 @@ func refusing(t *testing.T) string {
 	return service.URL
 }
 
-// signInAddress calls a tool and returns the address for a sign-in that the
-// error names, "" if it names none. It fails the test unless the error asks
-// for a sign-in.
+// signInAddress calls a tool and returns the sign-in URL in the error, or ""
+// if there is none. It fails the test unless the error requires a sign-in.
 func (r *fixture) signInAddress(name string, caller tool.Caller) string {
 	r.t.Helper()
 	result, err := r.executor.Call(r.t.Context(), tool.Call{Tool: name, Caller: caller, Arguments: json.RawMessage(`{}`)})
@@ -55,7 +55,7 @@ func addressOf(t *testing.T, caller tool.Caller, raw json.RawMessage, err error)
 	return address
 }
 
-// flows is the number of sign-ins that wait for a person.
+// flows returns the number of pending sign-ins.
 func (r *fixture) flows() int {
 	r.t.Helper()
 	values, err := r.store.Values(r.t.Context(), "oauth-flows")
@@ -71,8 +71,8 @@ var (
 	adminKey   = tool.Caller{ID: "key:admin", Admin: true}
 )
 
-// TestSignInToOpenAPIServiceNeedsRights calls an operation that needs a login
-// which all callers share.
+// TestSignInToOpenAPIServiceNeedsRights calls an operation that needs a shared
+// login.
 func TestSignInToOpenAPIServiceNeedsRights(t *testing.T) {
 	service := refusing(t)
 	path := filepath.Join(t.TempDir(), "openapi.json")
@@ -96,7 +96,7 @@ func TestSignInToOpenAPIServiceNeedsRights(t *testing.T) {
 		t.Fatalf("the sign-in: %d %s", code, body)
 	}
 
-	// The login is usable now: the service refuses the operation all the same.
+	// The login is usable now, but the service still refuses the operation.
 	// The first call refreshes the token.
 	for range 2 {
 		_, _ = r.executor.Call(t.Context(), tool.Call{Tool: "tracker:me", Caller: limitedKey, Arguments: json.RawMessage(`{}`)})
@@ -112,7 +112,7 @@ func TestSignInToOpenAPIServiceNeedsRights(t *testing.T) {
 }
 
 // TestSignInThroughAnotherNodeNeedsRights calls a server that another node
-// runs, and resumes a task of it: the node knows what the caller may do.
+// runs, and resumes a task of it. That node must respect the caller's rights.
 func TestSignInThroughAnotherNodeNeedsRights(t *testing.T) {
 	service := refusing(t)
 	cfg := fmt.Sprintf(`{"store":{"url":%q},"mcpServers":{"one":{"url":%q,"singleton":true,"oauth":{"clientId":"c","authorizationUrl":%q,"tokenUrl":%q}}}}`,
@@ -134,7 +134,7 @@ func TestSignInThroughAnotherNodeNeedsRights(t *testing.T) {
 		return addressOf(t, caller, raw, err)
 	}
 	limited := tool.Caller{ID: "key:limited", Tools: []string{"one:*"}}
-	open := tool.Caller{ID: tool.Local.ID, Servers: []string{"one"}} // of open loopback
+	open := tool.Caller{ID: tool.Local.ID, Servers: []string{"one"}} // the caller of an open loopback listener
 	for _, caller := range []tool.Caller{limited, open} {
 		if address := forward(caller); address != "" || other.flows() > 0 {
 			t.Errorf("%s, which is limited, can make the first login: %s (%d sign-ins)", caller, address, other.flows())

@@ -33,7 +33,7 @@ func signIn(t *testing.T, base, dataDir string) string {
 	return out.Session
 }
 
-// as sends a request with the headers given as names and values.
+// as sends a request with the given headers, as pairs of name and value.
 func (r *fixture) as(method, path, body string, header ...string) (int, string) {
 	r.t.Helper()
 	req, err := http.NewRequestWithContext(r.t.Context(), method, r.url+path, strings.NewReader(body))
@@ -55,8 +55,8 @@ func (r *fixture) as(method, path, body string, header ...string) (int, string) 
 	return res.StatusCode, string(b)
 }
 
-// TestAdministratorRightsRequireToken tries everything that a program, or a
-// proxy without headers of its own, can send to an open listener.
+// TestAdministratorRightsRequireToken sends everything that a program, or a
+// proxy that adds no headers, can send to an open listener.
 func TestAdministratorRightsRequireToken(t *testing.T) {
 	data := t.TempDir()
 	r := start(t, `{}`, data)
@@ -104,7 +104,8 @@ func TestAdministratorRightsRequireToken(t *testing.T) {
 		t.Errorf("the page's address is not what the socket says: %v", err)
 	}
 
-	// The page's WebSockets, which take no header, with tickets.
+	// The page's WebSockets are admitted with tickets, because they cannot
+	// have headers.
 	_, body := r.as("POST", "/api/session/ticket", "", auth.SessionHeader, session)
 	var out struct{ Ticket string }
 	if err := json.Unmarshal([]byte(body), &out); err != nil || out.Ticket == "" {

@@ -14,11 +14,11 @@ import (
 	"junctor/internal/upstream"
 )
 
-// storeTimeout bounds the writes of tools that upstreams list.
+// storeTimeout bounds storing the tools of an upstream.
 const storeTimeout = 10 * time.Second
 
 // sink passes the tools of upstreams to the catalogue, to search, and to the
-// store for the next start.
+// store, from which they are loaded at the next start.
 type sink struct {
 	app *App
 	wg  sync.WaitGroup // writes in progress
@@ -29,15 +29,15 @@ type sink struct {
 
 func newSink(a *App) *sink { return &sink{app: a} }
 
-// onNotification adds a receiver of notifications that belong to no call. All
-// must be added before Run.
+// onNotification adds a receiver for notifications that do not belong to a
+// call. All receivers must be added before Run.
 func (s *sink) onNotification(f func(server, caller, method string, params json.RawMessage)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.listeners = append(s.listeners, f)
 }
 
-// ToolsChanged puts an upstream's tools into the catalogue and into search.
+// ToolsChanged publishes an upstream's tools in the catalogue and in search.
 func (s *sink) ToolsChanged(o upstream.ToolSet) {
 	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 	defer cancel()
@@ -57,7 +57,7 @@ func (s *sink) publish(o upstream.ToolSet) {
 
 // storeTools stores a server's tools for the next start.
 func (s *sink) storeTools(o upstream.ToolSet) {
-	if o.Config.Transport == upstream.InProcess || o.Config.PersonalLogins() { // whose tools are listed for each caller anew
+	if o.Config.Transport == upstream.InProcess || o.Config.PersonalLogins() { // tools are listed again for each caller
 		return
 	}
 	info, err := json.Marshal(o.Info)
@@ -75,13 +75,13 @@ func (s *sink) storeTools(o upstream.ToolSet) {
 	}
 }
 
-// Removed forgets an upstream.
+// Removed removes an upstream from the catalogue and the metrics.
 func (s *sink) Removed(server string) {
 	s.app.catalog.Remove(server)
 	s.app.metrics.Forget(server)
 }
 
-// StatusChanged counts the states of upstreams.
+// StatusChanged updates the metrics of an upstream.
 func (s *sink) StatusChanged(st upstream.Status) {
 	s.app.metrics.Upstream(st.Name, string(st.State), st.Tools)
 	if st.State == upstream.Connected {
@@ -89,7 +89,7 @@ func (s *sink) StatusChanged(st upstream.Status) {
 	}
 }
 
-// Notified passes a notification to the faces.
+// Notified passes a notification to the receivers.
 func (s *sink) Notified(server, caller, method string, params json.RawMessage) {
 	s.mu.Lock()
 	listeners := s.listeners
@@ -103,7 +103,7 @@ func (s *sink) Notified(server, caller, method string, params json.RawMessage) {
 func (s *sink) flush() { s.wg.Wait() }
 
 // loadCatalogues publishes the stored tools of each configured upstream, so
-// that listing and searching work before any server has answered.
+// that listing and searching work before any server has responded.
 func (a *App) loadCatalogues(ctx context.Context, cfg *config.Config) error {
 	ttl := cfg.Discovery.Cache.Duration()
 	if ttl == 0 {
@@ -126,8 +126,8 @@ func (a *App) loadCatalogues(ctx context.Context, cfg *config.Config) error {
 	return nil
 }
 
-// toolSetOf returns the tool set of a stored catalogue; false when the server is
-// now configured differently.
+// toolSetOf returns the tool set of a stored catalogue; ok is false if the
+// server's configuration has changed.
 func (a *App) toolSetOf(cfg *config.Config, c store.Catalogue) (upstream.ToolSet, bool) {
 	server, ok := cfg.Server(c.Server)
 	if !ok || !server.Enabled || server.PersonalLogins() || server.Fingerprint() != c.Config {

@@ -9,9 +9,9 @@ import (
 	"junctor/internal/store"
 )
 
-// Commands that end with their process start a server again and again. One
-// that took long to fail is remembered for a while, so that it delays one
-// command and not all of them.
+// Processes that end with their command start servers each time. A start
+// failure is remembered for startFailureTTL, so that a server that is slow to
+// fail delays only one command.
 const (
 	startFailureSpace = "start-failures"
 	startFailureTTL   = 10 * time.Minute
@@ -22,7 +22,8 @@ type startFailure struct {
 	Reason string `json:"reason"`
 }
 
-// RememberStartFailure records that a server did not connect, and why.
+// RememberStartFailure records that a server failed to connect, and the
+// reason.
 func (a *App) RememberStartFailure(ctx context.Context, server, reason string) error {
 	cfg, ok := a.upstreams.Config(server)
 	if !ok {
@@ -37,8 +38,9 @@ func (a *App) RememberStartFailure(ctx context.Context, server, reason string) e
 	return err
 }
 
-// StartFailure returns why a server did not connect a short while ago; false
-// when it was not tried, or its settings have changed since.
+// StartFailure returns the reason of a recent failure to connect to a server;
+// known is false if there was none or the server's settings have changed
+// since.
 func (a *App) StartFailure(ctx context.Context, server string) (reason string, at time.Time, known bool) {
 	v, err := a.store.Value(ctx, startFailureSpace, server)
 	if err != nil {

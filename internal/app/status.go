@@ -10,7 +10,7 @@ import (
 )
 
 // Status is the state of the gateway, for the page, the command line and the
-// built-in status tool. It holds no secret and no path.
+// built-in status tool. It contains no secrets and no paths.
 type Status struct {
 	Version string         `json:"version"`
 	Node    string         `json:"node"`
@@ -18,11 +18,11 @@ type Status struct {
 	Started time.Time      `json:"started"`
 	Uptime  int64          `json:"uptimeSeconds"`
 	Tools   int            `json:"tools"`
-	Catalog uint64         `json:"catalog"` // changes whenever a tool does
+	Catalog uint64         `json:"catalog"` // changes with every change of a tool
 	Servers []ServerStatus `json:"servers"`
 }
 
-// ServerStatus is one upstream in Status.
+// ServerStatus is the state of one upstream.
 type ServerStatus struct {
 	Name   string         `json:"name"`
 	Status upstream.State `json:"status"`

@@ -14,8 +14,8 @@ import (
 	"junctor/internal/store"
 )
 
-// OpenStore opens the store that the configuration names: PostgreSQL by its
-// URL, else the embedded one in the user's data folder.
+// OpenStore opens the configured store: PostgreSQL if there is a URL,
+// otherwise the embedded one in the data folder.
 func OpenStore(ctx context.Context, cfg store.Config, dataDir string, log *slog.Logger) (store.Store, error) {
 	if cfg.URL != "" {
 		return postgres.Open(ctx, cfg, log)
@@ -29,7 +29,7 @@ func OpenStore(ctx context.Context, cfg store.Config, dataDir string, log *slog.
 	return sqlite.Open(ctx, cfg, log)
 }
 
-// HasKey reports whether the store holds an API key that is in effect.
+// HasKey reports whether the store has a valid API key.
 func (a *App) HasKey(ctx context.Context) (bool, error) {
 	keys, err := a.store.Keys(ctx)
 	if err != nil {

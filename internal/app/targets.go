@@ -9,7 +9,7 @@ import (
 	"junctor/internal/upstream"
 )
 
-// targets shows the upstreams to the broker.
+// targets provides the upstreams to the broker.
 type targets struct{ app *App }
 
 // Target returns one upstream as a caller sees it.
@@ -21,7 +21,7 @@ func (t targets) Target(name, caller string) (broker.Target, bool) {
 	return t.target(st, caller), true
 }
 
-// Targets returns all of them, by name.
+// Targets returns all upstreams, sorted by name.
 func (t targets) Targets(caller string) []broker.Target {
 	var list []broker.Target
 	for _, st := range t.app.upstreams.Status() {
@@ -47,7 +47,7 @@ func (t targets) target(st upstream.Status, caller string) broker.Target {
 	}
 	switch {
 	case cfg.Command != "":
-		out.URL = "stdio:" + filepath.Base(cfg.Command) // no path of this machine
+		out.URL = "stdio:" + filepath.Base(cfg.Command) // without the local path
 	case cfg.OpenAPI != "":
 		out.URL = "openapi:" + cfg.Name
 	case cfg.URL == "":

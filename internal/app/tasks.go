@@ -14,9 +14,10 @@ import (
 	"junctor/internal/waiting"
 )
 
-// resumeTask waits for a server's task whose call another process made: its
-// caller was allowed to make it then. It ends when the caller's key does. What
-// else the caller may do is not recorded, so it is limited to the server.
+// resumeTask waits for a server's task whose call was made by another process,
+// where the caller was authorized. It is canceled when the caller's key is
+// revoked or expires. The caller's other rights are not recorded, so it is
+// limited to the task's server.
 func (a *App) resumeTask(ctx context.Context, r *waiting.Record, ask func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error)) (tool.Result, error) {
 	caller := tool.Caller{ID: r.Caller, Name: r.CallerName, Servers: []string{r.Task.Server}}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -36,18 +37,18 @@ func (a *App) resumeTask(ctx context.Context, r *waiting.Record, ask func(ctx co
 	return a.selectByRule(ctx, r.Tool, tool.Result{Raw: raw, IsError: string(rawjson.Field(raw, "isError")) == "true"}), nil
 }
 
-// cancelWithKey cancels what a caller does when its key is revoked or expires,
-// until ctx is done.
+// cancelWithKey calls cancel when the caller's key is revoked or expires. It
+// returns when ctx is done.
 func (a *App) cancelWithKey(ctx context.Context, caller string, cancel context.CancelCauseFunc) {
 	changed := a.store.Watch(ctx, store.TopicKeys)
 	for {
-		var again <-chan time.Time // unless the keys change before
+		var again <-chan time.Time // set unless only a change of the keys matters
 		k, found, err := a.keyOf(ctx, caller)
 		switch {
 		case err != nil:
 			again = time.After(keyRetry)
 		case !found:
-			return // not a key of the store
+			return // not a stored key
 		case !k.Valid(time.Now()):
 			cancel(tool.ErrCredentialEnded)
 			return
@@ -63,11 +64,11 @@ func (a *App) cancelWithKey(ctx context.Context, caller string, cancel context.C
 	}
 }
 
-// keyRetry is the time between attempts to read a caller's key.
+// keyRetry is the delay after a failed attempt to read a caller's key.
 const keyRetry = 5 * time.Second
 
-// selectByRule returns what the rules select of a tool's result; all of it when
-// the selection cannot be applied.
+// selectByRule returns the part of a tool's result that the rules select, or
+// the whole result if the selection cannot be applied.
 func (a *App) selectByRule(ctx context.Context, name string, result tool.Result) tool.Result {
 	n, err := tool.ParseName(name)
 	if err != nil {

@@ -27,8 +27,8 @@ func (v *hookedValues) PutValue(ctx context.Context, value store.Value, ifVersio
 	return v.Store.PutValue(ctx, value, ifVersion)
 }
 
-// TestWatcherUndoesNoEdit: an edit that is made while the watcher handles an
-// earlier change of the file stays in force.
+// TestWatcherUndoesNoEdit checks that an edit made while the watcher handles
+// an earlier change of the file stays in effect.
 func TestWatcherUndoesNoEdit(t *testing.T) {
 	const file = `{"builtin":false,"mcpServers":{"a":{"command":"true","enabled":false,"description":"by hand"}}}`
 	r := start(t, `{"builtin":false}`, t.TempDir())
@@ -36,7 +36,7 @@ func TestWatcherUndoesNoEdit(t *testing.T) {
 	values := &hookedValues{Store: r.store, hook: func() {
 		edited <- settings{r.App}.edit(config.Set("b", json.RawMessage(`{"command":"true","enabled":false}`)))
 	}}
-	r.editing.Lock() // the watcher waits for it
+	r.editing.Lock() // blocks the watcher
 	r.audit = audit.New(values, nil, r.App.log)
 	r.editing.Unlock()
 	if err := config.WriteFile(r.file, []byte(file)); err != nil {
