@@ -13,16 +13,17 @@ import (
 	"junctor/internal/waiting"
 )
 
-// askCapabilities are the client capabilities of the kinds of questions.
+// askCapabilities lists the kinds of questions and the client capability that
+// each requires.
 var askCapabilities = []struct{ name, capability string }{
 	{"elicitation", `{"form":{},"url":{}}`},
 	{"sampling", `{}`},
 	{"roots", `{}`},
 }
 
-// runWithQuestions runs a call whose caller can be asked. The questions are in a
-// record, whose changes are sent. If the record cannot be made, the call runs
-// without questions.
+// runWithQuestions runs a call during which the caller can be asked questions.
+// The questions are stored in a record, whose changes are passed to send. If
+// the record cannot be created, the call runs without questions.
 func (c *Control) runWithQuestions(ctx context.Context, call *tool.Call, kinds []string, send func(CallAnswer), run func(context.Context) error) error {
 	for _, k := range kinds {
 		if !slices.ContainsFunc(askCapabilities, func(a struct{ name, capability string }) bool { return a.name == k }) {
@@ -40,7 +41,7 @@ func (c *Control) runWithQuestions(ctx context.Context, call *tool.Call, kinds [
 	if err != nil {
 		return run(ctx)
 	}
-	defer func() { _ = record.Release(ctx) }() // without a store the record expires by itself
+	defer func() { _ = record.Release(ctx) }() // if the store is unavailable, the record expires
 	running, cancel := record.Context(ctx)
 	defer cancel()
 	call.Exchange.Capabilities = json.RawMessage(`{}`)
@@ -65,12 +66,12 @@ func (c *Control) runWithQuestions(ctx context.Context, call *tool.Call, kinds [
 	return err
 }
 
-// maxURLRounds bounds how often a call is made again after a person has opened
-// the addresses that the server named.
+// maxURLRounds bounds how often a call is retried after a person has opened
+// the URLs that the server required.
 const maxURLRounds = 3
 
-// openURLs asks the person to open the addresses that a server of the handshake
-// era requires before a call, and reports whether all were opened.
+// openURLs asks the person to open the URLs that a server of the handshake era
+// requires before a call, and reports whether all were opened.
 func (c *Control) openURLs(ctx context.Context, record *waiting.Call, err error) bool {
 	wire, ok := errors.AsType[*mcp.Error](err)
 	if !ok || wire.Code != mcp.CodeURLElicitation {
@@ -88,11 +89,12 @@ func (c *Control) openURLs(ctx context.Context, record *waiting.Call, err error)
 	return n > 0
 }
 
-// MetaRetry is the key in _meta of an elicitation after which the call is made
-// again: the person says when the address has been dealt with.
+// MetaRetry is the key in _meta of an elicitation after which the call is
+// retried. The person confirms when the steps at the URL are completed.
 const MetaRetry = "junctor/retry"
 
-// ask asks the person at the client a question of a server.
+// ask sends a question of a server to the person at the client and returns the
+// answer.
 func (c *Control) ask(ctx context.Context, record *waiting.Call, caller *tool.Caller, method string, params json.RawMessage) (json.RawMessage, error) {
 	var sample func(context.Context) (json.RawMessage, error)
 	var err error
@@ -118,9 +120,9 @@ func (c *Control) ask(ctx context.Context, record *waiting.Call, caller *tool.Ca
 	return sample(ctx)
 }
 
-// sendQuestions sends the questions of a record when they are asked and when they
-// are answered. When it returns, all are reported as answered: the call may end
-// before its last answer is read here.
+// sendQuestions sends the questions of a record when they are asked and when
+// they are answered. It reports all questions as answered before it returns,
+// because the call may end before its last answer is read here.
 func (c *Control) sendQuestions(ctx context.Context, id string, send func(CallAnswer)) {
 	open := map[string]bool{}
 	answered := func(input string) {

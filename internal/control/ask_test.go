@@ -8,7 +8,7 @@ import (
 	"junctor/internal/waiting"
 )
 
-// endedCall is a record with a question that is gone at the second look.
+// endedCall is a record with a question that ends after the first read.
 type endedCall struct{ Waiting }
 
 func (endedCall) Await(_ context.Context, _ string, version int64) (waiting.Record, error) {
@@ -18,8 +18,8 @@ func (endedCall) Await(_ context.Context, _ string, version int64) (waiting.Reco
 	return waiting.Record{Version: 1, Inputs: []waiting.Input{{ID: "q", Kind: "elicitation/create"}}}, nil
 }
 
-// A question is reported as answered also if its call ends at once after the
-// answer.
+// A question is reported as answered even if its call ends immediately after
+// the answer.
 func TestQuestionsEndWithTheirCall(t *testing.T) {
 	var sent []string
 	(&Control{Options: Options{Waiting: endedCall{}}}).sendQuestions(t.Context(), "call", func(a CallAnswer) { sent = append(sent, a.Type+" "+a.Input.ID) })

@@ -14,29 +14,28 @@ import (
 	"junctor/internal/waiting"
 )
 
-// CallRequest asks for one execution.
+// CallRequest is a request to execute a tool.
 type CallRequest struct {
 	Server    string          `json:"server,omitempty"`
 	Tool      string          `json:"tool"`
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 	TimeoutMs int             `json:"timeoutMs,omitempty"`
-	// Approved says that the person who asks has seen the call: it answers
-	// the question of a rule that wants approval. It counts for
-	// administrators alone.
+	// Approved means that the person has reviewed the call, as required by a
+	// rule that demands approval. It is only accepted from administrators.
 	Approved bool `json:"approved,omitempty"`
-	// App says that a user interface of the server, which the page shows, makes
-	// the call.
+	// App means that the call is made by a user interface of the server that
+	// the page shows.
 	App bool `json:"app,omitempty"`
-	// Ask has what the client can be asked during the call: elicitation,
-	// sampling, roots. The questions come in the stream, and are answered at
+	// Ask lists what the client can be asked during the call: elicitation,
+	// sampling, roots. Questions arrive in the stream and are answered at
 	// /api/calls/{id} with the result that MCP defines. A sampling request is
-	// answered with an action as an elicitation is; accept sends it to the model
-	// of the gateway.
+	// answered with an action, like an elicitation; accept sends the request
+	// to the gateway's model.
 	Ask []string `json:"ask,omitempty"`
 }
 
-// CallAnswer is one piece of the answer: notifications and questions as they
-// come, and at the end either a result or an error.
+// CallAnswer is one message of the response: notifications and questions as
+// they arrive, and finally either a result or an error.
 type CallAnswer struct {
 	Type       string          `json:"type"` // notification, question, answered, result, error
 	Method     string          `json:"method,omitempty"`
@@ -48,13 +47,13 @@ type CallAnswer struct {
 	DurationMs float64         `json:"durationMs,omitempty"`
 
 	// Call is the id of the record at which a question is answered, and Input
-	// the question. When it is answered or withdrawn, its id comes again.
+	// is the question. When it is answered or withdrawn, its id is sent again.
 	Call  string         `json:"call,omitempty"`
 	Input *waiting.Input `json:"input,omitempty"`
 }
 
-// call runs a tool. The response is a stream if the client accepts events or JSON
-// lines, else one object.
+// call runs a tool. The response is a stream if the client accepts events or
+// JSON lines, otherwise a single object.
 func (c *Control) call(w http.ResponseWriter, r *http.Request) error {
 	var in CallRequest
 	if err := readBody(r, &in); err != nil {

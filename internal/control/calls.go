@@ -18,9 +18,9 @@ import (
 	"junctor/internal/waiting"
 )
 
-// listCalls answers with the newest records of the call log, or follows it.
-// Arguments and results stay out: a list of thousands is for looking over, and
-// showCall has all of one.
+// listCalls returns the newest records of the call log, or streams new ones.
+// Arguments and results are omitted, because lists may be long; showCall
+// returns a complete record.
 func (c *Control) listCalls(w http.ResponseWriter, r *http.Request) error {
 	q, err := ownCalls(r)
 	if err != nil {
@@ -29,7 +29,8 @@ func (c *Control) listCalls(w http.ResponseWriter, r *http.Request) error {
 	if format := httpstream.Accepted(r); format != httpstream.None {
 		return c.followCalls(w, r, q, format)
 	}
-	// Taken before the records, so that following from here leaves none out.
+	// Read before the records, so that a client that follows from here misses
+	// none.
 	last, err := c.Log.LastSeq(r.Context())
 	if err != nil {
 		return err
@@ -46,8 +47,8 @@ func (c *Control) listCalls(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// ownCalls reads the query of a request. Callers other than operators select
-// only their own calls.
+// ownCalls parses the query of a request. Callers other than operators only
+// select their own calls.
 func ownCalls(r *http.Request) (store.CallQuery, error) {
 	q, err := store.ParseCallQuery(r.URL.Query())
 	q.Brief = true
@@ -57,9 +58,9 @@ func ownCalls(r *http.Request) (store.CallQuery, error) {
 	return q, err
 }
 
-// callStats answers with how many calls there were and how long they took, by
-// server, tool, caller and API, in a range of time. intervals divides the
-// range, which then must have a beginning; it ends now unless to is set.
+// callStats returns the number and the durations of calls, by server, tool,
+// caller and API, in a time range. intervals divides the range, which then
+// requires a start; it ends now unless to is set.
 func (c *Control) callStats(r *http.Request) (any, error) {
 	q, err := ownCalls(r)
 	if text := r.URL.Query().Get("intervals"); err == nil && text != "" {
@@ -86,15 +87,15 @@ func readIntervals(text string, q *store.CallQuery) (int, error) {
 	return n, nil
 }
 
-// exportCalls answers with all records that match, oldest first, arguments
-// and results included, as JSON lines.
+// exportCalls writes all matching records as JSON lines, oldest first,
+// including arguments and results.
 func (c *Control) exportCalls(w http.ResponseWriter, r *http.Request) error {
 	q, err := ownCalls(r)
 	if err != nil {
 		return err
 	}
-	// A second of a slow reader's time per page is fine; growing while
-	// records come in faster than they are read is not.
+	// Stop at the current record: otherwise the export would not end while
+	// records are added faster than they are read.
 	last, err := c.Log.LastSeq(r.Context())
 	if err != nil {
 		return err
@@ -109,7 +110,7 @@ func (c *Control) exportCalls(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 		if err != nil {
-			panic(http.ErrAbortHandler) // the only way to tell the client that the answer is not whole
+			panic(http.ErrAbortHandler) // the only way to signal that the response is incomplete
 		}
 		if first {
 			w.Header().Set("Content-Type", "application/x-ndjson")
@@ -118,7 +119,7 @@ func (c *Control) exportCalls(w http.ResponseWriter, r *http.Request) error {
 		}
 		for _, call := range calls {
 			if call.VisibleTo(&caller) && enc.Encode(call) != nil {
-				return nil // the client is gone
+				return nil // the client has disconnected
 			}
 			q.AfterSeq = call.Seq
 		}
@@ -128,10 +129,11 @@ func (c *Control) exportCalls(w http.ResponseWriter, r *http.Request) error {
 	}
 }
 
-// exportPage is how many records an export reads at once.
+// exportPage is the number of records that an export reads per query.
 const exportPage = 500
 
-// followCalls streams records from after on, as they are committed.
+// followCalls streams the records after the query's AfterSeq as they are
+// committed.
 func (c *Control) followCalls(w http.ResponseWriter, r *http.Request, q store.CallQuery, format httpstream.Format) error {
 	if !r.URL.Query().Has("after") {
 		last, err := c.Log.LastSeq(r.Context())
@@ -145,7 +147,7 @@ func (c *Control) followCalls(w http.ResponseWriter, r *http.Request, q store.Ca
 	defer stream.End()
 	send := func(event string, v any) { stream.Send(event, rawjson.MarshalOrNull(v)) }
 	caller := tool.CallerFrom(r.Context())
-	send("open", map[string]int64{"after": q.AfterSeq}) // tells the page at once that it is connected
+	send("open", map[string]int64{"after": q.AfterSeq}) // tells the page immediately that it is connected
 	for call, err := range store.Tail(ctx, c.Log, q) {
 		if err != nil {
 			body, _ := httperr.New(ctx, err)
@@ -159,8 +161,8 @@ func (c *Control) followCalls(w http.ResponseWriter, r *http.Request, q store.Ca
 	return nil
 }
 
-// showCall answers with one record in full, its way through the gateway too. A
-// call that waits, or was left to be picked up later, has a record of its own.
+// showCall returns a complete record, including the trace of the call. A
+// waiting call, and one whose result is fetched later, has a separate record.
 func (c *Control) showCall(w http.ResponseWriter, r *http.Request) error {
 	if waiting.IsID(r.PathValue("id")) {
 		c.Waiting.Show(w, r)
@@ -184,7 +186,7 @@ func (c *Control) showCall(w http.ResponseWriter, r *http.Request) error {
 }
 
 // ownCall returns the caller's newest record with a request id that another
-// caller has used after it.
+// caller has used later.
 func (c *Control) ownCall(ctx context.Context, caller, requestID string) (store.Call, error) {
 	calls, err := c.Log.Calls(ctx, store.CallQuery{Caller: caller, Limit: store.MaxLimit, Brief: true})
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// journal serves a real call log with a few records in it.
+// journal serves a real call log with a few records.
 func journal(t *testing.T) (store.Store, func(tool.Caller) http.Handler) {
 	t.Helper()
 	cfg := store.DefaultConfig()
@@ -53,8 +53,8 @@ func journal(t *testing.T) (store.Store, func(tool.Caller) http.Handler) {
 	}
 }
 
-// TestCallStats: counts and percentiles by server and tool; of others' calls
-// only for whoever runs the gateway.
+// TestCallStats checks counts and percentiles by server and tool. Only
+// operators see those of other callers.
 func TestCallStats(t *testing.T) {
 	_, serve := journal(t)
 	profiles := profile.New(map[string]profile.Config{"files": {Servers: []string{"fs"}}, "web": {Servers: []string{"web"}}}, profile.Options{})
@@ -94,7 +94,8 @@ func TestCallStats(t *testing.T) {
 	}
 }
 
-// TestExportCalls: all that match, in full, however many there are.
+// TestExportCalls checks that all matching records are exported completely,
+// over several pages.
 func TestExportCalls(t *testing.T) {
 	db, serve := journal(t)
 	for i := range 2 * exportPage {
@@ -229,7 +230,7 @@ func TestFollowCalls(t *testing.T) {
 	for name, tt := range map[string]struct {
 		caller tool.Caller
 		query  string
-		before []string // that come before anything happens
+		before []string // received before anything happens
 	}{
 		"from now on":     {admin, "", nil},
 		"from a number":   {admin, "?after=1", []string{"call-2", "call-3"}},
@@ -272,7 +273,7 @@ func TestFollowCalls(t *testing.T) {
 			}
 			for _, want := range append(tt.before, id) {
 				var c store.Call
-				for { // records of the other cases may come between
+				for { // skip records of the other cases
 					event, data := next()
 					if err := json.Unmarshal([]byte(data), &c); event != "call" || err != nil {
 						t.Fatalf("%s %s: %v", event, data, err)
@@ -289,7 +290,7 @@ func TestFollowCalls(t *testing.T) {
 	}
 }
 
-// brokenLog is a log whose database is away.
+// brokenLog is a log whose database is unavailable.
 type brokenLog struct {
 	store.Log
 	last error

@@ -1,9 +1,9 @@
 // Package control is the API of the web page and the command line: the state of
 // the gateway, calls of tools, and changes of the configuration while it runs.
 //
-// It shows a caller only what that caller may see, and lets only administrators
-// change something. It runs tools through the executor like every other face, and
-// passes edits of the configuration to the owner of the file ([Settings]).
+// It shows callers only what they may see, and lets only administrators make
+// changes. It runs tools through the executor like every other API, and passes
+// edits of the configuration to the owner of the file ([Settings]).
 package control
 
 import (
@@ -23,10 +23,10 @@ import (
 	"junctor/internal/waiting"
 )
 
-// Calls runs tools and has their statistics.
+// Calls runs tools and provides their statistics.
 type Calls interface {
 	Call(ctx context.Context, c tool.Call) (tool.Result, error)
-	// Forward passes a request other than a call on to a server.
+	// Forward forwards a request other than a call to a server.
 	Forward(ctx context.Context, r tool.Forward) (json.RawMessage, error)
 	Stats(n tool.Name) executor.Stats
 }
@@ -38,28 +38,29 @@ type Keys interface {
 	RevokeKey(ctx context.Context, nameOrID string, at time.Time) (store.Key, error)
 }
 
-// Waiting keeps the records of calls that wait.
+// Waiting stores the records of waiting calls.
 type Waiting interface {
 	Show(w http.ResponseWriter, r *http.Request)
 	Start(ctx context.Context, n waiting.StartOptions) (*waiting.Call, error)
 	Await(ctx context.Context, id string, version int64) (waiting.Record, error)
 }
 
-// Questions checks what servers ask during a call.
+// Questions checks the questions that servers ask during a call.
 type Questions interface {
-	// CheckElicitation returns an error for a question that cannot be shown to
-	// a person safely.
+	// CheckElicitation returns an error for a question that cannot safely be
+	// shown to a person.
 	CheckElicitation(params json.RawMessage) error
-	// Sampling returns the function that sends a server's request to the
-	// model, for when the person has allowed it.
+	// Sampling returns a function that sends a server's request to the model.
+	// It is called once the person has allowed it.
 	Sampling(caller *tool.Caller, params json.RawMessage) (send func(context.Context) (json.RawMessage, error), err error)
 }
 
-// Chats has the conversations whose reply waits for the user.
+// Chats provides the conversations whose reply waits for the user.
 type Chats interface {
-	// Waiting returns the ids of those of the caller.
+	// Waiting returns the ids of the caller's waiting conversations.
 	Waiting(caller *tool.Caller) []string
-	// WatchWaiting returns a channel that receives after they have changed.
+	// WatchWaiting returns a channel that receives after the waiting
+	// conversations have changed.
 	WatchWaiting(ctx context.Context) <-chan struct{}
 }
 
@@ -78,9 +79,9 @@ type Options struct {
 	Chats    Chats // may be nil
 	// Questions checks the questions of servers; nil if callers cannot be asked.
 	Questions Questions
-	// Audit records who changed what.
+	// Audit records changes and who made them.
 	Audit  func(ctx context.Context, action, target string, detail any)
-	Status func(ctx context.Context) any // of the gateway as a whole
+	Status func(ctx context.Context) any // of the whole gateway
 }
 
 // Control serves the API.
@@ -136,7 +137,8 @@ func (c *Control) Routes(mux *http.ServeMux) {
 	handle("DELETE /api/keys/{name}", adminOnly(c.revokeKey))
 }
 
-// jsonFunc answers a request with a value or an error.
+// jsonFunc handles a request and returns the value of the response or an
+// error.
 type jsonFunc = func(r *http.Request) (any, error)
 
 // adminOnly lets only administrators through to f.
@@ -163,7 +165,7 @@ func withBody[T any](f func(r *http.Request, in T) (any, error)) jsonFunc {
 	}
 }
 
-// okBody is the response to a change that has nothing to show.
+// okBody is the response to a change that returns no data.
 var okBody = map[string]any{"ok": true}
 
 // readBody decodes the body of a request into v.

@@ -41,7 +41,7 @@ type core struct {
 	editErr   error
 	mu        sync.Mutex // of status
 	status    []upstream.Status
-	changed   chan struct{} // nil: never
+	changed   chan struct{} // nil for no changes
 }
 
 func (c *core) Connecting() (names []string) {
@@ -247,7 +247,7 @@ func TestListTools(t *testing.T) {
 	}
 	for query, want := range map[string]struct{ awaited, pending string }{
 		"":                       {`[]`, `["new"]`},
-		"?wait":                  {`["new"]`, `["new"]`},             // the tools of git are known from before
+		"?wait":                  {`["new"]`, `["new"]`},             // the tools of git are stored
 		"?wait=fresh":            {`["fs,git,new,dead"]`, `["new"]`}, // all that the caller may see
 		"?wait&server=git":       {`[]`, `null`},
 		"?wait=fresh&server=git": {`["git"]`, `null`},

@@ -11,9 +11,9 @@ import (
 	"junctor/internal/upstream"
 )
 
-// LiveState is what the page follows: the upstreams that the caller may see, the
-// version of the catalogue, and the caller's conversations that wait for an
-// answer.
+// LiveState is the state that the page follows: the upstreams that the caller
+// may see, the version of the catalogue, and the caller's conversations that
+// wait for an answer.
 type LiveState struct {
 	Catalog      uint64        `json:"catalog"`
 	Servers      []ServerState `json:"servers"`
@@ -27,12 +27,12 @@ type ServerState struct {
 	Reason string         `json:"reason,omitempty"`
 }
 
-// minEventInterval is the shortest time between two events: many servers that
-// connect at once are one change.
+// minEventInterval is the minimum interval between events, so that many
+// servers that connect at the same time cause only one.
 const minEventInterval = 100 * time.Millisecond
 
-// events sends the current state and then each change of it, so that a page
-// need not poll.
+// events sends the current state and then each change, so that the page does
+// not have to poll.
 func (c *Control) events(w http.ResponseWriter, r *http.Request) {
 	caller := tool.CallerFrom(r.Context())
 	format := httpstream.Accepted(r)

@@ -14,7 +14,8 @@ import (
 	"junctor/internal/upstream"
 )
 
-// TestEvents: the state at once, then each change of what the caller may see.
+// TestEvents checks that the state is sent immediately, and then each change
+// that is visible to the caller.
 func TestEvents(t *testing.T) {
 	c := newCore(t)
 	c.changed = make(chan struct{})
@@ -48,7 +49,7 @@ func TestEvents(t *testing.T) {
 	if got := next(); !strings.Contains(got, `"servers":[{"name":"fs","status":"connected"}]`) || strings.Contains(got, "git") {
 		t.Errorf("first event %s", got)
 	}
-	c.changed <- struct{}{} // nothing has changed for this caller: no event
+	c.changed <- struct{}{} // no visible change for this caller: no event
 	// The handler reads the status only after it has received from changed,
 	// and is past the read before it receives again.
 	c.changed <- struct{}{}
@@ -64,7 +65,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// waitingChats are the conversations that wait, of any caller.
+// waitingChats has the waiting conversations, the same for every caller.
 type waitingChats struct {
 	changed chan struct{}
 	ids     atomic.Pointer[[]string]

@@ -5,28 +5,28 @@ import (
 	"net/http"
 )
 
-// Importer knows the servers that other programs on this machine use. Looking
-// starts nothing and changes nothing.
+// Importer finds and imports servers that other programs on this machine use.
+// Finding them starts nothing and changes nothing.
 type Importer interface {
 	// Found lists the servers, and what could not be read.
 	Found(ctx context.Context) ([]Candidate, []string, error)
-	// Import writes the servers of those names into the configuration, with
-	// their secrets beside it, and returns the names of what it took over, also
+	// Import adds the named servers to the configuration, with their secrets
+	// in a separate file. It returns the names of the imported servers, even
 	// with an error that wraps ErrWritten.
 	Import(ctx context.Context, names []string) ([]string, error)
 }
 
-// Candidate is a server of another program that can be taken over. It holds no
-// secret.
+// Candidate is a server of another program that can be imported. It contains
+// no secrets.
 type Candidate struct {
-	Name    string   `json:"name"`   // as the other program has it
-	As      string   `json:"as"`     // as it would be named here
+	Name    string   `json:"name"`   // in the other program
+	As      string   `json:"as"`     // the name it would get here
 	State   string   `json:"state"`  // new, same, differs, self
 	Client  string   `json:"client"` // the program
 	Path    string   `json:"path"`   // its file
-	Starts  string   `json:"starts"` // the command with its arguments, or the address, secrets masked
+	Starts  string   `json:"starts"` // the command with its arguments, or the URL, secrets masked
 	Notes   []string `json:"notes,omitempty"`
-	Secrets []string `json:"secrets,omitempty"` // where there are some in plain text
+	Secrets []string `json:"secrets,omitempty"` // locations of plain-text secrets
 }
 
 func (c *Control) listImport(r *http.Request) (any, error) {
@@ -38,7 +38,8 @@ func (c *Control) listImport(r *http.Request) (any, error) {
 	return map[string]any{"candidates": append([]Candidate{}, found...), "problems": append([]string{}, problems...)}, nil
 }
 
-// importServers takes {"names": ["…"]}, as listImport names them in "as".
+// importServers accepts {"names": ["…"]}, with the names in "as" from
+// listImport.
 func (c *Control) importServers(r *http.Request, in struct {
 	Names []string `json:"names"`
 }) (any, error) {

@@ -22,7 +22,7 @@ func (c *Control) listKeys(r *http.Request) (any, error) {
 	return map[string]any{"keys": keys}, nil
 }
 
-// NewKey is what a key is made from.
+// NewKey has the properties of a key to create.
 type NewKey struct {
 	Name      string   `json:"name"`
 	Admin     bool     `json:"admin,omitempty"`
@@ -34,7 +34,7 @@ type NewKey struct {
 	ExpiresIn int64    `json:"expiresInSeconds,omitempty"`
 }
 
-// addKey makes a key and shows it, once.
+// addKey creates a key and returns it. The key is not shown again.
 func (c *Control) addKey(r *http.Request, in NewKey) (any, error) {
 	if !tool.ValidServer(in.Name) || in.ExpiresIn < 0 {
 		return nil, &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("invalid key name %q; use 1 to %d characters of A-Z a-z 0-9 _ -", in.Name, tool.MaxServerName)}

@@ -13,14 +13,13 @@ import (
 	"junctor/internal/tool"
 )
 
-// Profile is a profile as a caller sees it: with what is left of it for that
-// caller.
+// Profile is a profile restricted to what the caller may use.
 type Profile struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`
-	Servers     []string        `json:"servers"`          // that are visible with it
-	Tools       []string        `json:"tools,omitempty"`  // that can be called with it; of one profile only
-	ToolCount   int             `json:"toolCount"`        // the number of them
+	Servers     []string        `json:"servers"`          // visible with the profile
+	Tools       []string        `json:"tools,omitempty"`  // callable with the profile; only in responses with one profile
+	ToolCount   int             `json:"toolCount"`        // number of callable tools
 	Config      *profile.Config `json:"config,omitempty"` // for operators
 }
 
@@ -33,7 +32,7 @@ func (c *Control) listProfiles(r *http.Request) (any, error) {
 	for _, name := range c.Profiles.Usable(&caller) {
 		p, err := c.describe(c.Profiles, caller, name)
 		if err != nil {
-			continue // removed meanwhile
+			continue // removed in the meantime
 		}
 		p.Tools = nil
 		list = append(list, p)
@@ -49,7 +48,7 @@ func (c *Control) showProfile(r *http.Request) (any, error) {
 	return c.describe(c.Profiles, caller, r.PathValue("name"))
 }
 
-// previewProfile answers with what a profile with the configuration in the body
+// previewProfile returns what a profile with the configuration in the body
 // would show. Nothing is saved.
 func (c *Control) previewProfile(r *http.Request, in profile.Config) (any, error) {
 	if err := invalidProfile(in.Validate()); err != nil {
@@ -59,7 +58,8 @@ func (c *Control) previewProfile(r *http.Request, in profile.Config) (any, error
 	return c.describe(c.Profiles.With(name, in), tool.CallerFrom(r.Context()), name)
 }
 
-// invalidProfile returns what is wrong with a profile as the caller's mistake.
+// invalidProfile converts a validation error of a profile to one for the
+// caller.
 func invalidProfile(err error) error {
 	if problems := setting.Problems(err); len(problems) > 0 {
 		return &tool.Error{Kind: tool.InvalidArguments, Msg: problems[0].Error()}
@@ -67,7 +67,7 @@ func invalidProfile(err error) error {
 	return err
 }
 
-// describe returns a profile that the caller may use.
+// describe returns a profile as the caller can use it.
 func (c *Control) describe(profiles *profile.Set, caller tool.Caller, name string) (Profile, error) {
 	narrowed, err := profiles.Narrow(caller, name)
 	if err != nil {
@@ -89,7 +89,7 @@ func (c *Control) describe(profiles *profile.Set, caller tool.Caller, name strin
 	return p, nil
 }
 
-// setProfile defines a profile, or replaces it.
+// setProfile adds or replaces a profile.
 func (c *Control) setProfile(r *http.Request, in profile.Config) (any, error) {
 	name, action := r.PathValue("name"), "profile.add"
 	if _, ok := c.Profiles.CurrentConfig()[name]; ok {

@@ -14,22 +14,23 @@ import (
 	"junctor/internal/tool"
 )
 
-// requestMethods are the MCP requests that the page makes beside calls.
+// requestMethods are the MCP requests other than calls that the page sends.
 var requestMethods = []string{
 	mcp.MethodPing, mcp.MethodResourcesList, mcp.MethodTemplatesList, mcp.MethodResourcesRead, mcp.MethodPromptsList, mcp.MethodPromptsGet, mcp.MethodComplete,
 }
 
-// listMethods has the capability and the result member of the lists that
-// servers need not have.
+// listMethods maps the lists that servers need not support to their capability
+// and result member.
 var listMethods = map[string]struct{ capability, member string }{
 	mcp.MethodResourcesList: {"resources", "resources"},
 	mcp.MethodTemplatesList: {"resources", "resourceTemplates"},
 	mcp.MethodPromptsList:   {"prompts", "prompts"},
 }
 
-// request passes {"method": "prompts/get", "params": {…}} on to a server and
-// answers with {"result": …}, the server's bytes. A list that the server does not
-// declare is empty, without a request that would fail and be recorded.
+// request forwards {"method": "prompts/get", "params": {…}} to a server and
+// returns {"result": …} with the server's bytes. A list that the server does
+// not declare is empty; no request is sent, because it would fail and be
+// recorded.
 func (c *Control) request(r *http.Request, in struct {
 	Method string          `json:"method"`
 	Params json.RawMessage `json:"params"`
@@ -46,7 +47,7 @@ func (c *Control) request(r *http.Request, in struct {
 	if !ok || !caller.MaySee(name) {
 		return nil, c.Tools.ServerNotFoundError(&caller, name)
 	}
-	if in.Method == mcp.MethodPing && st.Era == "stateless" { // which has no ping
+	if in.Method == mcp.MethodPing && st.Era == "stateless" { // the stateless era has no ping
 		in.Method = mcp.MethodDiscover
 	}
 	if list, ok := listMethods[in.Method]; ok {
@@ -58,7 +59,7 @@ func (c *Control) request(r *http.Request, in struct {
 	result, err := c.Calls.Forward(r.Context(), tool.Forward{
 		RequestID: httperr.RequestID(r.Context()), Face: "control", Caller: caller, Server: name, Method: in.Method, Params: in.Params,
 	})
-	if refused, ok := errors.AsType[*mcp.Error](err); ok { // the server's own answer
+	if refused, ok := errors.AsType[*mcp.Error](err); ok { // an error response of the server
 		kind := tool.UpstreamFailed
 		if refused.Code == mcp.CodeMethodNotFound {
 			kind = tool.MethodNotFound

@@ -10,7 +10,8 @@ import (
 	"junctor/internal/tool"
 )
 
-// TestRequest: only requests that read, and only to servers that the caller may see.
+// TestRequest checks that only reading requests are forwarded, and only to
+// servers that the caller may see.
 func TestRequest(t *testing.T) {
 	c := newCore(t)
 	code, body := c.ask(limited, "POST", "/api/servers/fs/request", "", `{"method":"prompts/list","params":{"cursor":"2"}}`)
@@ -33,7 +34,7 @@ func TestRequest(t *testing.T) {
 			t.Errorf("%s %s: %d %s", tt.path, tt.body, code, body)
 		}
 	}
-	// What the server does not declare is not asked for.
+	// A list that the server does not declare is not requested.
 	c.info = mcpclient.ServerInfo{Name: "fs", Capabilities: json.RawMessage(`{"tools":{},"resources":{}}`)}
 	c.forwarded = tool.Forward{}
 	if code, body := c.ask(limited, "POST", "/api/servers/fs/request", "", `{"method":"prompts/list"}`); code != 200 || !strings.Contains(body, `{"result":{"prompts":[]}}`) || c.forwarded.Method != "" {

@@ -14,29 +14,29 @@ import (
 	"junctor/internal/tool"
 )
 
-// Reviews has the definitions that changed, and approves them.
+// Reviews provides the changed definitions and approves them.
 type Reviews interface {
 	Changes(ctx context.Context, server string) ([]guard.Change, error)
 	// Approve approves a definition; the catalogue is updated automatically.
 	Approve(ctx context.Context, d tool.Definition, by string) error
 }
 
-// Change is a tool whose definition is not the approved one.
+// Change is a tool whose definition differs from the approved one.
 type Change struct {
 	Name        string             `json:"name"` // server:tool
 	Server      string             `json:"server"`
 	Tool        string             `json:"tool"`
-	Fingerprint string             `json:"fingerprint"` // of what there is now
+	Fingerprint string             `json:"fingerprint"` // of the current definition
 	Since       time.Time          `json:"since"`
 	ApprovedAt  time.Time          `json:"approvedAt"`
-	ApprovedBy  string             `json:"approvedBy,omitempty"` // empty when it was the first definition seen
-	Offered     bool               `json:"offered"`              // it is in the catalogue now, and can be approved
+	ApprovedBy  string             `json:"approvedBy,omitempty"` // empty if the first definition seen was approved automatically
+	Offered     bool               `json:"offered"`              // in the catalogue, so it can be approved
 	Blocked     bool               `json:"blocked,omitempty"`
 	Flags       []string           `json:"flags,omitempty"`
 	Differences []guard.Difference `json:"differences,omitempty"`
 }
 
-// listChanges shows the tools that changed, with what changed in them.
+// listChanges returns the changed tools and their differences.
 func (c *Control) listChanges(r *http.Request) (any, error) {
 	server := r.URL.Query().Get("server")
 	if r.URL.Query().Has("wait") {
@@ -57,7 +57,7 @@ func (c *Control) listChanges(r *http.Request) (any, error) {
 	list := []Change{}
 	for _, ch := range changes {
 		if _, ok := c.Servers.StatusOf(ch.Name.Server); !ok {
-			continue // of a server that is configured no longer
+			continue // the server is no longer configured
 		}
 		v := Change{
 			Name: ch.Name.String(), Server: ch.Name.Server, Tool: ch.Name.Tool, Fingerprint: ch.Print.Current,
@@ -74,9 +74,10 @@ func (c *Control) listChanges(r *http.Request) (any, error) {
 	return map[string]any{"changes": list}, nil
 }
 
-// approve approves the current definitions of a server's tools: {} all that
-// changed, {"tools": {"read": "<fingerprint>"}} some, each with the fingerprint
-// that was reviewed. An empty fingerprint means the current one.
+// approve approves current definitions of a server's tools. The body {}
+// approves all changed ones; {"tools": {"read": "<fingerprint>"}} approves
+// some, each with the fingerprint that was reviewed. An empty fingerprint
+// means the current one.
 func (c *Control) approve(r *http.Request, in struct {
 	Tools map[string]string `json:"tools"`
 }) (any, error) {

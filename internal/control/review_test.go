@@ -16,7 +16,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// reviews is a guard with given answers.
+// reviews is a guard with fixed results.
 type reviews struct {
 	changes  []guard.Change
 	err      error

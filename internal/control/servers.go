@@ -13,7 +13,7 @@ import (
 	"junctor/internal/upstream"
 )
 
-// Servers has the state of the upstreams and restarts them.
+// Servers provides the state of the upstreams and restarts them.
 type Servers interface {
 	Status() []upstream.Status
 	Diagnose(server string) (upstream.Status, bool)
@@ -21,8 +21,8 @@ type Servers interface {
 	// and returns those that are still pending.
 	Await(ctx context.Context, servers ...string) (pending []string)
 	StatusOf(server string) (upstream.Status, bool)
-	// Info returns what the server says of itself to the caller; false if it is
-	// not connected.
+	// Info returns the server's description of itself to the caller; ok is
+	// false if it is not connected.
 	Info(server, caller string) (mcpclient.ServerInfo, bool)
 	Restart(server string) error
 	// Watch returns a channel that receives after the state of an upstream
@@ -30,31 +30,31 @@ type Servers interface {
 	Watch(ctx context.Context) <-chan struct{}
 }
 
-// ErrWritten is wrapped by the errors of changes that were written into the
-// file, but are not in force or were not sent to other nodes.
+// ErrWritten is wrapped by the errors of changes that were written to the
+// file, but are not in effect or were not sent to other nodes.
 var ErrWritten = errors.New("the change was written into the file")
 
-// Settings owns the configuration file. The methods return when the file is
+// Settings owns the configuration file. Its methods return after the file was
 // written; the change then takes effect automatically.
 type Settings interface {
-	// Show returns the configuration, secrets masked.
+	// Show returns the configuration with secrets masked.
 	Show() (Configuration, error)
 	// Schema returns the JSON Schema of the configuration file.
 	Schema() json.RawMessage
-	// SetValues changes settings by their keys; null removes one.
+	// SetValues changes settings by key; null removes a setting.
 	SetValues(values map[string]json.RawMessage) error
-	// AddServers takes servers in any shape that clients write, and returns
-	// their names.
+	// AddServers adds servers in any format that clients use and returns their
+	// names.
 	AddServers(raw json.RawMessage, replace bool) ([]string, error)
-	// Server returns a server's entry in the file, marks in place of its
-	// secrets; SetServer replaces the entry, and takes the marks as the
-	// secrets that they stand for.
+	// Server returns a server's entry in the file, with placeholders for its
+	// secrets. SetServer replaces the entry and the placeholders by the
+	// secrets they represent.
 	Server(name string) (json.RawMessage, error)
 	SetServer(name string, entry json.RawMessage) error
 	SetEnabled(name string, enabled bool) error
 	RemoveServer(name string) error
-	// SetTool turns a tool on or off, and says whether a person is asked
-	// before its calls. What is nil stays as it is.
+	// SetTool enables or disables a tool and sets whether its calls need
+	// approval. Nil leaves a setting unchanged.
 	SetTool(name tool.Name, enabled *bool, approval *catalog.Approval) error
 }
 
@@ -76,8 +76,8 @@ func (c *Control) newServer(caller *tool.Caller, st upstream.Status) Server {
 	return v
 }
 
-// awaitServers waits for the first connection of the named upstreams, or of all, as
-// far as the caller may see them.
+// awaitServers waits for the first connection of the named upstreams, or of
+// all, limited to those that the caller may see.
 func (c *Control) awaitServers(ctx context.Context, caller *tool.Caller, names []string) {
 	var wait []string
 	for _, s := range c.Servers.Status() {
@@ -120,15 +120,15 @@ func (c *Control) showServer(r *http.Request) (any, error) {
 	return c.newServer(&caller, s), nil
 }
 
-// hideProcess keeps from callers with limits what a server's process prints:
-// it may be about the work of others.
+// hideProcess removes the output of a server's process for restricted callers,
+// because it may concern the calls of others.
 func hideProcess(caller *tool.Caller, s *upstream.Status) {
 	if !caller.Admin && caller.Limited() {
 		s.PID, s.Stderr, s.LastStray = 0, nil, ""
 	}
 }
 
-// addServers takes {"servers": <any client's JSON>, "replace": false}.
+// addServers accepts {"servers": <any client's JSON>, "replace": false}.
 func (c *Control) addServers(r *http.Request, in struct {
 	Servers json.RawMessage `json:"servers"`
 	Replace bool            `json:"replace"`
@@ -140,7 +140,7 @@ func (c *Control) addServers(r *http.Request, in struct {
 	return map[string]any{"added": names}, nil
 }
 
-// serverConfig answers with a server's entry in the configuration file.
+// serverConfig returns a server's entry in the configuration file.
 func (c *Control) serverConfig(r *http.Request) (any, error) {
 	entry, err := c.Settings.Server(r.PathValue("name"))
 	if err != nil {
@@ -149,7 +149,7 @@ func (c *Control) serverConfig(r *http.Request) (any, error) {
 	return map[string]any{"server": entry}, nil
 }
 
-// setServer takes {"server": <entry>}, as serverConfig answered it.
+// setServer accepts {"server": <entry>}, as returned by serverConfig.
 func (c *Control) setServer(r *http.Request, in struct {
 	Server json.RawMessage `json:"server"`
 }) (any, error) {
@@ -180,7 +180,7 @@ func (c *Control) restartServer(r *http.Request) (any, error) {
 	return c.edit(r, "server.restart", c.Servers.Restart)
 }
 
-// edit does something to the server of the path.
+// edit applies a change to the server named in the path.
 func (c *Control) edit(r *http.Request, action string, do func(name string) error) (any, error) {
 	name := r.PathValue("name")
 	caller := tool.CallerFrom(r.Context())
@@ -190,8 +190,8 @@ func (c *Control) edit(r *http.Request, action string, do func(name string) erro
 	return okBody, c.finishEdit(r, do(name), action, nil, name)
 }
 
-// finishEdit records an administrator's change, also one that is not in force
-// everywhere yet, and returns the error to answer with.
+// finishEdit records an administrator's change, even if it is not in effect
+// everywhere yet, and returns the error for the response.
 func (c *Control) finishEdit(r *http.Request, err error, action string, detail any, targets ...string) error {
 	if err == nil || errors.Is(err, ErrWritten) {
 		for _, target := range targets {
@@ -201,8 +201,8 @@ func (c *Control) finishEdit(r *http.Request, err error, action string, detail a
 	return asInvalid(err)
 }
 
-// asInvalid returns the error of an administrator's edit with its message:
-// administrators may see what is wrong with the file.
+// asInvalid makes the message of an edit's error visible to the administrator,
+// who may see what is wrong with the file.
 func asInvalid(err error) error {
 	if err == nil || tool.KindOf(err) != tool.Internal {
 		return err

@@ -9,18 +9,19 @@ import (
 	"junctor/internal/tool"
 )
 
-// Configuration is the configuration as the page shows it. Secrets in it are
+// Configuration is the configuration as the page shows it, with secrets
 // masked.
 type Configuration struct {
-	// Place is where it is from; Settings lists what applies, each with its source.
+	// Place is the source of the configuration; Settings lists the effective
+	// settings, each with its source.
 	Place    any `json:"place"`
 	Settings any `json:"settings"`
-	// Text is the file, and Values what it says, by top-level key, with marks
-	// in place of secrets that a change may send back.
+	// Text is the file and Values its content by top-level key, with
+	// placeholders for secrets that a change may send back.
 	Text   string                     `json:"text"`
 	Values map[string]json.RawMessage `json:"values"`
-	// Restart lists the settings that were changed since the start and take
-	// effect with the next one.
+	// Restart lists the settings that have changed since the start and take
+	// effect after a restart.
 	Restart []string `json:"restart"`
 }
 
@@ -39,8 +40,8 @@ func (c *Control) settingsSchema(_ *http.Request) (any, error) {
 	return c.Settings.Schema(), nil
 }
 
-// changeSettings takes {"set": {"log.level": "debug", "limits.maxBodyBytes": null}}
-// and answers as settings does.
+// changeSettings accepts {"set": {"log.level": "debug", "limits.maxBodyBytes":
+// null}} and responds like settings.
 func (c *Control) changeSettings(r *http.Request, in struct {
 	Set map[string]json.RawMessage `json:"set"`
 }) (any, error) {

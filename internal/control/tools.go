@@ -15,7 +15,7 @@ import (
 	"junctor/internal/upstream"
 )
 
-// Tool is a tool as the page and the command line show it in a list.
+// Tool is a tool in a list of the page or the command line.
 type Tool struct {
 	Name        string              `json:"name"` // server:tool
 	Server      string              `json:"server"`
@@ -35,7 +35,7 @@ type Tool struct {
 	Explanation *search.Explanation `json:"explanation,omitempty"`
 }
 
-// ToolDetails is everything that is known of one tool.
+// ToolDetails is the complete description of a tool.
 type ToolDetails struct {
 	Tool
 	Description  string           `json:"description"`
@@ -44,17 +44,17 @@ type ToolDetails struct {
 	Annotations  tool.Annotations `json:"annotations"`
 	Guidance     string           `json:"guidance,omitempty"`
 	Definition   json.RawMessage  `json:"definition"`
-	// Original is the server's own definition where rules override it, for
+	// Original is the server's definition if rules override it; only for
 	// operators.
 	Original json.RawMessage `json:"original,omitempty"`
 }
 
-// ToolList is the answer to a listing or a search.
+// ToolList is the response to a listing or a search.
 type ToolList struct {
 	Tools   []Tool   `json:"tools"`
-	Total   int      `json:"total"`             // that match, shown or not
+	Total   int      `json:"total"`             // matching tools, including those not in this page
 	Pending []string `json:"pending,omitempty"` // servers still starting
-	Down    []Down   `json:"down,omitempty"`    // servers whose tools were never seen
+	Down    []Down   `json:"down,omitempty"`    // servers whose tools are unknown
 	Version uint64   `json:"version"`           // of the catalogue
 }
 
@@ -64,7 +64,7 @@ type Down struct {
 	Reason string `json:"reason"`
 }
 
-// summaryLength is how long a one-line summary gets.
+// summaryLength is the maximum length of a one-line summary.
 const summaryLength = 160
 
 // maxListed bounds one page of a listing.
@@ -79,13 +79,13 @@ func (c *Control) newTool(e *catalog.Entry) Tool {
 	}
 }
 
-// filter is what a listing is limited to.
+// filter selects the tools of a listing.
 type filter struct {
 	listing.Filter
 	limit, offset int
 }
 
-// toolStates are what a listing can be limited to.
+// toolStates are the values of the state filter.
 var toolStates = map[string]func(*catalog.Entry) bool{
 	"":         nil,
 	"enabled":  func(e *catalog.Entry) bool { return e.Enabled },
@@ -115,10 +115,10 @@ func readFilter(r *http.Request) (filter, error) {
 	return f, nil
 }
 
-// listTools lists or searches. With wait, as the command line sends it, it first
-// waits for upstreams that are still starting and have no known tools; with
-// wait=fresh it waits for all that are still starting. waitFor limits the wait to
-// the servers that it names.
+// listTools lists or searches tools. With wait, as sent by the command line,
+// it first waits for upstreams that are still starting and have no known
+// tools; with wait=fresh it waits for all that are still starting. waitFor
+// limits wait to the named servers.
 func (c *Control) listTools(r *http.Request) (any, error) {
 	f, err := readFilter(r)
 	if err != nil {
@@ -184,7 +184,7 @@ func (c *Control) searchTools(snap *catalog.Snapshot, caller *tool.Caller, f fil
 
 func (c *Control) showTool(r *http.Request) (any, error) {
 	server, name := r.PathValue("server"), r.PathValue("tool")
-	if server == "-" { // any server that has it
+	if server == "-" { // any server that has the tool
 		server = ""
 	}
 	caller := tool.CallerFrom(r.Context())
@@ -217,7 +217,7 @@ func (c *Control) showTool(r *http.Request) (any, error) {
 	return d, nil
 }
 
-// changeTool takes {"enabled": true, "approval": "ask"}, either or both.
+// changeTool accepts {"enabled": true, "approval": "ask"}, either or both.
 func (c *Control) changeTool(r *http.Request, in struct {
 	Enabled  *bool             `json:"enabled,omitempty"`
 	Approval *catalog.Approval `json:"approval,omitempty"`
@@ -234,8 +234,8 @@ func (c *Control) changeTool(r *http.Request, in struct {
 	return okBody, c.finishEdit(r, err, "tool.change", in, e.Name.String())
 }
 
-// unavailableError returns why the server of an unknown tool is unavailable;
-// nil if that is not the reason.
+// unavailableError returns the error for a tool that is unknown because its
+// server is unavailable; nil if that is not the reason.
 func (c *Control) unavailableError(caller *tool.Caller, server, name string) error {
 	if n, err := tool.ParseName(name); err == nil && server == "" {
 		server = n.Server
