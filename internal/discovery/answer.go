@@ -8,7 +8,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// answer returns a tool result with v as compact JSON.
+// answer returns a tool result with v as compact JSON text.
 func answer(v any) json.RawMessage { return textResult(marshal(v), false) }
 
 func textResult(text json.RawMessage, isError bool) json.RawMessage {
@@ -19,12 +19,12 @@ func textResult(text json.RawMessage, isError bool) json.RawMessage {
 	return result
 }
 
-// textBlock returns a text as a content block.
+// textBlock returns text as a content block.
 func textBlock(text string) json.RawMessage {
 	return append(append([]byte(`{"type":"text","text":`), marshal(text)...), '}')
 }
 
-// contentResult returns a tool result with these blocks.
+// contentResult returns a tool result with blocks.
 func contentResult(blocks ...json.RawMessage) json.RawMessage {
 	return append(appendList([]byte(`{"content":`), blocks), '}')
 }
@@ -39,8 +39,9 @@ func appendList(dst []byte, items []json.RawMessage) []byte {
 	return append(dst, ']')
 }
 
-// errorResult returns an error as a tool result for an agent: the tool, the reason,
-// and the error's details, such as the violated schema or similar names.
+// errorResult returns an error as a tool result for an agent: the tool, the
+// reason, and the error's details, such as the violated schema or similar
+// names.
 func errorResult(err error, name tool.Name) json.RawMessage {
 	e := tool.AsError(err)
 	body := map[string]any{}

@@ -28,10 +28,10 @@ func TestNotificationsOfAServerReachOneCaller(t *testing.T) {
 	}
 	message := json.RawMessage(`{"level":"error","data":"private"}`)
 	do(t, clients["a"], "tools/call", `{"name":"one","arguments":{}}`)
-	d.server.Notify("notifications/message", message) // a alone uses the server
+	d.server.Notify("notifications/message", message) // only a uses the server
 	want(t, received["a"], "notifications/message"+string(message))
 	do(t, clients["b"], "tools/call", `{"name":"one","arguments":{}}`)
-	d.server.Notify("notifications/message", message) // it could be about either
+	d.server.Notify("notifications/message", message) // could concern either caller
 	d.server.Notify("notifications/resources/list_changed", nil)
 	for id, notes := range received {
 		for got := ""; got != "notifications/resources/list_changed"; {
@@ -59,7 +59,8 @@ func TestNotificationsOfClientsAreChecked(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		// Notifications are handled in order: this one came after them.
+		// Notifications are handled in order, so the response arrives after
+		// them.
 		do(t, c, "ping", `{}`)
 	}
 	eventually(t, "the upstream hears who may speak", func() bool { return d.has(`notifications/vendor {"requestId":1,"by":"granted"}`) })
@@ -70,7 +71,8 @@ func TestNotificationsOfClientsAreChecked(t *testing.T) {
 	}
 }
 
-// Whatever URI a caller follows: a server that it may not see tells it nothing.
+// A caller gets no updates of a server that it may not see, whatever URI it
+// subscribes to.
 func TestNotificationsOfAHiddenServer(t *testing.T) {
 	for _, version := range []string{mcp.Version20251125, mcp.Version20260728} {
 		t.Run(version, func(t *testing.T) {
@@ -79,7 +81,7 @@ func TestNotificationsOfAHiddenServer(t *testing.T) {
 			update := func(d *testServer, uri, n string) {
 				d.server.Notify(mcp.MethodResourceUpdated, json.RawMessage(`{"uri":"`+uri+`","n":"`+n+`"}`))
 			}
-			// follow returns what the caller hears after the first update.
+			// follow returns what the caller receives after the first update.
 			follow := func(caller tool.Caller, uri string, d *testServer, updated string) <-chan string {
 				received := make(chan string, 1000)
 				c := r.clientAs(caller, version, View{Mode: DirectMode}, func(o *mcpclient.Options) {
@@ -88,7 +90,7 @@ func TestNotificationsOfAHiddenServer(t *testing.T) {
 					}
 				})
 				do(t, c, "resources/subscribe", `{"uri":"`+uri+`"}`)
-				eventually(t, "the resource is followed", func() bool { // in the stateless era a moment later
+				eventually(t, "the resource is followed", func() bool { // takes effect with a delay in the stateless era
 					update(d, updated, "first")
 					return len(received) > 0
 				})
@@ -100,7 +102,7 @@ func TestNotificationsOfAHiddenServer(t *testing.T) {
 			r.catalog.Configure(catalog.Settings{Rules: []catalog.ToolRule{{Pattern: []string{"theirs:two"}, Enabled: &no}}}, nil)
 			want(t, other, mcp.MethodToolsChanged+"  ")
 			theirs.server.Notify(mcp.MethodResourcesChanged, nil)
-			update(theirs, "note:/one", "last") // which comes after the others
+			update(theirs, "note:/one", "last") // arrives after the others
 			want(t, other, mcp.MethodResourceUpdated+" junctor:theirs:note:/one last")
 			update(ours, "note:/mine", "last")
 			for got := ""; got != mcp.MethodResourceUpdated+" note:/mine last"; {
@@ -117,8 +119,8 @@ func TestNotificationsOfAHiddenServer(t *testing.T) {
 	}
 }
 
-// The alias of a resource of a hidden server is unknown, and no other server is
-// asked for it, whether there is such a server or not.
+// The alias of a resource of a hidden server is unknown, and no other server
+// is queried for it, whether there is such a server or not.
 func TestAliasOfAHiddenServer(t *testing.T) {
 	ours := newTestServer(anyTool("one"))
 	r := newFixture(t, map[string]*testServer{"ours": ours, "theirs": newTestServer(anyTool("two"))})
@@ -146,8 +148,8 @@ func TestAliasOfAHiddenServer(t *testing.T) {
 	do(t, r.clientAs(tool.Caller{ID: "other"}, mcp.Version20251125, View{Mode: DirectMode}), "resources/read", `{"uri":"junctor:theirs:note:one"}`)
 }
 
-// Two servers have a resource with the same URI. It is that of the first one,
-// and to a caller that may not see that one it is that of the second.
+// If two servers have a resource with the same URI, it refers to the first
+// server's, or to the second's for a caller that may not see the first.
 func TestUpdatesOfSharedURI(t *testing.T) {
 	servers := map[string]*testServer{"first": newTestServer(anyTool("one")), "second": newTestServer(anyTool("one"))}
 	for _, d := range servers {
@@ -163,7 +165,7 @@ func TestUpdatesOfSharedURI(t *testing.T) {
 		})
 		do(t, c, "resources/subscribe", `{"uri":"note:one"}`)
 	}
-	for i := range 20 { // enough for each list to be looked at first
+	for i := range 20 { // enough for each list to be checked first
 		for name, d := range servers {
 			d.server.Notify(mcp.MethodResourceUpdated, json.RawMessage(fmt.Sprintf(`{"uri":"note:one","n":"%s %d"}`, name, i)))
 		}

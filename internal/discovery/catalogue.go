@@ -18,13 +18,14 @@ import (
 	"junctor/internal/tool"
 )
 
-// Limits of parts of an answer, in characters.
+// Limits of parts of a response, in characters.
 const (
 	summaryLength  = 120
 	guidanceLength = 4000
 )
 
-// fit returns the items that fit into limit bytes and the number of the rest.
+// fit returns the items that fit into limit bytes, at least one, and the
+// number of the others.
 func fit[T any](items []T, limit int) (kept []T, more int) {
 	size := 0
 	for i, item := range items {
@@ -35,8 +36,8 @@ func fit[T any](items []T, limit int) (kept []T, more int) {
 	return items, 0
 }
 
-// toolLine is one tool in an answer, or a call of a reserved tool that reads a
-// resource or renders a prompt.
+// toolLine is one tool in a response, or a call of a reserved tool that reads
+// a resource or renders a prompt.
 type toolLine struct {
 	Kind      string   `json:"kind,omitempty"` // of an item; empty for a tool
 	Server    string   `json:"server,omitempty"`
@@ -47,8 +48,8 @@ type toolLine struct {
 	Tags      []string `json:"tags,omitempty"`
 	Disabled  string   `json:"disabled,omitempty"`
 
-	From      string          `json:"from,omitempty"`      // the server of an item,
-	Arguments json.RawMessage `json:"arguments,omitempty"` // and those that read it
+	From      string          `json:"from,omitempty"`      // the server of an item
+	Arguments json.RawMessage `json:"arguments,omitempty"` // of the reserved tool that reads the item
 }
 
 func lineOf(e *catalog.Entry) toolLine {
@@ -117,7 +118,8 @@ func (v *metaView) searchTools(ctx context.Context, r *mcpserver.Request, args m
 
 func round(relevance float64) float64 { return math.Round(relevance*100) / 100 }
 
-// explain adds the state of a server to the error, if it is known.
+// explain returns the state of a server as the error if the server was not
+// found but is known.
 func (f *Face) explain(err error, caller *tool.Caller, server string) error {
 	if tool.KindOf(err) == tool.ServerNotFound {
 		if why := f.opts.Tools.CheckServer(f.opts.Tools.Snapshot(), caller, server); why != nil {
@@ -191,8 +193,8 @@ type details struct {
 	Warnings    []string        `json:"warnings,omitempty"`
 	Guidance    string          `json:"guidance,omitempty"`
 
-	From      string          `json:"from,omitempty"`      // the server of an item,
-	Arguments json.RawMessage `json:"arguments,omitempty"` // and those that read it
+	From      string          `json:"from,omitempty"`      // the server of an item
+	Arguments json.RawMessage `json:"arguments,omitempty"` // of the reserved tool that reads the item
 }
 
 func (v *metaView) toolDetails(ctx context.Context, r *mcpserver.Request, args map[string]json.RawMessage) (json.RawMessage, error) {

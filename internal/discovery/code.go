@@ -12,8 +12,7 @@ import (
 	"junctor/internal/rawjson"
 )
 
-// runCode runs a script and returns what it returns, as text, and what it
-// logged.
+// runCode runs a script and returns its return value and its log as text.
 func (v *metaView) runCode(ctx context.Context, r *mcpserver.Request, args map[string]json.RawMessage) (json.RawMessage, error) {
 	out, err := v.face.opts.Scripts.Run(ctx, codemode.Request{
 		Code: rawjson.FieldString(args["code"]), Face: "discovery", Caller: r.Caller, Session: sessionID(r), Meta: r.Meta(), Exchange: r.Exchange,
@@ -37,8 +36,8 @@ func (v *metaView) runCode(ctx context.Context, r *mcpserver.Request, args map[s
 	return contentResult(blocks...), nil
 }
 
-// scriptProgress notifies the caller of each call of a script that has ended,
-// if the caller asked for progress.
+// scriptProgress returns a function that sends a progress notification for
+// each completed call of a script; nil if the caller did not ask for progress.
 func scriptProgress(r *mcpserver.Request) func(codemode.Call) {
 	token := rawjson.Field(r.Meta(), "progressToken")
 	if token == nil || r.Exchange.Notify == nil {

@@ -17,10 +17,11 @@ import (
 	"junctor/internal/upstream"
 )
 
-// engine is one for all tests: compiling it takes a while.
+// engine is shared by all tests, because compiling it is slow.
 var engine = codemode.NewEngine()
 
-// runScript runs a script through the code view and returns its texts.
+// runScript runs a script in the code view and returns the texts of its
+// result.
 func runScript(t *testing.T, c *mcpclient.Client, code string) (texts []string, isError bool) {
 	t.Helper()
 	raw, err := c.Do(ctxFor(t), tool.Request{Method: "tools/call", Params: marshal(map[string]any{"name": "run_code", "arguments": map[string]string{"code": code}})})
@@ -106,7 +107,7 @@ func TestScriptsCallTools(t *testing.T) {
 	}
 }
 
-// Every call of a script has a record whose parent is that of the script.
+// Each call of a script has a record whose parent is the script's record.
 func TestCallsOfScriptsAreRecorded(t *testing.T) {
 	scripttest.NeedEngine(t)
 	r := newFixture(t, map[string]*testServer{"fs": newTestServer(anyTool("read"))})
@@ -145,7 +146,7 @@ func TestScriptsHaveTheRightsOfTheirCaller(t *testing.T) {
 	}
 }
 
-// A question of a tool reaches the person behind the client.
+// A question of a tool reaches the user of the client.
 func TestToolsOfScriptsAskThePerson(t *testing.T) {
 	scripttest.NeedEngine(t)
 	r := newFixture(t, map[string]*testServer{"ask": newTestServer(anyTool("ask"))})
@@ -167,7 +168,7 @@ func TestToolsOfScriptsAskThePerson(t *testing.T) {
 }
 
 // A caller whose key, rule or profile excludes junctor:run_code gets the
-// meta-tools in place of those of code mode, and cannot run a script.
+// meta-tools in code mode and cannot run scripts.
 func TestScriptsCanBeWithheld(t *testing.T) {
 	scripttest.NeedEngine(t)
 	r := newFixture(t, map[string]*testServer{"fs": newTestServer(anyTool("read"))})

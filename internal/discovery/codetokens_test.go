@@ -25,8 +25,8 @@ func steps(n int, server, name, format string) (list []step) {
 	return list
 }
 
-// codeTasks are those of the table in docs/code-mode.md: the calls one by one,
-// and the script that makes them.
+// codeTasks are the tasks in docs/code-mode.md: the individual calls, and the
+// script that makes them.
 var codeTasks = []struct {
 	name, query string
 	steps       []step
@@ -58,9 +58,9 @@ for (let n = 0; n < 6; n++) try {
 return done`, `6`},
 }
 
-// TestTokensOfCodeMode measures what passes through a model for the same tasks
-// in three modes: definitions, calls and results, each once. go test -v prints
-// the table of docs/code-mode.md.
+// TestTokensOfCodeMode counts the tokens that pass through a model for the
+// same tasks in three modes: definitions, calls and results, each once. go
+// test -v prints the table for docs/code-mode.md.
 func TestTokensOfCodeMode(t *testing.T) {
 	scripttest.NeedEngine(t)
 	codec, err := tokenizer.Get(tokenizer.O200kBase)

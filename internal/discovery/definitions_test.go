@@ -8,10 +8,10 @@ import (
 	"junctor/internal/rawjson"
 )
 
-// The direct view lists a tool with every byte of its definition except the
-// name: title, icons, annotations, outputSchema, _meta and unknown members. In
-// the stateless era lists say how long they may be kept; in both they end, although a
-// server's pages do not.
+// The direct view lists the complete definition of a tool, with only the name
+// changed: title, icons, annotations, outputSchema, _meta and unknown members
+// are kept. In the stateless era lists have a cache TTL. In both eras lists
+// end even if the server's pages do not.
 func TestDefinitionsInTheDirectView(t *testing.T) {
 	t.Parallel()
 	endless := newTestServer(wireTool)

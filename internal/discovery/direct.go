@@ -17,8 +17,8 @@ import (
 	"junctor/internal/tool"
 )
 
-// Limits of a page of a list, in items and bytes. Few clients request a second
-// page, so both are large.
+// Limits of a page of a list, in items and bytes. They are large because few
+// clients request a second page.
 const (
 	directPage  = 1000
 	directBytes = 4 << 20
@@ -31,8 +31,8 @@ type directView struct {
 	tools atomic.Pointer[toolsOfSnapshot]
 
 	mu    sync.Mutex
-	lists map[string]*callerLists // the lists last sent to each caller
-	found map[string]*itemIndex   // what each caller can search
+	lists map[string]*callerLists // the lists last fetched for each caller
+	found map[string]*itemIndex   // the items that each caller can search
 }
 
 // toolsOfSnapshot is the table of one snapshot.
@@ -155,8 +155,8 @@ func callWithParams(r *mcpserver.Request, name tool.Name) tool.Call {
 }
 
 // originOf returns the origin of a request's calls. A client that renders apps
-// decides by itself which tools its model sees, and so does one of the
-// transparent view, which gets what the server lists.
+// decides which tools its model sees, and so does a client of the transparent
+// view, which gets the server's own list.
 func originOf(r *mcpserver.Request) tool.Origin {
 	if r.Exchange.Transparent || rawjson.Field(r.Exchange.Capabilities, "extensions", mcp.ExtensionUI) != nil {
 		return tool.ByClient
@@ -176,7 +176,8 @@ func (v *directView) noTool(r *mcpserver.Request, name string) error {
 	return unknown("tool", name, visible)
 }
 
-// unknown is the error for a name that is none of the names.
+// unknown returns the error for a name that does not exist, with similar
+// names.
 func unknown(what, name string, names []string) error {
 	msg := fmt.Sprintf("unknown %s %q", what, tool.Shorten(name, 100)) + catalog.DidYouMean(catalog.Nearest(name, names, 5))
 	return &mcp.Error{Code: mcp.CodeInvalidParams, Message: msg}
@@ -255,9 +256,8 @@ func (v *directView) subscribe(ctx context.Context, r *mcpserver.Request) (json.
 	})
 }
 
-// firstOf calls ask for one server after the other until one knows the
-// resource. The error of a server that may have it takes precedence over "not
-// found".
+// firstOf calls ask for one server after the other until one has the resource.
+// The error of a server that may have it takes precedence over "not found".
 func (v *directView) firstOf(servers []string, uri string, ask func(server string) (json.RawMessage, error)) (json.RawMessage, error) {
 	var worst error
 	for _, server := range servers {

@@ -57,19 +57,20 @@ type Options struct {
 	Results      *results.Cache
 	Config       Config
 	Version      string
-	Waiting      *waiting.Service     // keeps tasks; nil serves none
-	NewItemIndex func() *search.Index // makes an index of resources and prompts; nil searches tools alone
+	Waiting      *waiting.Service     // stores tasks; nil disables tasks
+	NewItemIndex func() *search.Index // creates an index of resources and prompts; if nil, only tools are searched
 	Log          *slog.Logger
 
 	// Server has the options of the views' MCP servers; New sets Info and Log.
 	Server mcpserver.Options
 }
 
-// View selects what a client sees. The view of one server has no mode.
+// View selects what a client sees. The transparent view of a server has no
+// mode.
 type View struct {
 	Mode    Mode
 	Server  string
-	Profile string // that the local user is narrowed to; "" for none
+	Profile string // restricts the local user; "" for none
 }
 
 // ParseView parses a view: a mode, or "" for the configured one, and the name
@@ -113,7 +114,7 @@ func (f *Face) Sessions() int {
 	return n
 }
 
-// Answering counts the requests that are being answered, as
+// Answering returns the number of requests in progress; see
 // [mcpserver.Server.Answering].
 func (f *Face) Answering() int {
 	n := 0
@@ -134,7 +135,7 @@ func (f *Face) mcpServers() []*mcpserver.Server {
 	return all
 }
 
-// New returns a Face. It starts nothing.
+// New returns a Face. It starts no goroutines.
 func New(o Options) *Face {
 	f := &Face{opts: o, log: o.Log.With(telemetry.KeyComponent, "discovery"), single: map[string]*transparentView{}}
 	f.config.Store(&o.Config)
@@ -148,7 +149,7 @@ func New(o Options) *Face {
 }
 
 // server returns the MCP server of a view. Results of a transparent view are
-// the upstream's own, without info.
+// the upstream's own, so its info is nil.
 func (f *Face) server(h mcpserver.Handler, info json.RawMessage) *mcpserver.Server {
 	o := f.opts.Server
 	o.Log, o.Info = f.opts.Log, info
@@ -190,7 +191,7 @@ func (f *Face) MaxSessions() int {
 }
 
 // Run notifies clients of changes of the catalogue until ctx is done, and then
-// ends all sessions.
+// closes all sessions.
 func (f *Face) Run(ctx context.Context) error {
 	defer f.Close()
 	changed := f.opts.Tools.Watch(ctx)
@@ -207,12 +208,12 @@ func (f *Face) Run(ctx context.Context) error {
 	}
 }
 
-// RightsChanged drops what is cached by the rights of callers, and has clients
+// RightsChanged drops what is cached by the callers' rights and makes clients
 // list again, after a change of profiles or credentials.
 func (f *Face) RightsChanged() {
 	f.view.forget()
 	for _, v := range f.mcpServers() {
-		if v == f.meta || v == f.code { // which list the same tools always
+		if v == f.meta || v == f.code { // their tool lists never change
 			continue
 		}
 		for _, method := range []string{mcp.MethodToolsChanged, mcp.MethodPromptsChanged, mcp.MethodResourcesChanged} {
@@ -221,7 +222,7 @@ func (f *Face) RightsChanged() {
 	}
 }
 
-// Close ends every session and stream of the face.
+// Close closes every session and stream.
 func (f *Face) Close() {
 	f.mu.Lock()
 	f.closed = true // no views are added
@@ -235,7 +236,8 @@ func (f *Face) Close() {
 }
 
 // announce notifies the views of the differences between two snapshots, each
-// caller of those servers that it may see, and ends the views of removed servers.
+// caller only of servers that it may see, and closes the views of removed
+// servers.
 func (f *Face) announce(last, next *catalog.Snapshot) {
 	var changed []string
 	for _, s := range next.Servers() {
@@ -262,9 +264,10 @@ func sameTools(a, b *catalog.Server) bool {
 	})
 }
 
-// Notified handles a notification of an upstream that belongs to no call. It is
-// for one caller, or for all subscribers if caller is "", and only for those
-// whose rights cover it: a URI that a caller follows may be of any server.
+// Notified handles a notification of an upstream that does not belong to a
+// call. It is for one caller, or for all subscribers if caller is "", and is
+// only sent to callers whose rights cover it: a caller may subscribe to the
+// URI of any server.
 func (f *Face) Notified(server, caller, method string, params json.RawMessage) {
 	to := func(c *tool.Caller) bool {
 		return (caller == "" || c.ID == caller) && c.MaySee(server) &&
@@ -282,8 +285,8 @@ func (f *Face) Notified(server, caller, method string, params json.RawMessage) {
 	}
 }
 
-// marshal is json.Marshal for values that cannot fail, without HTML escapes,
-// which cost tokens.
+// marshal returns the JSON of a value that cannot fail to marshal, without
+// HTML escapes, which cost tokens.
 func marshal(v any) json.RawMessage { return rawjson.MarshalOrNull(v) }
 
 // callOf returns the tool call of a request.
@@ -300,7 +303,7 @@ func callOf(r *mcpserver.Request, server, name string) tool.Call {
 	return c
 }
 
-// sessionID returns the id of the request's session, "" when it has none.
+// sessionID returns the id of the request's session, or "" if it has none.
 func sessionID(r *mcpserver.Request) string {
 	if r.Session == nil {
 		return ""

@@ -22,7 +22,7 @@ import (
 
 var versions = []string{mcp.Version20241105, mcp.Version20250326, mcp.Version20250618, mcp.Version20251125, mcp.Version20260728}
 
-// answering is the exchange of a caller that can be asked.
+// answering is the exchange of a caller that answers questions.
 func answering(notes *[]string) tool.Exchange {
 	var mu sync.Mutex
 	return tool.Exchange{
@@ -40,8 +40,8 @@ func answering(notes *[]string) tool.Exchange {
 	}
 }
 
-// The four combinations of eras, in every view: what an upstream asks in the
-// middle of a call reaches the client, and its answer the upstream.
+// In all combinations of eras and in every view, a question that an upstream
+// asks during a call reaches the client, and the answer reaches the upstream.
 func TestElicitationInAllEras(t *testing.T) {
 	for _, old := range []bool{true, false} {
 		d := newTestServer(anyTool("ask"), anyTool("progress"))
@@ -123,7 +123,8 @@ func TestChangesReachClients(t *testing.T) {
 					o.OnNotification = func(method string, params json.RawMessage) { received <- method + rawjson.FieldString(params, "uri") }
 				})
 				do(t, c, "resources/subscribe", `{"uri":"note:one"}`)
-				// In the stateless era the subscription is opened beside the call.
+				// In the stateless era the subscription is opened in parallel to
+				// the call.
 				eventually(t, "the resource is followed", func() bool {
 					d.server.Notify("notifications/resources/updated", json.RawMessage(`{"uri":"note:one"}`))
 					select {
@@ -166,8 +167,9 @@ func want(t *testing.T, received <-chan string, method string) {
 	}
 }
 
-// Two clients follow one resource: the upstream hears of each, because it may
-// have lost those before, and of the end of the last.
+// When two clients subscribe to a resource, each subscription is forwarded,
+// because the upstream may have lost the earlier one. It is unsubscribed with
+// the last one.
 func TestSubscriptionsAreShared(t *testing.T) {
 	d := newTestServer()
 	d.old = true
@@ -195,7 +197,7 @@ func TestSubscriptionsAreShared(t *testing.T) {
 	if n := count("resources/unsubscribe note:one"); n != 0 {
 		t.Error("the upstream was told to stop while someone follows")
 	}
-	b.Close() // leaving is letting go
+	b.Close() // closing ends the subscription
 	eventually(t, "the upstream is told", func() bool { return count("resources/unsubscribe note:one") == 1 })
 	if _, err := a.Do(ctxFor(t), tool.Request{Method: "resources/read", Params: json.RawMessage(`{"uri":"gone:x"}`)}); err == nil {
 		t.Error("a resource that does not exist was read")
@@ -227,7 +229,7 @@ func TestListsAndResultsAreBounded(t *testing.T) {
 	for i := range 2000 {
 		many = append(many, fmt.Sprintf(`{"name":"tool_%04d","description":"Does thing number %d %s","inputSchema":{"type":"object","properties":{"a":{"type":"string"}}}}`, i, i, strings.Repeat("very ", 50)))
 	}
-	for i := range 100 { // for the page that is full before it has a thousand
+	for i := range 100 { // fills a page before it has a thousand items
 		many = append(many, fmt.Sprintf(`{"name":"wide_%04d","description":"%s","inputSchema":{"type":"object"}}`, i, strings.Repeat("x", 100_000)))
 	}
 	huge := `{"name":"huge","description":"` + strings.Repeat("words ", 40000) + `","inputSchema":{"type":"object","properties":{"a":{"type":"string","description":"` + strings.Repeat("x", 100000) + `"}}}}`
@@ -278,7 +280,7 @@ func TestListsAndResultsAreBounded(t *testing.T) {
 	if _, failed := callText(t, c, "list_tools", `{"server":"big","cursor":"x"}`); !failed {
 		t.Error("an odd cursor passed")
 	}
-	// The direct view has it all, page by page.
+	// The direct view returns all of them, in pages.
 	direct := r.client(mcp.Version20251125, View{Mode: DirectMode})
 	n, next := 0, ""
 	for {
@@ -323,7 +325,7 @@ func TestInstructionsAreBounded(t *testing.T) {
 	}
 }
 
-// What a caller may not see does not exist for it, in any view.
+// What a caller may not see does not exist for it in any view.
 func TestHiddenToolsDoNotExistForCaller(t *testing.T) {
 	r := newFixture(t, map[string]*testServer{"open": newTestServer(anyTool("fine"), anyTool("hidden")), "closed": newTestServer(anyTool("fine"))})
 	caller := tool.Caller{ID: "key:k", Servers: []string{"open"}, Tools: []string{"open:fine"}}
@@ -409,7 +411,7 @@ func TestViewsByHTTPPath(t *testing.T) {
 	}
 }
 
-// The views of a server that was removed end.
+// Removing a server closes its views.
 func TestRemovedServerEndsItsViews(t *testing.T) {
 	r := newFixture(t, map[string]*testServer{"desk": newTestServer(anyTool("one")), "other": newTestServer(anyTool("two"))})
 	c := r.client(mcp.Version20250618, View{Server: "desk"})

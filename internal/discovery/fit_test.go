@@ -41,7 +41,7 @@ func TestExecuteToolSelects(t *testing.T) {
 	if text, isError := executeTool(t, c, "fs", "picture", map[string]any{}, ".a * 2"); isError || text != "3" {
 		t.Errorf("%t %s", isError, text)
 	}
-	if text, _ := executeTool(t, c, "fs", "always", map[string]any{}, ""); text != "9" { // of "always {}"
+	if text, _ := executeTool(t, c, "fs", "always", map[string]any{}, ""); text != "9" { // the whole result is {}
 		t.Errorf("the rule's select: %s", text)
 	}
 	text, isError := executeTool(t, c, "fs", "picture", map[string]any{}, ".a.b")
@@ -101,7 +101,7 @@ func TestLargeResultsArePaged(t *testing.T) {
 	if page, isError := executeTool(t, other, "junctor", "read_result", map[string]any{"id": id}, ""); !isError {
 		t.Errorf("another caller reads %.40s", page)
 	}
-	// The same from a script, and for what a script returns.
+	// The same applies to scripts and their return values.
 	code := r.client(mcp.Version20251125, View{Mode: CodeMode})
 	if texts, _ := runScript(t, code, `return (await tools.call("junctor:read_result", {id: "`+id+`", offset: 5000})).slice(0, 3)`); texts[0] != "678" {
 		t.Errorf("%q", texts)
@@ -112,8 +112,8 @@ func TestLargeResultsArePaged(t *testing.T) {
 	}
 }
 
-// A configured server named junctor does not take the place of the gateway's
-// own tools, and keeps its others.
+// A configured server named junctor does not replace the gateway's own tools;
+// its other tools remain available.
 func TestReservedToolsAreNotShadowed(t *testing.T) {
 	r := newFixture(t, map[string]*testServer{"junctor": newTestServer(anyTool("read_result"), anyTool("other"))})
 	c := r.client(mcp.Version20251125, View{Mode: MetaMode})

@@ -31,27 +31,28 @@ import (
 	"junctor/internal/upstream"
 )
 
-// testServer is an upstream in the process with everything that MCP has: a real
-// server on the real wire.
+// testServer is an in-process upstream that supports all of MCP: a real server
+// with real messages.
 type testServer struct {
 	server *mcpserver.Server
-	old    bool // speaks the handshake era alone
+	old    bool // supports only the handshake era
 	caps   string
 	tools  []string
 	words  string                  // instructions
-	lists  map[string]string       // results in place of the usual ones, by method
-	before func(what string) error // called with each method and what it names; nil: not
+	lists  map[string]string       // results that replace the default ones, by method
+	before func(what string) error // called with each method and its target; may be nil
 
 	mu        sync.Mutex
 	resources []string
-	seen      []string // methods and what they named
+	seen      []string // methods and their targets
 }
 
 const testCapabilities = `{"completions":{},"logging":{},"prompts":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true},"tools":{"listChanged":true}}`
 
 func newTestServer(tools ...string) *testServer {
 	d := &testServer{caps: testCapabilities, tools: tools, resources: []string{"note:one", "note:two"}}
-	// 100 scripts of 10 calls are more than a gateway admits from one client.
+	// 100 scripts with 10 calls each exceed the default limit of calls per
+	// client.
 	d.server = mcpserver.New(mcpserver.Options{DrainTimeout: time.Millisecond, MaxCalls: 2000}, d)
 	return d
 }
@@ -73,7 +74,7 @@ func (d *testServer) saw(what string) {
 	d.seen = append(d.seen, what)
 }
 
-// forget drops what was seen so far.
+// forget clears the recorded requests.
 func (d *testServer) forget() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -189,8 +190,8 @@ func (d *testServer) call(ctx context.Context, r *mcpserver.Request, name string
 	return json.RawMessage(`{"content":[{"type":"text","text":` + string(marshal(name+" "+string(arguments))) + `}]}`), nil
 }
 
-// dial connects to the server, through a gate that knows the old era alone
-// where the server does.
+// dial connects to the server. For a server of the handshake era it goes
+// through a link that supports only that era.
 func (d *testServer) dial(context.Context) (mcpclient.Transport, error) {
 	near, far := mcp.Pipe()
 	var link mcp.Link = far
@@ -215,7 +216,7 @@ func (l oldEra) Receive() (mcp.Message, error) {
 	}
 }
 
-// fixture is the face over a real core.
+// fixture is a Face over a real core.
 type fixture struct {
 	*Face
 	t       testing.TB
@@ -258,15 +259,15 @@ func (r *fixture) Append(_ context.Context, c store.Call) error {
 	return nil
 }
 
-// config of an upstream in the process.
+// inProcess returns the configuration of an in-process upstream.
 func inProcess(name string) upstream.Config {
 	c := upstream.DefaultConfig()
 	c.Name, c.Transport = name, upstream.InProcess
 	return c
 }
 
-// newFixture runs the face over the servers. Names that have no server are
-// upstreams that cannot be reached.
+// newFixture runs a Face over the servers. A nil server is an unreachable
+// upstream.
 func newFixture(t testing.TB, servers map[string]*testServer, edit ...func(*fixture, *[]upstream.Config)) *fixture {
 	t.Helper()
 	dialers := map[string]upstream.Dialer{}
@@ -311,7 +312,7 @@ func newFixture(t testing.TB, servers map[string]*testServer, edit ...func(*fixt
 		wg.Wait()
 	})
 	r.sup.Await(ctxFor(t))
-	r.Face.initial = tools.Snapshot() // a change that a test hears of is its own
+	r.Face.initial = tools.Snapshot() // later notifications are caused by the test
 	wg.Go(func() { _ = r.Face.Run(ctx) })
 	return r
 }
@@ -322,7 +323,7 @@ func ctxFor(t testing.TB) context.Context {
 	return ctx
 }
 
-// eventually waits for a condition that other goroutines bring about.
+// eventually waits until ok returns true.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	ctx := ctxFor(t)
@@ -341,7 +342,7 @@ func (r *fixture) client(version string, v View, edit ...func(*mcpclient.Options
 	return r.clientAs(tool.Local, version, v, edit...)
 }
 
-// clientAs is client for a caller.
+// clientAs is like client, for the given caller.
 func (r *fixture) clientAs(caller tool.Caller, version string, v View, edit ...func(*mcpclient.Options)) *mcpclient.Client {
 	r.t.Helper()
 	inR, inW := io.Pipe()
@@ -379,7 +380,7 @@ func do(t testing.TB, c *mcpclient.Client, method, params string) json.RawMessag
 	return result
 }
 
-// meta calls a meta-tool and returns the text of its answer.
+// callText calls a meta-tool and returns the text of its result.
 func callText(t testing.TB, c *mcpclient.Client, name, arguments string) (string, bool) {
 	t.Helper()
 	result := do(t, c, "tools/call", `{"name":"`+name+`","arguments":`+arguments+`}`)

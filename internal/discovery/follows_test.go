@@ -103,7 +103,7 @@ func (r *fixture) subscriber(uris ...string) *mcpclient.Client {
 	return c
 }
 
-// subscribed returns the one session that has subscriptions.
+// subscribed returns the only session with subscriptions.
 func (r *fixture) subscribed() *mcpserver.Session {
 	f := &r.Face.follows
 	f.mu.Lock()
@@ -117,7 +117,7 @@ func (r *fixture) subscribed() *mcpserver.Session {
 
 func TestEndOfSessionKeepsSubscriptionsOfTheNext(t *testing.T) {
 	a := newTestServer(issueTool)
-	a.old = true // the other era has no such requests
+	a.old = true // the stateless era has no such requests
 	held, release := make(chan string, 1), make(chan struct{})
 	var once sync.Once
 	a.before = func(what string) error {
@@ -151,11 +151,10 @@ func TestEndOfSessionKeepsSubscriptionsOfTheNext(t *testing.T) {
 	}
 }
 
-// A subscription that shares the one under way must not succeed before that one
-// has.
+// A subscription that shares one in progress must not succeed before that one.
 func TestSubscriptionWaitsForTheOneUnderWay(t *testing.T) {
 	a := newTestServer(issueTool)
-	a.old = true // the other era has no such requests
+	a.old = true // the stateless era has no such requests
 	held, release := make(chan struct{}), make(chan struct{})
 	var once sync.Once
 	a.before = func(what string) (err error) {
@@ -194,11 +193,11 @@ func TestSubscriptionWaitsForTheOneUnderWay(t *testing.T) {
 	}
 }
 
-// A client does not notice that the server was restarted: its subscription goes
-// on.
+// A subscription survives a restart of the server, which the client does not
+// notice.
 func TestSubscriptionOutlivesRestartOfServer(t *testing.T) {
 	a := newTestServer(issueTool)
-	a.old = true // the other era has no such requests
+	a.old = true // the stateless era has no such requests
 	r := newFixture(t, map[string]*testServer{"a": a})
 	updated := make(chan struct{}, 1)
 	c := r.client(mcp.Version20251125, View{Server: "a"}, func(o *mcpclient.Options) {
@@ -229,13 +228,13 @@ func TestSubscriptionOutlivesRestartOfServer(t *testing.T) {
 	})
 }
 
-// A resource that no list contains is asked of each server in turn; the server
-// that was subscribed to is also the one that is unsubscribed from.
+// For a resource that is not in any list, the servers are tried in turn. The
+// request to unsubscribe goes to the server that accepted the subscription.
 func TestUnsubscribeReachesTheSubscribedServer(t *testing.T) {
 	for _, version := range []string{mcp.Version20251125, mcp.Version20260728} {
 		t.Run(version, func(t *testing.T) {
 			a, b := newTestServer(), newTestServer()
-			a.old, b.old = true, true // the other era has no such requests
+			a.old, b.old = true, true // the stateless era has no such requests
 			a.before = func(what string) error {
 				if what == "resources/subscribe note:linked" {
 					return &mcp.Error{Code: mcp.CodeResourceNotFound, Message: "not here"}
@@ -255,10 +254,10 @@ func TestUnsubscribeReachesTheSubscribedServer(t *testing.T) {
 	}
 }
 
-// The server that has a URI may change while a client is subscribed to it.
+// The owner of a URI may change while a client is subscribed to it.
 func TestUnsubscribeAfterTheOwnerHasChanged(t *testing.T) {
 	a, b := newTestServer(), newTestServer()
-	a.old, b.old = true, true // the other era has no such requests
+	a.old, b.old = true, true // the stateless era has no such requests
 	a.resources, b.resources = []string{"note:a"}, []string{"note:b", "note:both"}
 	r := newFixture(t, map[string]*testServer{"a": a, "b": b})
 	c := r.client(mcp.Version20251125, View{Mode: DirectMode})
@@ -279,15 +278,15 @@ func TestUnsubscribeAfterTheOwnerHasChanged(t *testing.T) {
 	}
 }
 
-// Until it ends, a session keeps what it needs to unsubscribe, and not the
-// message of its first subscription, which may be large.
+// A session stores what it needs to unsubscribe, but not the message of its
+// first subscription, which may be large.
 func TestSubscriptionKeepsNoMessage(t *testing.T) {
 	r := newFixture(t, map[string]*testServer{"a": newTestServer(issueTool)})
 	r.subscriber("note:one")
 	var f subscriptions
 	message := subscribeWithLargeMessage(r, &f, r.subscribed())
 	eventually(t, "the message is not referred to any more", func() bool {
-		time.Sleep(50 * time.Millisecond) // between collections, not for them
+		time.Sleep(50 * time.Millisecond) // between collections
 		runtime.GC()
 		return message.Value() == nil
 	})
@@ -301,7 +300,7 @@ func subscribeWithLargeMessage(r *fixture, f *subscriptions, s *mcpserver.Sessio
 		Method: "resources/subscribe", Caller: tool.Local, Session: s, Header: http.Header{},
 		Params: json.RawMessage(`{"uri":"note:two","more":"` + strings.Repeat("x", 1<<20) + `"}`),
 	}
-	req.Exchange.Notify = func(string, json.RawMessage) { _ = req.Arguments() } // as that of a session refers to its request
+	req.Exchange.Notify = func(string, json.RawMessage) { _ = req.Arguments() } // like a session's, it refers to its request
 	if _, err := f.change(ctxFor(r.t), r.Face, req, "a", "note:2"); err != nil {
 		r.t.Fatal(err)
 	}

@@ -68,7 +68,7 @@ func (f *Face) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	server := r.PathValue("server")
-	if server == "" { // not behind Routes
+	if server == "" { // not mounted by Routes
 		_, server, _ = strings.Cut(strings.Trim(r.URL.Path, "/"), "mcp/")
 	}
 	mode := ""
@@ -86,7 +86,7 @@ func (f *Face) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	refuse(w, tool.AsError(err))
 }
 
-// refuse responds with an error to a request that has no view.
+// refuse responds with an error to a request for which there is no view.
 func refuse(w http.ResponseWriter, e *tool.Error) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Content-Type-Options", "nosniff")

@@ -35,8 +35,8 @@ func TestToolsNameTheInterfaceOfTheirOwnServer(t *testing.T) {
 	}
 }
 
-// A tool with the visibility ["app"] is for the apps of its server. Only a
-// client that renders apps, or one that sees the server itself, gets it.
+// A tool with visibility ["app"] is only returned to clients that render apps
+// and to clients of the transparent view.
 func TestToolsForAppsAreHiddenFromModels(t *testing.T) {
 	const refresh = `{"name":"refresh","description":"Refresh the dashboard.","inputSchema":{"type":"object"},"_meta":{"ui":{"visibility":["app"]}}}`
 	r := newFixture(t, map[string]*testServer{"a": newTestServer(anyTool("echo"), refresh)})

@@ -11,9 +11,8 @@ import (
 	"junctor/internal/tool"
 )
 
-// ReadResource returns a resource of any server that the caller may see as the
-// result of a tool. The URI is one that a server gave, or an alias of the
-// direct view.
+// ReadResource returns a resource of any server that the caller may see, as a
+// tool result. The URI is a server's own or an alias of the direct view.
 func (f *Face) ReadResource(ctx context.Context, call *tool.Call, uri string) (json.RawMessage, error) {
 	raw, err := f.view.readResource(ctx, itemRequest(call, mcp.MethodResourcesRead, map[string]any{"uri": uri}))
 	if err != nil {
@@ -30,8 +29,8 @@ func (f *Face) ReadResource(ctx context.Context, call *tool.Call, uri string) (j
 	return contentResult(blocks...), nil
 }
 
-// GetPrompt returns a prompt, by its name in the direct view, as the result of a
-// tool: the content of its messages.
+// GetPrompt returns the content of a prompt's messages as a tool result. name
+// is its name in the direct view.
 func (f *Face) GetPrompt(ctx context.Context, call *tool.Call, name string, arguments map[string]string) (json.RawMessage, error) {
 	raw, err := f.view.getPrompt(ctx, itemRequest(call, mcp.MethodPromptsGet, map[string]any{"name": name, "arguments": arguments}))
 	if err != nil {
@@ -51,8 +50,8 @@ func itemRequest(call *tool.Call, method string, params map[string]any) *mcpserv
 	return &mcpserver.Request{Method: method, Params: marshal(params), Caller: call.Caller, Exchange: call.Exchange}
 }
 
-// itemError returns a protocol error, such as that of a resource that does not
-// exist, as the error of a call.
+// itemError converts a protocol error, such as an unknown resource, to the
+// error of a call.
 func itemError(err error) error {
 	if wire, ok := errors.AsType[*mcp.Error](err); ok {
 		return &tool.Error{Kind: tool.InvalidArguments, Msg: wire.Message, Err: err}

@@ -17,7 +17,8 @@ import (
 	"junctor/internal/upstream"
 )
 
-// prompters are servers that have prompts; those named mute never say which.
+// prompters are servers that have prompts; those in mute do not respond to
+// lists.
 type prompters struct{ states }
 
 func (p prompters) Describe(_ context.Context, server, _ string, _ tool.Exchange) (mcpclient.ServerInfo, bool) {
@@ -71,7 +72,7 @@ func TestQuotedArgumentsAreAccepted(t *testing.T) {
 	}
 }
 
-// Every word of an answer costs: a reason that the message has is not repeated.
+// A reason that the message already contains is not repeated, to save tokens.
 func TestErrorOmitsRepeatedReason(t *testing.T) {
 	got := string(errorResult(&tool.Error{Kind: tool.UpstreamFailed, Msg: "x is down: it ended", Details: map[string]string{"reason": "it ended", "status": "disconnected"}}, tool.Name{Server: "x"}))
 	if strings.Contains(got, "reason") || !strings.Contains(got, "disconnected") {

@@ -15,7 +15,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// kind is one of the lists that are merged from all upstreams.
+// kind is the kind of a list that is merged from all upstreams.
 type kind int
 
 const (
@@ -51,7 +51,8 @@ const (
 	maxCachedCallers = 256 // callers whose lists are cached
 )
 
-// list is a merged list: the items as clients see them, and their owners.
+// list is a merged list: the items as clients see them, and the servers they
+// come from.
 type list struct {
 	at     time.Time
 	items  []json.RawMessage
@@ -64,7 +65,7 @@ type list struct {
 // because an upstream may return different lists.
 type callerLists struct{ of [len(kinds)]*list }
 
-// forget drops the cached lists after a server's lists have changed.
+// forget drops the cached lists when a server's lists have changed.
 func (v *directView) forget() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -72,7 +73,7 @@ func (v *directView) forget() {
 	clear(v.found)
 }
 
-// list serves a list request, page by page.
+// list responds to a list request with one page.
 func (v *directView) list(ctx context.Context, r *mcpserver.Request, k kind) (json.RawMessage, error) {
 	from, fresh := 0, true
 	if cursor := rawjson.FieldString(r.Params, "cursor"); cursor != "" {
@@ -107,7 +108,7 @@ func (v *directView) fetch(ctx context.Context, r *mcpserver.Request, k kind, fr
 	return v.fetchFrom(ctx, r, k, v.serversWith(&r.Caller, k))
 }
 
-// fetchFrom returns the merged list of the servers, and caches it.
+// fetchFrom fetches the merged list of the servers and caches it.
 func (v *directView) fetchFrom(ctx context.Context, r *mcpserver.Request, k kind, servers []string) (*list, error) {
 	found := make([][]json.RawMessage, len(servers))
 	asking, cancel := context.WithTimeout(ctx, listTimeout)
@@ -133,7 +134,7 @@ func (v *directView) fetchFrom(ctx context.Context, r *mcpserver.Request, k kind
 	}
 	view, next := r.Caller.RightsView(), callerLists{}
 	if old := v.lists[view]; old != nil {
-		next = *old // a copy, because its readers hold no lock
+		next = *old // copied, because readers hold no lock
 	}
 	next.of[k] = l
 	v.lists[view] = &next
@@ -151,8 +152,8 @@ func (v *directView) serversWith(caller *tool.Caller, k kind) []string {
 	return servers
 }
 
-// pages reads the complete list of one server. If the server fails or is too
-// slow, it returns the pages so far.
+// pages fetches the complete list of one server. If the server fails or times
+// out, it returns the pages fetched so far.
 func (v *directView) pages(ctx context.Context, r *mcpserver.Request, server string, k kind) []json.RawMessage {
 	var items []json.RawMessage
 	params := json.RawMessage(`{}`)
@@ -209,12 +210,12 @@ func merge(k kind, servers []string, found [][]json.RawMessage) *list {
 	return l
 }
 
-// aliasScheme is the prefix of the alias of a resource whose URI another server
-// has too.
+// aliasScheme is the prefix of aliases of resources whose URI exists on
+// another server too.
 const aliasScheme = "junctor:"
 
-// uiAlias is the prefix of the alias of a user interface, which clients
-// recognize by its scheme.
+// uiAlias is the prefix of aliases of user interfaces, which clients recognize
+// by the scheme.
 const uiAlias = "ui://junctor/"
 
 func alias(server, uri string) string {
@@ -224,7 +225,7 @@ func alias(server, uri string) string {
 	return aliasScheme + server + ":" + uri
 }
 
-// unalias resolves an alias.
+// unalias resolves an alias; ok is false if uri is not one.
 func unalias(uri string) (server, own string, ok bool) {
 	if rest, is := strings.CutPrefix(uri, uiAlias); is {
 		server, own, ok = strings.Cut(rest, "/")
@@ -236,8 +237,8 @@ func unalias(uri string) (server, own string, ok bool) {
 	return "", "", false
 }
 
-// renamed returns the result of resources/read with the URI of a server
-// replaced by its alias, which the client asked for.
+// renamed replaces a server's own URI in the result of resources/read by the
+// alias that the client requested.
 func renamed(result json.RawMessage, own, alias string) json.RawMessage {
 	var contents []json.RawMessage
 	for c := range rawjson.Elements(rawjson.Field(result, "contents")) {
@@ -252,8 +253,8 @@ func renamed(result json.RawMessage, own, alias string) json.RawMessage {
 	return rawjson.SetField(result, appendList(nil, contents), "contents")
 }
 
-// withInterfaceAlias replaces the user interface in a tool's definition by its
-// alias if another server has the same URI.
+// withInterfaceAlias replaces the URI of the user interface in a tool's
+// definition by its alias if another server has the same URI.
 func (v *directView) withInterfaceAlias(ctx context.Context, r *mcpserver.Request, server string, definition json.RawMessage) json.RawMessage {
 	for _, path := range [][]string{{"_meta", "ui", "resourceUri"}, {"_meta", "ui/resourceUri"}} {
 		uri := rawjson.FieldString(definition, path...)
@@ -269,10 +270,10 @@ func (v *directView) withInterfaceAlias(ctx context.Context, r *mcpserver.Reques
 }
 
 // owners returns the servers that may have the resource or template, most
-// likely first, and the URI as they know it.
+// likely first, and the server's own URI for it.
 func (v *directView) owners(ctx context.Context, r *mcpserver.Request, uri string) (servers []string, own string, err error) {
 	server, own, aliased := unalias(uri)
-	hidden := aliased && !r.Caller.MaySee(server) // or does not exist, which must look the same
+	hidden := aliased && !r.Caller.MaySee(server) // a server that does not exist must look the same
 	if aliased && !hidden {
 		if _, connected := v.face.opts.Upstreams.Info(server, r.Caller.ID); connected {
 			return []string{server}, own, nil
@@ -293,13 +294,13 @@ func (v *directView) owners(ctx context.Context, r *mcpserver.Request, uri strin
 		}
 	}
 	if !hidden {
-		servers = append(servers, v.serversWith(&r.Caller, resources)...) // a resource link need not be listed
+		servers = append(servers, v.serversWith(&r.Caller, resources)...) // linked resources may be missing from the list
 	}
 	return unique(servers), uri, nil
 }
 
-// fitsTemplate reports whether a URI may match a template: the text outside of
-// the braces occurs in order.
+// fitsTemplate reports whether a URI may match a template: the literal parts
+// of the template occur in order.
 func fitsTemplate(template, uri string) bool {
 	first := true
 	for template != "" {
@@ -327,8 +328,8 @@ func unique(names []string) []string {
 	return out
 }
 
-// mayOwn reports whether a plain URI means a resource of the server to the
-// caller: it does unless the list that was sent to the caller has it from another.
+// mayOwn reports whether a plain URI refers to a resource of the server for
+// the caller. It does unless the caller's list has it from another server.
 func (v *directView) mayOwn(c *tool.Caller, server, uri string) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()

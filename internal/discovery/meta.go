@@ -16,8 +16,8 @@ import (
 	"junctor/internal/tool"
 )
 
-// metaTools are the tools of the meta view. Their size in a client's context is
-// what this face is about: a test counts their tokens.
+// metaTools are the tools of the meta view. They are kept short, because they
+// take space in a client's context; a test counts their tokens.
 const (
 	searchTool = `{"name":"search_tools","description":"Find tools, resources and prompts of all servers by what you want to do. Start here. A result shows the parameters (* required), often enough to call execute_tool at once.","inputSchema":{"type":"object","properties":{"query":{"type":"string","description":"the task in plain words, or a tool's name"},"server":{"type":"string","description":"only this server"},"limit":{"type":"number","description":"default 10"}},"required":["query"]},"annotations":{"readOnlyHint":true}}`
 	metaTools  = `{"name":"list_mcp_servers","description":"List the connected MCP servers.","inputSchema":{"type":"object","properties":{},"required":[]},"annotations":{"readOnlyHint":true}},` +
@@ -28,7 +28,7 @@ const (
 	runCodeTool = `{"name":"run_code","description":"Run JavaScript or TypeScript, the body of an async function; only what it returns comes back. Make many calls in one script: await tools.SERVER.TOOL(args) or tools.call('server:tool', args). Also tools.search(query), tools.describe(names) for types, store.get(key) and store.set(key, value) between scripts, console.log, sleep(ms). Errors of tools are thrown with code and message.","inputSchema":{"type":"object","properties":{"code":{"type":"string"}},"required":["code"]},"annotations":{"openWorldHint":true}}`
 )
 
-// toolList returns the result of tools/list with these tools.
+// toolList returns the result of tools/list with tools.
 func toolList(tools ...string) json.RawMessage {
 	return json.RawMessage(`{"tools":[` + strings.Join(tools, ",") + `],"ttlMs":3600000,"cacheScope":"public"}`)
 }
@@ -39,8 +39,8 @@ type metaView struct {
 	code bool
 }
 
-// tools returns what tools/list returns to the caller, and the names. Who may
-// not run scripts gets the meta-tools in code mode too.
+// tools returns the result of tools/list for the caller, and the names. A
+// caller that may not run scripts gets the meta-tools in code mode, too.
 func (v *metaView) tools(caller *tool.Caller) (json.RawMessage, []string) {
 	scripts := codemode.Permitted(caller)
 	switch {
@@ -57,7 +57,7 @@ type argument struct {
 	name     string
 	kind     string
 	required bool
-	hidden   bool // understood, but not in the schema
+	hidden   bool // accepted, but not in the schema
 }
 
 type metaTool struct {
@@ -93,7 +93,7 @@ func (v *metaView) Describe(_ context.Context, r *mcpserver.Request) (mcpserver.
 	}, nil
 }
 
-// Notified implements mcpserver.Handler; the view needs nothing of its clients.
+// Notified implements mcpserver.Handler. Notifications of clients are ignored.
 func (v *metaView) Notified(context.Context, *mcpserver.Session, string, json.RawMessage) {}
 
 // Serve implements mcpserver.Handler.
@@ -108,10 +108,10 @@ func (v *metaView) Serve(ctx context.Context, r *mcpserver.Request) (json.RawMes
 	return v.face.serveCommon(ctx, r)
 }
 
-// serveCommon serves the methods that the direct and the meta view share.
+// serveCommon serves the methods that the direct and meta views share.
 func (f *Face) serveCommon(ctx context.Context, r *mcpserver.Request) (json.RawMessage, error) {
 	switch {
-	case r.Method == mcp.MethodComplete: // in the meta view of what search_tools finds
+	case r.Method == mcp.MethodComplete: // in the meta view for items found with search_tools
 		return f.view.complete(ctx, r)
 	case r.Method == mcp.MethodSetLevel:
 		return setLevel(r)
@@ -125,7 +125,7 @@ func noMethod(method string) error {
 	return &tool.Error{Kind: tool.MethodNotFound, Msg: fmt.Sprintf("method %s is not served here", method)}
 }
 
-// setLevel agrees to a log level, which the session keeps and applies.
+// setLevel accepts a log level. The session stores and applies it.
 func setLevel(r *mcpserver.Request) (json.RawMessage, error) {
 	if !mcp.ValidLogLevel(rawjson.FieldString(r.Params, "level")) {
 		return nil, &mcp.Error{Code: mcp.CodeInvalidParams, Message: "level must be one of debug, info, notice, warning, error, critical, alert, emergency"}
@@ -133,8 +133,8 @@ func setLevel(r *mcpserver.Request) (json.RawMessage, error) {
 	return json.RawMessage(`{}`), nil
 }
 
-// call runs a meta-tool. What goes wrong with it is a result that a model can
-// read; only a meta-tool that does not exist is an error of the protocol.
+// call runs a meta-tool. Failures are returned as results that a model can
+// read; only an unknown meta-tool is a protocol error.
 func (v *metaView) call(ctx context.Context, r *mcpserver.Request) (json.RawMessage, error) {
 	name := r.Name()
 	t, ok := tools[name]
@@ -166,7 +166,8 @@ func metaNames() []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(tools)), func(name string) bool { return name == "run_code" })
 }
 
-// readArguments checks the arguments of a meta-tool; all that is wrong at once.
+// readArguments parses the arguments of a meta-tool. Its error lists all
+// problems.
 func readArguments(name string, want []argument, raw json.RawMessage) (map[string]json.RawMessage, error) {
 	got := map[string]json.RawMessage{}
 	if len(raw) > 0 && string(raw) != "null" {
@@ -185,7 +186,7 @@ func readArguments(name string, want []argument, raw json.RawMessage) (map[strin
 		switch {
 		case !ok && a.required:
 			wrong = append(wrong, a.name+" is missing")
-		case ok && a.kind != "string" && value[0] == '"': // models put everything into quotes
+		case ok && a.kind != "string" && value[0] == '"': // models may quote values of any type
 			inner := json.RawMessage(strings.TrimSpace(rawjson.FieldString(value)))
 			if !json.Valid(inner) || !fits(a.kind, inner) {
 				wrong = append(wrong, a.name+" must be "+article(a.kind))

@@ -8,8 +8,8 @@ import (
 	"junctor/internal/tool"
 )
 
-// publicName returns the name of a tool or prompt in the direct view. It is the
-// name that providers use too, so that a conversation can move between APIs.
+// publicName returns the name of a tool or prompt in the direct view. Package
+// provider uses the same names, so that a conversation can move between APIs.
 func publicName(server, name string) string {
 	return provider.LegalName(tool.Name{Server: server, Tool: name})
 }
@@ -24,8 +24,8 @@ func newTable[T any](size int) *table[T] {
 	return &table[T]{byName: make(map[string]T, size), names: make([]string, 0, size)}
 }
 
-// add registers an item under its public name, or under a longer one in the
-// rare case that hashes collide. Duplicates of a server and name are dropped.
+// add registers an item under its public name, or under a longer one if the
+// names collide. Duplicates of a server and name are dropped.
 func (t *table[T]) add(server, name string, item T) {
 	public := publicName(server, name)
 	if _, taken := t.byName[public]; taken {

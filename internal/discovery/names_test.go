@@ -10,7 +10,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// legal reports whether every client takes the name.
+// legal reports whether every client accepts the name.
 func legal(name string) bool {
 	return !strings.ContainsFunc(name, func(r rune) bool {
 		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '_' || r == '-')
@@ -86,7 +86,7 @@ func TestToolTableResolvesPublicNames(t *testing.T) {
 			t.Errorf("%s stands for %s", public, e.Name)
 		}
 	}
-	// What else there is does not change a name.
+	// A name does not depend on other tools.
 	before := table.names
 	put("zoo", "x")
 	for _, name := range before {
@@ -103,7 +103,7 @@ func TestToolTableResolvesPublicNames(t *testing.T) {
 func TestTableKeepsCollidingNamesApart(t *testing.T) {
 	table := newTable[int](0)
 	table.add("fs", "a/b", 1)
-	table.byName[publicName("fs", "c/d")] = 2 // as if the hashes were the same
+	table.byName[publicName("fs", "c/d")] = 2 // simulates a hash collision
 	table.add("fs", "c/d", 3)
 	if len(table.byName) != 3 {
 		t.Errorf("%v", table.byName)
@@ -114,7 +114,7 @@ func TestTableKeepsCollidingNamesApart(t *testing.T) {
 		}
 	}
 	for i := range 10 {
-		table.add("fs", "c/d", i) // the same again is dropped in the end
+		table.add("fs", "c/d", i) // duplicates are dropped
 	}
 	if len(table.byName) > 10 {
 		t.Errorf("%d names", len(table.byName))

@@ -18,14 +18,14 @@ const (
 	overviewLength    = 1600
 	overviewLine      = 100
 
-	instructionsLength = 6000 // of all servers together,
+	instructionsLength = 6000 // of all servers together
 	instructionsOfOne  = 1500
 
-	overviewTools   = 4  // that stand for the description of a server that has none,
-	overviewServers = 12 // where there are no more servers than this
+	overviewTools   = 4  // number of tools listed for a server without a description
+	overviewServers = 12 // tools are listed only if there are at most this many servers
 )
 
-// serverLine is one server in an answer.
+// serverLine is one server in a response.
 type serverLine struct {
 	Name        string         `json:"name"`
 	Description string         `json:"description,omitempty"`
@@ -34,7 +34,7 @@ type serverLine struct {
 	Status      upstream.State `json:"status"`
 	Reason      string         `json:"reason,omitempty"`
 
-	first []string // its first tools, in place of a description
+	first []string // its first tools, shown if there is no description
 }
 
 // servers returns all servers that the caller may see.
@@ -102,7 +102,7 @@ func (f *Face) overview(caller *tool.Caller, how string) string {
 	return b.String()
 }
 
-// profileInstructions returns what the caller's profiles tell agents.
+// profileInstructions returns the instructions of the caller's profiles.
 func profileInstructions(caller *tool.Caller) string {
 	if text := caller.Instructions(); text != "" {
 		return text + "\n\n"

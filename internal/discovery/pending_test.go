@@ -19,7 +19,7 @@ import (
 	"junctor/internal/upstream"
 )
 
-// states are upstreams in every state that a face may find them in.
+// states are upstreams in every state.
 type states struct{ list []upstream.Status }
 
 func (s states) Status() []upstream.Status { return s.list }
@@ -119,7 +119,7 @@ func TestServerStatesAreExplained(t *testing.T) {
 			t.Errorf("execute_tool %s = %s", arguments, got)
 		}
 	}
-	// The transparent view of a server that is not there says why.
+	// The transparent view of an unavailable server returns the reason.
 	for server, kind := range map[string]tool.Kind{"locked": tool.UpstreamAuthRequired, "gone": tool.Unavailable, "never": tool.ServerNotFound} {
 		s := &transparentView{face: f, name: server}
 		if _, err := s.Describe(t.Context(), &mcpserver.Request{}); tool.KindOf(err) != kind {
@@ -131,7 +131,7 @@ func TestServerStatesAreExplained(t *testing.T) {
 	}
 }
 
-// The overview says of each server what it is for, as well as that is known.
+// The overview describes the purpose of each server, if known.
 func TestOverviewDescribesServers(t *testing.T) {
 	cat := catalog.New(nil, nil)
 	var ups states
@@ -154,7 +154,7 @@ func TestOverviewDescribesServers(t *testing.T) {
 	if got, want := overview(), "- told: Talks to the moon. (2 tools)\n- untold: one, two, three, four (5 tools)\n- lone: only (1 tool)"; got != want {
 		t.Errorf("overview:\n%s\nwant:\n%s", got, want)
 	}
-	for i := range overviewServers { // with many, the names of all come before the tools of some
+	for i := range overviewServers { // with many servers, names take precedence over tools
 		put(fmt.Sprintf("more%02d", i), "", "x")
 	}
 	if got := overview(); !strings.Contains(got, "- untold (5 tools)") {
@@ -162,7 +162,7 @@ func TestOverviewDescribesServers(t *testing.T) {
 	}
 }
 
-// In the direct view the servers speak for themselves, each within bounds.
+// The direct view includes the instructions of all servers, within limits.
 func TestInstructionsOfAllServers(t *testing.T) {
 	cat := catalog.New(nil, nil)
 	for name, words := range map[string]string{"a": " Call a first.\n", "b": "", "c": strings.Repeat("long ", 1000), "hidden": "secret ways"} {
@@ -181,7 +181,7 @@ func TestInstructionsOfAllServers(t *testing.T) {
 	}
 }
 
-// Many servers do not drown an agent either.
+// The list of servers is bounded.
 func TestListServersIsBounded(t *testing.T) {
 	var ups states
 	for range 3000 {
@@ -205,8 +205,8 @@ func TestListServersIsBounded(t *testing.T) {
 	}
 }
 
-// A log level that a client of the handshake era asked for goes with its
-// calls, so that the upstream sends what it wants to hear.
+// The log level that a client of the handshake era has set is sent with its
+// calls.
 func TestLogLevelIsSentWithCall(t *testing.T) {
 	d := newTestServer(anyTool("progress"))
 	d.old = true
@@ -232,7 +232,7 @@ func TestLogLevelIsSentWithCall(t *testing.T) {
 	}
 }
 
-// unlisted are upstreams whose status nobody may list.
+// unlisted are upstreams whose statuses must not be listed.
 type unlisted struct {
 	states
 	t *testing.T

@@ -15,8 +15,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// protocolMethods are the requests of both revisions, with params that a view
-// answers if it serves the method at all.
+// protocolMethods are the requests of both revisions, with valid params.
 var protocolMethods = []struct{ method, params string }{
 	{"initialize", `"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}`},
 	{"server/discover", ``},
@@ -41,9 +40,10 @@ var protocolMethods = []struct{ method, params string }{
 	{"vendor/method", ``},
 }
 
-// protocolNotifications are the notifications that belong to no call, with the
-// views that pass them on and the test that shows it; the transcripts of TestWire
-// show the transparent view where nothing is said of it.
+// protocolNotifications are the notifications that do not belong to a call,
+// with the eras in which each view forwards them and the test that shows it.
+// An empty entry for the transparent view is filled from the transcripts of
+// TestWire.
 var protocolNotifications = []struct{ method, from, transparent, direct, meta string }{
 	{"notifications/cancelled", "both", "", bothEras, bothEras},
 	{mcp.MethodToolsChanged, "server", bothEras, bothEras, "–"},               // TestChangesReachClients
@@ -64,8 +64,8 @@ const (
 	bothEras  = oldEras + ", " + modernEra
 )
 
-// ofTranscripts returns the eras in whose transcripts of TestWire the method
-// arrives at the other side.
+// ofTranscripts returns the eras in whose TestWire transcripts the method
+// reaches the other side.
 func ofTranscripts(t *testing.T, method string) string {
 	t.Helper()
 	var eras []string
@@ -85,8 +85,8 @@ func ofTranscripts(t *testing.T, method string) string {
 	return strings.Join(eras, ", ")
 }
 
-// notesOfCall returns the notifications of a call that reach its caller in a
-// view.
+// notesOfCall returns the notifications that the caller receives during a call
+// in a view.
 func notesOfCall(t *testing.T, f *fixture, version string, view View, call string) map[string]bool {
 	t.Helper()
 	got := map[string]bool{}
@@ -104,7 +104,7 @@ func notesOfCall(t *testing.T, f *fixture, version string, view View, call strin
 	return got
 }
 
-// notificationRows returns the rows of the table for notifications.
+// notificationRows returns the table rows for notifications.
 func notificationRows(t *testing.T, f *fixture) string {
 	var rows strings.Builder
 	const params = `,"_meta":{"progressToken":"p","` + mcp.MetaLogLevel + `":"info"}}`
@@ -140,8 +140,8 @@ func notificationRows(t *testing.T, f *fixture) string {
 	return rows.String()
 }
 
-// docs/protocol.md says which view serves which method in which era. The table
-// is what the views answer here.
+// TestProtocolTable checks the table in docs/protocol.md of the methods that
+// each view serves in each era.
 func TestProtocolTable(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, map[string]*testServer{"paint": newTestServer(pictureTool, anyTool("notes"))})
@@ -191,7 +191,7 @@ func TestProtocolTable(t *testing.T) {
 	}
 }
 
-// served reports whether a view knows a method.
+// served reports whether a view supports a method.
 func served(t *testing.T, url, method, params string, modern bool) bool {
 	t.Helper()
 	header := http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}}

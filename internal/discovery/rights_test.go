@@ -11,7 +11,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// asCaller serves the face to whoever the header X-As names.
+// asCaller serves the Face to the caller named in the header X-As.
 func (r *fixture) asCaller(callers ...tool.Caller) (send func(as, method, path, session, body string) (int, http.Header, string)) {
 	hs := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		for _, c := range callers {
@@ -48,8 +48,8 @@ func (r *fixture) asCaller(callers ...tool.Caller) (send func(as, method, path, 
 	}
 }
 
-// Each call of a batch has the rights of its caller, and a session is its
-// owner's alone.
+// Each call of a batch has the rights of its caller, and a session can only be
+// used by its owner.
 func TestBatchesAndSessionsOfALimitedCaller(t *testing.T) {
 	open, hidden := newTestServer(anyTool("one"), anyTool("two")), newTestServer(anyTool("secret"))
 	r := newFixture(t, map[string]*testServer{"open": open, "hidden": hidden})
@@ -82,8 +82,9 @@ func TestBatchesAndSessionsOfALimitedCaller(t *testing.T) {
 	}
 }
 
-// Two tokens of one person may give different rights: a page of a list has
-// what the token of the request gives, not what was cached for another.
+// Two tokens of one person may have different rights: a page of a list has
+// only what the token of the request allows, not what was cached for another
+// token.
 func TestCachedListsFollowTheRightsOfTheToken(t *testing.T) {
 	t.Parallel()
 	hidden := newTestServer(anyTool("secret"))

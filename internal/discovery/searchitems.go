@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	itemsTTL     = 10 * time.Minute // until the lists are read again; servers announce changes
-	itemsTimeout = 3 * time.Second  // a search goes on without items that take longer
+	itemsTTL     = 10 * time.Minute // maximum age of the index; servers announce changes
+	itemsTimeout = 3 * time.Second  // after this, a search returns without items
 
-	maxItemKey = 2 << 10 // bytes of a URI, template or name that a model can be given
+	maxItemKey = 2 << 10 // maximum size of a URI, template or name in results, in bytes
 
-	// The minimum relevance of an item among the results of a search, and its minimum
-	// share of the relevance of the best tool.
+	// The minimum relevance of an item in search results, absolute and
+	// relative to the best tool.
 	minRelevance      = 0.3
 	minRelevanceShare = 0.5
 )
@@ -37,10 +37,10 @@ type item struct {
 	raw    json.RawMessage
 }
 
-// itemIndex is what one caller can search beside tools.
+// itemIndex is the index of the items that one caller can search.
 type itemIndex struct {
-	servers []string      // that were asked
-	before  *itemIndex    // which is searched until this one is ready; guarded by directView.mu
+	servers []string      // servers whose lists were read
+	before  *itemIndex    // searched until this one is ready; guarded by directView.mu
 	ready   chan struct{} // closed when the fields below are set
 
 	at    time.Time
@@ -71,11 +71,11 @@ func (v *directView) searchItems(ctx context.Context, r *mcpserver.Request, q se
 	return lines
 }
 
-// maxItemsIn returns how many of the results of a search may be items.
+// maxItemsIn returns how many of limit search results may be items.
 func maxItemsIn(limit int) int { return max(1, limit/3) }
 
-// withItems returns the tools and the items that a search found, by relevance.
-// Tools keep their order.
+// withItems merges items into the tools found by a search, by relevance. Tools
+// keep their order.
 func withItems(tools, items []toolLine, limit int) []toolLine {
 	best := 0.0
 	for _, t := range tools {
@@ -94,9 +94,10 @@ func withItems(tools, items []toolLine, limit int) []toolLine {
 	return tools[:min(len(tools), limit)]
 }
 
-// itemsOf returns the items of the caller's servers. They are read when the
-// caller first searches, when servers have come or gone, and when they are old;
-// then the old ones are searched meanwhile.
+// itemsOf returns the index of the items of the caller's servers. It is built
+// on the caller's first search, when the set of servers has changed, and when
+// it is older than itemsTTL. In the last case the old index is searched
+// meanwhile.
 func (v *directView) itemsOf(ctx context.Context, r *mcpserver.Request) *itemIndex {
 	if v.face.opts.NewItemIndex == nil {
 		return nil
@@ -150,7 +151,7 @@ func (x *itemIndex) isReady() bool {
 	}
 }
 
-// readItems reads the lists of the servers and indexes them.
+// readItems fetches the lists of the servers and builds the index.
 func (v *directView) readItems(ctx context.Context, r *mcpserver.Request, x *itemIndex) {
 	var lists [len(kinds)]*list
 	var wg sync.WaitGroup
@@ -187,11 +188,11 @@ func (v *directView) readItems(ctx context.Context, r *mcpserver.Request, x *ite
 	x.at = time.Now()
 	close(x.ready)
 	v.mu.Lock()
-	x.before = nil // or every index that there was would stay in memory
+	x.before = nil // otherwise the chain of old indexes would stay in memory
 	v.mu.Unlock()
 }
 
-// document returns what search reads of an item.
+// document returns the searchable text of an item.
 func (it item) document() search.Doc {
 	name := rawjson.FieldString(it.raw, "name")
 	about := []string{rawjson.FieldString(it.raw, "description"), it.kindName(), rawjson.FieldString(it.raw, "mimeType")}
@@ -203,7 +204,7 @@ func (it item) document() search.Doc {
 	return search.Doc{Name: tool.Name{Server: it.server, Tool: cmp.Or(name, it.key)}, Title: rawjson.FieldString(it.raw, "title"), Description: strings.Join(about, " ")}
 }
 
-// kindName returns what an item is called in answers.
+// kindName returns the name of an item's kind in responses.
 func (it item) kindName() string {
 	switch {
 	case it.kind == prompts:
@@ -235,11 +236,11 @@ type promptArgument struct {
 
 func (it item) promptArguments() []promptArgument {
 	var args []promptArgument
-	_ = json.Unmarshal(rawjson.Field(it.raw, "arguments"), &args) // one that cannot be read has none
+	_ = json.Unmarshal(rawjson.Field(it.raw, "arguments"), &args) // invalid arguments are omitted
 	return args
 }
 
-// signature says what to add to the arguments.
+// signature describes what to add to the arguments.
 func (it item) signature() string {
 	switch it.kind {
 	case templates:
@@ -259,7 +260,7 @@ func (it item) signature() string {
 	return ""
 }
 
-// line returns the item as a result of a search.
+// line returns the item as a search result.
 func (it item) line(relevance float64) toolLine {
 	own, arguments := it.call()
 	title := cmp.Or(rawjson.FieldString(it.raw, "title"), rawjson.FieldString(it.raw, "name"))
@@ -273,8 +274,8 @@ func (it item) line(relevance float64) toolLine {
 	}
 }
 
-// itemDetails returns the details of an item of a server by its URI, template or
-// name.
+// itemDetails returns the details of a server's item, found by its URI,
+// template or name.
 func (v *directView) itemDetails(ctx context.Context, r *mcpserver.Request, server, name string) (details, bool) {
 	x := v.itemsOf(ctx, r)
 	if x == nil {
@@ -297,7 +298,7 @@ func (v *directView) itemDetails(ctx context.Context, r *mcpserver.Request, serv
 	return details{}, false
 }
 
-// reservedDetails returns the details of a tool of the gateway itself.
+// reservedDetails returns the details of one of the gateway's own tools.
 func reservedDetails(t reserved.Tool) details {
 	return details{Server: reserved.Server, Tool: t.Name, Description: t.Description, Parameters: parameters(t.InputSchema), Input: t.InputSchema}
 }

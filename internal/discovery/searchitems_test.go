@@ -26,7 +26,7 @@ func metaCall(t *testing.T, c *mcpclient.Client, name string, args any) string {
 	return ""
 }
 
-// found returns the results of search_tools.
+// found returns the results of a call of search_tools.
 func found(t *testing.T, c *mcpclient.Client, args map[string]any) []toolLine {
 	t.Helper()
 	var out struct{ Results []toolLine }
@@ -37,7 +37,7 @@ func found(t *testing.T, c *mcpclient.Client, args map[string]any) []toolLine {
 	return out.Results
 }
 
-// archive is a server with tools and with something of each other kind.
+// archive is a server with tools and with items of each kind.
 func archive() *testServer {
 	d := newTestServer(
 		`{"name":"create_invoice","description":"Create an invoice for a customer","inputSchema":{"type":"object"}}`,
@@ -74,7 +74,7 @@ func TestSearchFindsResourcesPromptsAndSkills(t *testing.T) {
 				t.Errorf("%s, %q: %s", version, query, marshal(hits))
 			}
 		}
-		// What a hit says is what reads it.
+		// The arguments of a search result read the item.
 		for query, want := range map[string]string{"what are the rules for holidays": "of the desk", "review a contract": "review_contract"} {
 			hit := found(t, c, map[string]any{"query": query, "server": "office", "limit": 1})[0]
 			if text, isError := executeTool(t, c, hit.Server, hit.Tool, hit.Arguments, ""); isError || text != want {
@@ -92,7 +92,7 @@ func TestSearchFindsResourcesPromptsAndSkills(t *testing.T) {
 	}
 }
 
-// Items need the rights of their server, and none for the server junctor.
+// Items require rights to their server, but none to the server junctor.
 func TestSearchOfItemsKeepsRights(t *testing.T) {
 	r := newFixture(t, map[string]*testServer{"office": archive(), "desk": newTestServer(anyTool("one"))})
 	for name, tt := range map[string]struct {
@@ -113,7 +113,8 @@ func TestSearchOfItemsKeepsRights(t *testing.T) {
 	}
 }
 
-// A query for a tool finds the tools that it found without items, in their order.
+// A query for a tool returns the same tools, in the same order, as without
+// items.
 func TestItemsDoNotDisplaceTools(t *testing.T) {
 	office := archive()
 	var many []string
@@ -152,14 +153,14 @@ func TestSearchSeesNewItems(t *testing.T) {
 	office.lists = map[string]string{"resources/list": `{"resources":[{"uri":"note:travel","name":"travel","description":"Rules for travel expenses"}]}`}
 	office.mu.Unlock()
 	eventually(t, "the new resource is found", func() bool {
-		office.server.Notify(mcp.MethodResourcesChanged, nil) // again, because the gateway may not listen yet
+		office.server.Notify(mcp.MethodResourcesChanged, nil) // repeated, because the gateway may not be listening yet
 		hits := found(t, c, query)
 		return len(hits) > 0 && hits[0].Kind == "resource"
 	})
 }
 
-// A configured server of the name junctor does not take the place of the
-// gateway's own tools, and keeps its own in its own view.
+// A configured server named junctor does not replace the gateway's own tools;
+// its tools remain available in its transparent view.
 func TestReservedItemToolsAreNotShadowed(t *testing.T) {
 	r := newFixture(t, map[string]*testServer{"junctor": newTestServer(anyTool("read_resource"), anyTool("own")), "desk": newTestServer(anyTool("one"))})
 	c := r.client(mcp.Version20251125, View{Mode: MetaMode})
@@ -179,7 +180,7 @@ func TestReservedItemToolsAreNotShadowed(t *testing.T) {
 	}
 }
 
-// Completions reach the server of the prompt or template from every view.
+// In every view, completions reach the server of the prompt or template.
 func TestCompletionInEveryView(t *testing.T) {
 	r := newFixture(t, map[string]*testServer{"office": archive(), "desk": newTestServer(anyTool("one"))})
 	for _, version := range []string{mcp.Version20251125, mcp.Version20260728} {
@@ -206,8 +207,7 @@ func TestCompletionInEveryView(t *testing.T) {
 	}
 }
 
-// An index that took the place of an old one does not keep it, or all that there
-// ever were would stay in memory.
+// A replaced index does not stay in memory.
 func TestReplacedItemIndexIsNotKept(t *testing.T) {
 	r := newFixture(t, map[string]*testServer{"office": archive()})
 	c := r.client(mcp.Version20251125, View{Mode: MetaMode})
@@ -236,8 +236,8 @@ func TestReplacedItemIndexIsNotKept(t *testing.T) {
 	})
 }
 
-// A server's items neither take the place of all other results nor make an
-// answer larger than it may be.
+// Large items neither displace all other results nor exceed the size limit of
+// a response.
 func TestHugeItemsAreBounded(t *testing.T) {
 	limit := DefaultConfig().MaxAnswerBytes
 	huge := strings.Repeat("invoice ", limit/4)

@@ -13,8 +13,8 @@ import (
 	"junctor/internal/mcp"
 )
 
-// corpus returns n real tool definitions. They lie beside the repository; what
-// cannot be had is not measured.
+// corpus returns n real tool definitions. They are stored outside the
+// repository; the test is skipped if they are missing.
 func corpus(t testing.TB, n int) []string {
 	file, err := os.Open(filepath.FromSlash("../../../shared/search-eval/dev/tools.jsonl"))
 	if err != nil {
@@ -43,9 +43,9 @@ func corpus(t testing.TB, n int) []string {
 	return tools
 }
 
-// BenchmarkSessionTokens counts what an agent reads and writes to find and run
-// one tool through the meta view (list the servers, search, details, execute),
-// beside the definitions that it would have to load otherwise.
+// BenchmarkSessionTokens counts the tokens that an agent reads and writes to
+// find and run one tool in the meta view (list the servers, search, details,
+// execute), compared with loading all definitions.
 func BenchmarkSessionTokens(b *testing.B) {
 	codec, err := tokenizer.Get(tokenizer.O200kBase)
 	if err != nil {

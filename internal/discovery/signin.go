@@ -17,8 +17,9 @@ func canOpenURLs(r *mcpserver.Request) bool {
 	return rawjson.Field(r.Exchange.Capabilities, "elicitation", "url") != nil
 }
 
-// signIn answers a call that failed: with the URL to open where the caller has
-// to sign in and its client can open one, otherwise with a result for the model.
+// signIn returns the response to a failed call: the URL to open if the caller
+// has to sign in and its client can open URLs, otherwise a result for the
+// model.
 func signIn(r *mcpserver.Request, err error, name tool.Name) (json.RawMessage, error) {
 	if first := mcp.SignInRequired(err); first != nil && canOpenURLs(r) {
 		return nil, first
@@ -26,8 +27,8 @@ func signIn(r *mcpserver.Request, err error, name tool.Name) (json.RawMessage, e
 	return errorResult(err, name), nil
 }
 
-// signInError returns the error that says where the caller can sign in to a
-// server, or err if there is no such place.
+// signInError returns the error with the URL at which the caller can sign in
+// to a server, or err if there is none.
 func (f *Face) signInError(ctx context.Context, r *mcpserver.Request, server string, err error) error {
 	if st, ok := f.opts.Upstreams.StatusOf(server); !ok || st.Login != upstream.LoginPerCaller || mcp.SignInRequired(err) != nil {
 		return err
@@ -38,8 +39,8 @@ func (f *Face) signInError(ctx context.Context, r *mcpserver.Request, server str
 	return err
 }
 
-// signInFor returns the error of a tool that is not known because the caller has
-// no login of its own to its server; nil if that is not the reason.
+// signInFor returns the error for a tool that is unknown because the caller is
+// not signed in to its server; nil if that is not the reason.
 func (v *directView) signInFor(ctx context.Context, r *mcpserver.Request, name string) error {
 	for _, s := range v.face.opts.Tools.Servers(&r.Caller) {
 		if s.Login == upstream.LoginPerCaller && s.State == upstream.AuthRequired && strings.HasPrefix(name, s.Name+"__") {

@@ -15,11 +15,12 @@ import (
 )
 
 // subscriptions counts the subscriptions of each caller, because all sessions
-// of a caller share one subscription at the upstream: it is unsubscribed with
-// the last one. Each is passed on, because a server may have lost those before.
-// Callers that share a connection are separated by package upstream.
+// of a caller share one subscription at the upstream, which is canceled with
+// the last of them. Each one is forwarded nevertheless, because a server may
+// have lost the earlier ones. Package upstream separates callers that share a
+// connection.
 type subscriptions struct {
-	changing upstream.KeyLocks[subscription] // held while one is counted and the upstream told, in this order
+	changing upstream.KeyLocks[subscription] // held while a subscription is counted and forwarded; acquired before mu
 
 	mu        sync.Mutex
 	counts    map[subscription]int
@@ -29,8 +30,8 @@ type subscriptions struct {
 // subscription is a resource that a caller subscribed to.
 type subscription struct{ caller, server, uri string }
 
-// follower is the client that subscribed: a session, or in the stateless era a
-// subscriptions/listen request.
+// follower is the client that subscribed: a session or, in the stateless era,
+// a subscriptions/listen request.
 type follower struct {
 	session *mcpserver.Session
 	listen  *mcpserver.Request
@@ -41,7 +42,7 @@ func followerOf(r *mcpserver.Request) follower { return follower{r.Session, r.Li
 // uriOf returns the URI that the client sent.
 func uriOf(r *mcpserver.Request) string { return rawjson.FieldString(r.Params, "uri") }
 
-// change executes resources/subscribe and resources/unsubscribe.
+// change handles resources/subscribe and resources/unsubscribe.
 func (f *subscriptions) change(ctx context.Context, face *Face, r *mcpserver.Request, server, uri string) (json.RawMessage, error) {
 	key := subscription{r.Caller.ID, server, uri}
 	params := rawjson.SetField(r.Params, marshal(uri), "uri")
@@ -64,9 +65,9 @@ func (f *subscriptions) change(ctx context.Context, face *Face, r *mcpserver.Req
 	return result, err
 }
 
-// unsubscribe executes resources/unsubscribe at the servers that the client
-// subscribed to with this URI. Their lists, which may have changed since, do not
-// tell which these are.
+// unsubscribe handles resources/unsubscribe for the servers where the client
+// subscribed to this URI. The owners cannot be used for that, because the
+// lists may have changed since.
 func (f *subscriptions) unsubscribe(ctx context.Context, face *Face, r *mcpserver.Request) (json.RawMessage, error) {
 	f.mu.Lock()
 	keys := slices.Clone(f.followers[followerOf(r)][uriOf(r)])
@@ -82,7 +83,7 @@ func (f *subscriptions) unsubscribe(ctx context.Context, face *Face, r *mcpserve
 	return result, failed
 }
 
-// add counts a subscription, unless the client has it already.
+// add counts a subscription. It returns false if the client already has it.
 func (f *subscriptions) add(face *Face, r *mcpserver.Request, key subscription) (added bool) {
 	who, uri := followerOf(r), uriOf(r)
 	f.mu.Lock()
@@ -94,7 +95,7 @@ func (f *subscriptions) add(face *Face, r *mcpserver.Request, key subscription) 
 		f.followers[who] = map[string][]subscription{}
 		if s := r.Session; s != nil {
 			last := lastRequest(r)
-			s.OnEnd(func() { f.end(face, last, s) }) // called at once if the session has ended
+			s.OnEnd(func() { f.end(face, last, s) }) // called immediately if the session has ended
 		}
 	}
 	if slices.Contains(f.followers[who][uri], key) {
@@ -105,9 +106,10 @@ func (f *subscriptions) add(face *Face, r *mcpserver.Request, key subscription) 
 	return true
 }
 
-// lastRequest returns what the end of a session needs of one of its requests: as
-// much as finds the same connection to the server. The message itself may be
-// large, and the functions of the exchange refer to it.
+// lastRequest returns a copy of a request with what is needed to unsubscribe
+// at the end of the session: enough to use the same connection to the server.
+// It does not refer to the message, which may be large and is referenced by
+// the functions of the exchange.
 func lastRequest(r *mcpserver.Request) *mcpserver.Request {
 	ex := tool.Exchange{Capabilities: r.Exchange.Capabilities, Protocol: r.Exchange.Protocol, Transparent: r.Exchange.Transparent}
 	if r.Exchange.Ask != nil {
@@ -118,7 +120,8 @@ func lastRequest(r *mcpserver.Request) *mcpserver.Request {
 	return &mcpserver.Request{Caller: r.Caller, Session: r.Session, Exchange: ex}
 }
 
-// remove reports whether it was the caller's last subscription to the resource.
+// remove removes a subscription and reports whether it was the caller's last
+// one to the resource.
 func (f *subscriptions) remove(r *mcpserver.Request, key subscription) bool {
 	who, uri := followerOf(r), uriOf(r)
 	f.mu.Lock()
@@ -133,7 +136,7 @@ func (f *subscriptions) remove(r *mcpserver.Request, key subscription) bool {
 	} else {
 		delete(f.followers[who], uri)
 	}
-	if r.Session == nil && len(f.followers[who]) == 0 { // that of a session is deleted at its end
+	if r.Session == nil && len(f.followers[who]) == 0 { // a session's entry is deleted when it ends
 		delete(f.followers, who)
 	}
 	return f.release(key)
@@ -149,10 +152,11 @@ func (f *subscriptions) release(key subscription) bool {
 	return true
 }
 
-// end removes all subscriptions of a session. A request in progress may add one
-// afterwards; it then registers the session again, and end is called again.
-// Until a subscription's turn comes it counts, so that another session of the
-// caller can share it. A server that does not answer delays no other.
+// end removes all subscriptions of a session. A concurrent request may add one
+// afterwards; it then registers the session again, and end is called again. A
+// subscription counts until it is its turn, so that another session of the
+// caller can share it. Servers are handled concurrently, so that one that does
+// not respond does not delay the others.
 func (f *subscriptions) end(face *Face, r *mcpserver.Request, s *mcpserver.Session) {
 	servers := map[string][]subscription{}
 	f.mu.Lock()
@@ -177,8 +181,9 @@ func (f *subscriptions) end(face *Face, r *mcpserver.Request, s *mcpserver.Sessi
 }
 
 func (f *subscriptions) endOne(ctx context.Context, face *Face, r *mcpserver.Request, key subscription) {
-	// Without a deadline there is no error. A request that has the lock ends: one
-	// of this session is cancelled, and one of another has a timeout.
+	// Lock only fails when its context is done. The lock will be released:
+	// requests of this session are canceled, and those of others have a
+	// timeout.
 	unlock, _ := f.changing.Lock(context.Background(), key)
 	defer unlock()
 	f.mu.Lock()

@@ -14,10 +14,10 @@ import (
 	"junctor/internal/waiting"
 )
 
-// taskSupport returns the definition of a tool of the direct view with the tasks
-// that a client of 2025-11-25 can have of it: any call can be one. A tool that
-// its server runs as a task alone stays so for clients that declare tasks; for
-// others the gateway waits, and they must not be kept from the call.
+// taskSupport returns a tool's definition in the direct view with the task
+// support for clients of 2025-11-25: any call can be a task. If the server
+// requires tasks, so does the definition for clients that declare tasks. Other
+// clients must be able to call the tool, so the gateway waits for them.
 func (f *Face) taskSupport(r *mcpserver.Request, definition json.RawMessage) json.RawMessage {
 	if f.opts.Waiting == nil || r.Stateless() || r.Protocol < mcp.Version20251125 {
 		return definition
@@ -30,10 +30,10 @@ func (f *Face) taskSupport(r *mcpserver.Request, definition json.RawMessage) jso
 }
 
 // execute executes a tool call of the direct or meta view, as a task if the
-// caller can follow one.
+// client supports that.
 func (f *Face) execute(ctx context.Context, r *mcpserver.Request, call tool.Call) (json.RawMessage, error) {
 	asked := rawjson.Field(r.Params, "task")
-	if asked != nil && call.Params != nil { // it is not for the server
+	if asked != nil && call.Params != nil { // not meant for the server
 		call.Params = rawjson.DeleteField(call.Params, "task")
 	}
 	switch {
@@ -55,16 +55,16 @@ type taskRun struct {
 	r      *mcpserver.Request
 	ttl    time.Duration
 	cancel context.CancelCauseFunc
-	unlink func() bool // from the request
+	unlink func() bool // detaches the call from the request
 
 	mu      sync.Mutex
-	record  *waiting.Call // nil while it is no task
-	started chan struct{} // closed with it
+	record  *waiting.Call // nil until it is a task
+	started chan struct{} // closed when record is set
 
-	announced func() // waits until the end of the task was announced
+	announced func() // waits until the task's end has been announced
 }
 
-// begin makes the call a task: it lives on without the request.
+// begin makes the call a task, which continues after the request.
 func (t *taskRun) begin(ctx context.Context, name string, kept tool.ServerTask) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -96,8 +96,8 @@ func (t *taskRun) task() *waiting.Call {
 	return t.record
 }
 
-// runTask executes a call. With immediate set it is a task from the start, else
-// from when the server makes one of it.
+// runTask executes a call. With immediate it is a task from the start,
+// otherwise once the server makes it one.
 func (f *Face) runTask(ctx context.Context, r *mcpserver.Request, call tool.Call, immediate bool) (json.RawMessage, error) {
 	running, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	t := &taskRun{face: f, r: r, cancel: cancel, started: make(chan struct{})}
@@ -114,7 +114,7 @@ func (f *Face) runTask(ctx context.Context, r *mcpserver.Request, call tool.Call
 			cancel(nil)
 			return nil, err
 		}
-		call.Exchange.Notify = nil // the request that took notifications is answered
+		call.Exchange.Notify = nil // the request that accepted notifications has been answered
 		call.Exchange.Task = func(kept tool.ServerTask) { t.task().SetTask(running, kept) }
 	} else {
 		call.Exchange.Task = func(kept tool.ServerTask) {

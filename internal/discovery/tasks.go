@@ -14,18 +14,18 @@ import (
 	"junctor/internal/waiting"
 )
 
-// Tasks of the direct and meta views have ids of the gateway and are records of
-// package waiting. The gateway executes the call of each, and waits for the
-// task that the server may have made of it.
+// Tasks of the direct and meta views have ids of the gateway and are records
+// of package waiting. The gateway executes the call and, if the server makes
+// it a task, waits for that task.
 //
-// In the handshake era a client asks for a task with each call. In the
-// stateless era a call becomes a task when the server makes one of it and the
-// client declares the extension.
+// In the handshake era a client requests a task with a call. In the stateless
+// era a call becomes a task if the server makes it one and the client declares
+// the extension.
 
-// taskPoll is how often clients are asked to look at a task.
+// taskPoll is the poll interval suggested to clients.
 const taskPoll = time.Second
 
-// tasksIn returns the capabilities of a view with those of tasks.
+// tasksIn returns the capabilities of a view, including tasks.
 func (f *Face) tasksIn(capabilities string, r *mcpserver.Request) json.RawMessage {
 	out := json.RawMessage(capabilities)
 	switch {
@@ -37,11 +37,12 @@ func (f *Face) tasksIn(capabilities string, r *mcpserver.Request) json.RawMessag
 	return rawjson.SetField(out, json.RawMessage(`{"cancel":{},"list":{},"requests":{"tools":{"call":{}}}}`), "tasks")
 }
 
-// taskOf returns a record as a task of one of the eras, without its result.
+// taskOf returns a record as a task in the format of an era, without its
+// result.
 func taskOf(r *waiting.Record, modern bool) json.RawMessage {
 	status := r.Status
 	if status == waiting.InputRequired && !hasOpenQuestions(r) {
-		status = waiting.Working // all is answered
+		status = waiting.Working // all questions are answered
 	}
 	task := map[string]any{
 		"taskId": r.ID, "status": status,
@@ -64,7 +65,7 @@ func hasOpenQuestions(r *waiting.Record) bool {
 	return slices.ContainsFunc(r.Inputs, func(in waiting.Input) bool { return in.Answer == nil })
 }
 
-// serveTasks answers the requests about tasks of the direct and meta views.
+// serveTasks handles the task methods of the direct and meta views.
 func (f *Face) serveTasks(ctx context.Context, r *mcpserver.Request) (json.RawMessage, error) {
 	if f.opts.Waiting == nil {
 		return nil, noMethod(r.Method)
@@ -100,7 +101,7 @@ func (f *Face) serveTasks(ctx context.Context, r *mcpserver.Request) (json.RawMe
 
 var errNoTask = &mcp.Error{Code: mcp.CodeInvalidParams, Message: "there is no such task"}
 
-// ownTask returns a task of the caller.
+// ownTask returns a task if it is the caller's.
 func (f *Face) ownTask(ctx context.Context, r *mcpserver.Request, id string) (waiting.Record, error) {
 	if !waiting.IsID(id) {
 		return waiting.Record{}, errNoTask
@@ -112,7 +113,7 @@ func (f *Face) ownTask(ctx context.Context, r *mcpserver.Request, id string) (wa
 	return record, err
 }
 
-// detailed returns a task as tasks/get does.
+// detailed returns a task as the result of tasks/get.
 func detailed(r *waiting.Record, modern bool) json.RawMessage {
 	task := taskOf(r, modern)
 	if !modern {
@@ -143,7 +144,7 @@ func detailed(r *waiting.Record, modern bool) json.RawMessage {
 	return task
 }
 
-// wireError returns why a task failed.
+// wireError returns the error of a failed task.
 func wireError(r *waiting.Record) *mcp.Error {
 	e := &mcp.Error{Code: tool.Internal.JSONRPC(), Message: "the task failed"}
 	if r.Error != nil {
@@ -164,8 +165,8 @@ func (f *Face) listTasks(ctx context.Context, r *mcpserver.Request) (json.RawMes
 	return marshal(map[string]any{"tasks": tasks}), nil
 }
 
-// taskResult waits for the end of a task and returns its result. Questions of
-// the task are put to the caller meanwhile.
+// taskResult waits for the end of a task and returns its result. Meanwhile it
+// forwards the task's questions to the client.
 func (f *Face) taskResult(ctx context.Context, r *mcpserver.Request, id string) (json.RawMessage, error) {
 	for {
 		record, err := f.ownTask(ctx, r, id)
@@ -192,7 +193,7 @@ func (f *Face) taskResult(ctx context.Context, r *mcpserver.Request, id string) 
 	}
 }
 
-// askAbout puts the open questions of a task to a caller of the handshake era.
+// askAbout asks a client of the handshake era the open questions of a task.
 func (f *Face) askAbout(ctx context.Context, r *mcpserver.Request, record *waiting.Record) error {
 	for _, in := range record.Inputs {
 		if in.Answer != nil || in.Kind == waiting.KindApproval || r.Exchange.Ask == nil {
@@ -209,8 +210,8 @@ func (f *Face) askAbout(ctx context.Context, r *mcpserver.Request, record *waiti
 	return nil
 }
 
-// answerTask answers one question of a task. One that was answered already, or
-// is unknown, is ignored, as MCP says.
+// answerTask answers a question of a task. As MCP specifies, it ignores
+// questions that are unknown or already answered.
 func (f *Face) answerTask(ctx context.Context, r *mcpserver.Request, id, input string, answer json.RawMessage) error {
 	_, err := f.opts.Waiting.Answer(ctx, id, input, r.Caller, answer, func(w *waiting.Record, in *waiting.Input) error {
 		if !w.MadeBy(&r.Caller) || in.Kind == waiting.KindApproval {

@@ -13,12 +13,12 @@ import (
 	"junctor/internal/waiting"
 )
 
-// announceTimeout bounds the wait for the announcement of a task's end.
+// announceTimeout bounds the wait until a task's end has been announced.
 const announceTimeout = 10 * time.Second
 
 // announceTask notifies a session of the handshake era of each new status of a
-// task. The function that it returns, to be called after the task has ended,
-// waits until that was announced.
+// task. The returned function waits until the end of the task has been
+// announced; it must be called after the task has ended.
 func (f *Face) announceTask(ctx context.Context, session *mcpserver.Session, id string) (announced func()) {
 	if session == nil {
 		return func() {}
@@ -27,7 +27,7 @@ func (f *Face) announceTask(ctx context.Context, session *mcpserver.Session, id 
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		last := string(waiting.Working) // which the response to the call says
+		last := string(waiting.Working) // the status in the response to the call
 		f.opts.Waiting.Follow(ctx, []string{id}, func(r *waiting.Record) {
 			task := taskOf(r, false)
 			if status := rawjson.FieldString(task, "status"); status != last {
@@ -45,8 +45,8 @@ func (f *Face) announceTask(ctx context.Context, session *mcpserver.Session, id 
 	}
 }
 
-// followTasks returns the caller's tasks among ids, and what follows them: it
-// reports every state, the current one first.
+// followTasks returns the caller's tasks among ids and a function that reports
+// each of their states, starting with the current one.
 func (f *Face) followTasks(ctx context.Context, r *mcpserver.Request, ids []string) ([]string, mcpserver.FollowFunc, error) {
 	if f.opts.Waiting == nil {
 		return nil, nil, nil
@@ -75,8 +75,8 @@ func (v *metaView) FollowTasks(ctx context.Context, r *mcpserver.Request, ids []
 	return v.face.followTasks(ctx, r, ids)
 }
 
-// FollowTasks implements mcpserver.TaskFollower: the server announces its tasks
-// itself, and [Face.Notified] passes on what it sends.
+// FollowTasks implements mcpserver.TaskFollower. The server sends the
+// notifications, which [Face.Notified] forwards.
 func (s *transparentView) FollowTasks(ctx context.Context, r *mcpserver.Request, ids []string) ([]string, mcpserver.FollowFunc, error) {
 	own, follow, err := s.face.opts.Upstreams.FollowTasks(ctx, s.name, r.Caller.ID, tool.Exchange{
 		Capabilities: r.Exchange.Capabilities, Protocol: r.Protocol, PassInput: true, Transparent: true,

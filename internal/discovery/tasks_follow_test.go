@@ -14,11 +14,11 @@ import (
 	"junctor/internal/tool"
 )
 
-// taskDesk is a server of the stateless era whose tool job becomes a task, which ends
-// with finish.
+// taskDesk is a server of the stateless era. A call of its tool job becomes a
+// task, which finish completes.
 type taskDesk struct {
 	*testServer
-	followed chan string // ids of tasks that somebody follows
+	followed chan string // ids of tasks that are followed
 
 	mu   sync.Mutex
 	task json.RawMessage
@@ -60,8 +60,8 @@ func (d *taskDesk) finish() {
 	d.server.Notify(mcp.MethodTasks, d.task)
 }
 
-// noted returns an option that has a client put the notifications of a method
-// into a channel.
+// noted returns an option that makes a client send the notifications of a
+// method to a channel.
 func noted(method string) (func(*mcpclient.Options), <-chan json.RawMessage) {
 	got := make(chan json.RawMessage, 100)
 	return func(o *mcpclient.Options) {
@@ -74,7 +74,7 @@ func noted(method string) (func(*mcpclient.Options), <-chan json.RawMessage) {
 	}, got
 }
 
-// await returns the first notification of a task with the status.
+// await returns the first notification that reports the status for a task.
 func await(t *testing.T, notes <-chan json.RawMessage, id, status string) json.RawMessage {
 	t.Helper()
 	for {
@@ -92,9 +92,9 @@ func await(t *testing.T, notes <-chan json.RawMessage, id, status string) json.R
 	}
 }
 
-// A client of the stateless era that listens for its tasks is sent each state, under
-// the id that it knows: in the direct and meta views that of the gateway, in the
-// transparent view the server's.
+// A client of the stateless era that listens for its tasks receives each
+// state, under the id that it knows: the gateway's in the direct and meta
+// views, the server's in the transparent view.
 func TestFollowTasks(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -144,8 +144,9 @@ func TestFollowTasks(t *testing.T) {
 	}
 }
 
-// In the direct view every tool can be called as a task, which is said to clients
-// that declare tasks. Others may call a tool whose server requires tasks.
+// In the direct view every tool can be called as a task, which is announced to
+// clients that declare tasks. Other clients can also call tools whose server
+// requires tasks.
 func TestTaskSupportInLists(t *testing.T) {
 	t.Parallel()
 	required := `{"name":"must","inputSchema":{"type":"object"},"execution":{"taskSupport":"required"}}`
@@ -167,7 +168,7 @@ func TestTaskSupportInLists(t *testing.T) {
 	}
 }
 
-// A session of the handshake era is told of each new status of its tasks.
+// A session of the handshake era is notified of each new status of its tasks.
 func TestTaskStatusNotifications(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, map[string]*testServer{"paint": newTestServer(anyTool("ask"))})

@@ -16,7 +16,7 @@ import (
 	"junctor/internal/waiting"
 )
 
-// withTasks gives the face of a fixture a store for its tasks.
+// withTasks adds a store for tasks to a fixture.
 func withTasks(t *testing.T, f *fixture) {
 	t.Helper()
 	cfg := store.DefaultConfig()
@@ -38,8 +38,9 @@ func withTasks(t *testing.T, f *fixture) {
 	})
 }
 
-// A client of the handshake era gets a task of any tool, although the server
-// has none: it can leave the call, list it, cancel it and pick its result up.
+// A client of the handshake era can make a call of any tool a task, although
+// the server does not support tasks. It can list it, cancel it and fetch its
+// result later.
 func TestTasksOfTheGateway(t *testing.T) {
 	t.Parallel()
 	desk := newTestServer(anyTool("wait"), anyTool("ask"), pictureTool)

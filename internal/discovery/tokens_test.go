@@ -7,8 +7,8 @@ import (
 	"github.com/tiktoken-go/tokenizer"
 )
 
-// What the tools of each view cost in a client's context: the name, description
-// and schema of each, as a model is given them.
+// The tools of each view cost few tokens in a client's context. Counted are
+// the name, description and schema of each, as given to a model.
 func TestMetaToolsAreShort(t *testing.T) {
 	codec, err := tokenizer.Get(tokenizer.O200kBase)
 	if err != nil {
@@ -52,7 +52,8 @@ func TestMetaToolsAreShort(t *testing.T) {
 	}
 }
 
-// The inputs are those of the published design, by name, type and need.
+// The inputs match the published design in name, type and whether they are
+// required.
 func TestMetaToolInputs(t *testing.T) {
 	want := map[string]struct {
 		types    map[string]string

@@ -17,8 +17,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the transcripts in testdata")
 
-// Transcripts are what clients and the face say to each other on a byte
-// stream: "> " is the client's line, "< " the face's answer.
+// TestTranscripts replays conversations on a byte stream: "> " is a line of
+// the client, "< " one of the gateway.
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -42,7 +42,7 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
-// play runs a transcript again and returns it with the answers of now.
+// play replays a transcript and returns it with the current responses.
 func play(t *testing.T, script string) string {
 	github := newTestServer(issueTool, listTool)
 	github.words = "Always name the repository as owner/name."
@@ -97,7 +97,7 @@ func play(t *testing.T, script string) string {
 			}
 			m, err := mcp.Decode(data, mcp.Limits{})
 			if err == nil && m.Method == mcp.MethodToolsChanged {
-				continue // of the start, which may still be going on
+				continue // from the start, which may still be in progress
 			}
 			b.WriteString("< " + string(data) + "\n")
 			if err == nil && m.IsResponse() {

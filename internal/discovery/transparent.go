@@ -22,15 +22,15 @@ type transparentView struct {
 	name   string
 	server *mcpserver.Server
 
-	notifying atomic.Int64 // notifications of clients that are being sent
+	notifying atomic.Int64 // notifications from clients in flight
 }
 
-// maxNotifications bounds the notifications of clients that are being sent to one
+// maxNotifications bounds the notifications from clients in flight to one
 // server.
 const maxNotifications = 64
 
-// transparentFor returns the view of a server that exists and that the caller
-// may see.
+// transparentFor returns the view of a server, or an error if the server does
+// not exist or the caller may not see it.
 func (f *Face) transparentFor(ctx context.Context, name string) (*mcpserver.Server, error) {
 	caller := tool.CallerFrom(ctx)
 	if !caller.MaySee(name) || !f.opts.Upstreams.Has(name) {
@@ -50,8 +50,8 @@ func (f *Face) transparentFor(ctx context.Context, name string) (*mcpserver.Serv
 	return s.server, nil
 }
 
-// notifyTransparent sends a notification of an upstream to its transparent
-// view, as [mcpserver.Server.NotifyCallers].
+// notifyTransparent sends a notification of an upstream to the clients of its
+// transparent view; see [mcpserver.Server.NotifyCallers].
 func (f *Face) notifyTransparent(server string, to func(*tool.Caller) bool, method string, params json.RawMessage) {
 	f.mu.Lock()
 	s := f.single[server]
@@ -61,7 +61,7 @@ func (f *Face) notifyTransparent(server string, to func(*tool.Caller) bool, meth
 	}
 }
 
-// prune ends the views of removed servers.
+// prune closes the views of removed servers.
 func (f *Face) prune() {
 	var gone []*transparentView
 	f.mu.Lock()
@@ -77,7 +77,8 @@ func (f *Face) prune() {
 	}
 }
 
-// Describe implements mcpserver.Handler: it returns the upstream's own description.
+// Describe implements mcpserver.Handler. It returns the upstream's own
+// description.
 func (s *transparentView) Describe(ctx context.Context, r *mcpserver.Request) (mcpserver.Description, error) {
 	s.face.opts.Upstreams.Await(ctx, s.name)
 	info, ok := s.face.opts.Upstreams.Describe(ctx, s.name, r.Caller.ID, tool.Exchange{
@@ -96,7 +97,7 @@ func (s *transparentView) Describe(ctx context.Context, r *mcpserver.Request) (m
 	return mcpserver.Description{Info: own, Capabilities: info.Capabilities, Instructions: info.Instructions, TTL: time.Minute}, nil
 }
 
-// down returns why the upstream is unavailable.
+// down returns the reason why the upstream is unavailable.
 func (s *transparentView) down(ctx context.Context, r *mcpserver.Request) error {
 	st, ok := s.face.opts.Upstreams.StatusOf(s.name)
 	if !ok {
@@ -152,10 +153,10 @@ func (s *transparentView) call(ctx context.Context, r *mcpserver.Request) (json.
 	return called.Raw, err
 }
 
-// Notified implements mcpserver.Handler: it forwards the client's notifications
-// that it may send to the upstream. Notifications about this connection, with
-// request ids or progress tokens, are not forwarded, because upstream they
-// could refer to another caller's request.
+// Notified implements mcpserver.Handler. It forwards a client's notification
+// if the client may send it to the upstream. Notifications about this
+// connection, with request ids or progress tokens, are not forwarded, because
+// at the upstream they could refer to another caller's request.
 func (s *transparentView) Notified(ctx context.Context, _ *mcpserver.Session, method string, params json.RawMessage) {
 	switch method {
 	case mcp.MethodInitialized, mcp.MethodCancelled, mcp.MethodProgress:
@@ -166,7 +167,7 @@ func (s *transparentView) Notified(ctx context.Context, _ *mcpserver.Session, me
 		s.face.log.WarnContext(ctx, "notification refused", "server", s.name, "method", tool.Shorten(method, 80), "caller", caller.ID, "err", err)
 		return
 	}
-	if s.notifying.Add(1) > maxNotifications { // the server does not take them
+	if s.notifying.Add(1) > maxNotifications { // the server does not accept them
 		s.notifying.Add(-1)
 		s.face.log.WarnContext(ctx, "notification dropped: too many wait for the server", "server", s.name, "method", tool.Shorten(method, 80), "caller", caller.ID)
 		return

@@ -12,7 +12,7 @@ import (
 	"junctor/internal/listing"
 )
 
-// stuck are servers that take no notifications.
+// stuck are servers that do not accept notifications.
 type stuck struct {
 	prompters
 	waiting *atomic.Int64
@@ -40,7 +40,7 @@ func TestNotificationsOfClientsAreBounded(t *testing.T) {
 		if n := s.waiting.Load(); n != 64 {
 			t.Errorf("%d notifications wait for the server, want 64", n)
 		}
-		time.Sleep(time.Minute) // each is given up
+		time.Sleep(time.Minute) // all of them time out
 		notify(1)
 		if n := s.waiting.Load(); n != 1 {
 			t.Errorf("%d notifications wait for the server after the others ended", n)

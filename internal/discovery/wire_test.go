@@ -20,17 +20,17 @@ import (
 	"junctor/internal/upstream"
 )
 
-// wireServer is a server whose lines are in a script. It answers by itself what
-// the gateway asks for its own purposes.
+// wireServer is a server whose messages are scripted. It responds itself to
+// requests that the gateway sends for its own purposes.
 type wireServer struct {
 	modern bool
-	info   string // its description
+	info   string // its description in JSON
 
 	mu      sync.Mutex
 	out     io.Writer
 	arrived chan string
-	wanted  string // the method that the script waits for; "" for a response
-	scripts bool   // it waits
+	wanted  string // the method that the script expects; "" for a response
+	scripts bool   // the script is waiting
 	lastID  json.RawMessage
 }
 
@@ -67,8 +67,8 @@ func (s *wireServer) serve(in io.Reader, out io.Writer) {
 	}
 }
 
-// ofScript reports whether a message is one of the script's: requests of the
-// gateway's own have not the members that all requests of the scripts have.
+// ofScript reports whether a message belongs to the script. The gateway's own
+// requests lack the members that all requests in the scripts have.
 func (s *wireServer) ofScript(line, method string, id json.RawMessage) bool {
 	switch {
 	case method == "" || id == nil:
@@ -79,7 +79,7 @@ func (s *wireServer) ofScript(line, method string, id json.RawMessage) bool {
 	return strings.Contains(line, `"_meta"`) || strings.Contains(line, `"cursor"`)
 }
 
-// reply answers a request that is not in the script.
+// reply responds to a request that is not in the script.
 func (s *wireServer) reply(out io.Writer, method, id string) {
 	answer := `"error":{"code":-32601,"message":"no"}`
 	switch method {
@@ -90,12 +90,12 @@ func (s *wireServer) reply(out io.Writer, method, id string) {
 	case "tools/list":
 		answer = `"result":{"tools":[` + wireTool + `],"resultType":"complete","ttlMs":1000,"cacheScope":"public"}`
 	case "subscriptions/listen":
-		return // it lasts
+		return // remains open
 	}
-	_, _ = io.WriteString(out, `{"jsonrpc":"2.0","id":`+id+`,`+answer+"}\n") // the gateway may have left
+	_, _ = io.WriteString(out, `{"jsonrpc":"2.0","id":`+id+`,`+answer+"}\n") // the gateway may have disconnected
 }
 
-// want says which message the script waits for.
+// want sets the message that the script expects.
 func (s *wireServer) want(method string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,10 +107,10 @@ var (
 	gatewayToken = regexp.MustCompile(`"(progressToken|requestId)":\d+`)
 )
 
-// TestWire plays the transcripts of the transparent view: what a client sends
-// ("> "), what arrives at the server ("» "), what the server sends ("« ") and
-// what arrives at the client ("< "), byte for byte. Only ids and progress tokens
-// of the gateway are written as #.
+// TestWire replays the transcripts of the transparent view: what a client
+// sends ("> "), what the server receives ("» "), what the server sends ("« ")
+// and what the client receives ("< "), byte for byte. Only ids and progress
+// tokens of the gateway are replaced by #.
 func TestWire(t *testing.T) {
 	for name, s := range map[string]*wireServer{
 		"2025-11-25": {info: `{"protocolVersion":"2025-11-25","capabilities":{"completions":{},"logging":{},"prompts":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true},"tools":{"listChanged":true},"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}},"experimental":{"vendor/x":{ "n":1.50 }}},"serverInfo":{"name":"wire","version":"1","icons":[{"src":"data:,"}]},"instructions":"be \u00e9xact"}`},
@@ -136,7 +136,8 @@ func TestWire(t *testing.T) {
 	}
 }
 
-// wireFace returns the lines of a client of the server's transparent view.
+// wireFace returns functions that send and receive the lines of a client of
+// the transparent view.
 func wireFace(t *testing.T, s *wireServer) (send func(string), receive func() string) {
 	f := newFixture(t, map[string]*testServer{"wire": nil}, func(f *fixture, c *[]upstream.Config) { f.dialers["wire"] = s.dial })
 	withTasks(t, f)
