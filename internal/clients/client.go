@@ -6,30 +6,30 @@ import (
 	"strings"
 )
 
-// Client is an MCP client that Junctor knows.
+// Client is a supported MCP client.
 type Client struct {
 	ID      string   // claude-desktop
 	Name    string   // Claude Desktop
 	Aliases []string // other names on the command line
 
 	files func(Machine) []File
-	stdio func(command string, args []string) entry // how it wants a program
-	http  func(url string) entry                    // how it wants an address; nil when it takes none
+	stdio func(command string, args []string) entry // the client's format for a program
+	http  func(url string) entry                    // the client's format for a URL; nil if it accepts none
 	style variables
 }
 
-// variables is how a client's file refers to the environment.
+// variables is the syntax for variables in a client's file.
 type variables int
 
 const (
-	literal  variables = iota // not at all: ${ is text
+	literal  variables = iota // none: ${ is literal text
 	braces                    // ${VAR} and ${VAR:-default}
 	envColon                  // ${env:VAR}, ${workspaceFolder}, ${input:id}
 	dollar                    // $VAR and ${VAR}
 	secrets                   // ${{ secrets.VAR }}
 )
 
-// entry is a server as a client's file has it, in the order to write it.
+// entry is a server in the format of a client's file, in output order.
 type entry []pair
 
 type pair struct {
@@ -37,17 +37,17 @@ type pair struct {
 	value any
 }
 
-// Scope is whose a file is.
+// Scope is the scope of a file.
 type Scope string
 
 // The scopes.
 const (
-	User    Scope = "user"    // of this user, in every project
-	Project Scope = "project" // of everyone who has the project
-	Local   Scope = "local"   // of this user in this project
+	User    Scope = "user"    // for this user, in every project
+	Project Scope = "project" // for everyone who works on the project
+	Local   Scope = "local"   // for this user in this project
 )
 
-// Format is the language of a file.
+// Format is the syntax of a file.
 type Format string
 
 // The languages.
@@ -57,24 +57,24 @@ const (
 	YAML Format = "yaml"
 )
 
-// File is a file in which a client keeps servers.
+// File is a file in which a client stores servers.
 type File struct {
 	Client string `json:"client"`
 	Path   string `json:"path"`
 	Scope  Scope  `json:"scope"`
 	Format Format `json:"format"`
 
-	// keys lead to the servers inside the file.
+	// keys is the path to the servers in the file.
 	keys []string
 	// connect is true for the file that connect writes.
 	connect bool
 }
 
-// Known lists the clients, the most used first.
+// Known returns the supported clients, the most common first.
 func Known() []Client { return slices.Clone(known) }
 
-// Lookup returns the client of that name. An unknown one is an error that
-// lists the known ones.
+// Lookup returns the client with a name or alias. The error for an unknown
+// name lists the supported clients.
 func Lookup(name string) (Client, error) {
 	var ids []string
 	for _, c := range known {
@@ -86,7 +86,7 @@ func Lookup(name string) (Client, error) {
 	return Client{}, fmt.Errorf("%q is not a client that Junctor knows; use one of %s", name, strings.Join(ids, ", "))
 }
 
-// Files lists the files in which the client looks for servers on this
+// Files returns the files in which the client looks for servers on this
 // machine, whether they exist or not.
 func (c Client) Files(m Machine) []File {
 	files := c.files(m)
@@ -118,8 +118,8 @@ func typedURL(typ string) func(string) entry {
 	return func(url string) entry { return entry{{"type", typ}, {"url", url}} }
 }
 
-// known is the table of clients. To add one, add its line here and its file
-// to testdata.
+// known is the table of clients. To add a client, add an entry here and its
+// file to testdata.
 var known = []Client{
 	{
 		ID: "claude-desktop", Name: "Claude Desktop", Aliases: []string{"claude"},
@@ -202,7 +202,7 @@ var known = []Client{
 			case "windows":
 				path = m.appData("Zed", "settings.json")
 			case "darwin":
-				path = m.home(".config", "zed", "settings.json") // there, whatever macOS thinks
+				path = m.home(".config", "zed", "settings.json") // also on macOS
 			}
 			files := append(m.user(path), m.project(".zed", "settings.json")...)
 			for i := range files {
@@ -230,8 +230,8 @@ var known = []Client{
 	{
 		ID: "continue", Name: "Continue",
 		files: func(m Machine) []File {
-			// Continue reads whole files of servers from its folder, so that
-			// connecting need not touch the YAML that the user wrote.
+			// Continue reads whole files of servers from its folder, so connect
+			// does not have to edit the user's YAML.
 			files := []File{
 				{Path: m.home(".continue", "mcpServers", "junctor.json"), Scope: User, connect: true},
 				{Path: m.home(".continue", "config.yaml"), Scope: User, Format: YAML},

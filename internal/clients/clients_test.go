@@ -30,7 +30,8 @@ func golden(t *testing.T, path, got string) {
 	}
 }
 
-// TestClientFileLocations keeps the places of all clients' files on all three systems.
+// TestClientFileLocations checks the paths of all clients' files on all three
+// systems.
 func TestClientFileLocations(t *testing.T) {
 	env := map[string]string{}
 	for _, m := range []Machine{
@@ -75,7 +76,7 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-// sections parts a golden file at lines such as "-- name --".
+// sections splits a golden file at lines such as "-- name --".
 func sections(t *testing.T, path string) (names []string, files map[string]string) {
 	t.Helper()
 	data, err := os.ReadFile(path)
@@ -110,7 +111,7 @@ func machine(dir string) Machine {
 	return Machine{OS: "linux", Home: filepath.Join(dir, "home"), Project: filepath.Join(dir, "project")}
 }
 
-// TestDiscover reads real files of each client.
+// TestDiscover reads the real files of each client in testdata.
 func TestDiscover(t *testing.T) {
 	paths, err := filepath.Glob("testdata/discover/*.txt")
 	if err != nil || len(paths) < 10 {
@@ -170,8 +171,8 @@ func describe(found []Found) string {
 	return b.String()
 }
 
-// Every server that is found must be one that the configuration takes, when
-// its variables are set.
+// Every discovered server must be a valid configuration when its variables are
+// set.
 func TestDiscoveredServersAreValidConfiguration(t *testing.T) {
 	paths, _ := filepath.Glob("testdata/discover/*.txt")
 	for _, path := range paths {
@@ -183,7 +184,7 @@ func TestDiscoveredServersAreValidConfiguration(t *testing.T) {
 			}
 		}
 		candidates := slices.DeleteFunc(Compare(Discover(machine(dir)), nil, nil), func(c Candidate) bool {
-			// The user was told to write something else there.
+			// The user must replace this by hand.
 			return slices.ContainsFunc(c.Notes, func(n string) bool {
 				return strings.Contains(n, "different folder") || strings.Contains(n, "no meaning")
 			})
@@ -293,7 +294,7 @@ func TestUseVariables(t *testing.T) {
 	if strings.Contains(string(servers[0].JSON), "${") {
 		t.Error("the servers that were handed in changed")
 	}
-	// Everything that was secret comes back through .env.
+	// Every secret is restored through .env.
 	env, err := addDotenv([]byte("OLD=1"), vars)
 	if err != nil {
 		t.Fatal(err)
@@ -307,7 +308,7 @@ func TestUseVariables(t *testing.T) {
 			t.Errorf("%s = %q", name, back[name])
 		}
 	}
-	// Printing a finding must not show the secret.
+	// Formatting the result must not reveal the secret.
 	raw, _ := json.Marshal(servers)
 	if text := fmt.Sprintf("%s %+v %#v %v", raw, servers[0].Secrets, servers[0].Secrets, servers); strings.Contains(text, "secret-one") {
 		t.Errorf("shown: %s", text)
@@ -371,7 +372,7 @@ func FuzzTOML(f *testing.F) {
 		if have[name].Command != "c" {
 			t.Fatalf("%q is not in %q: %s", name, out, raw)
 		}
-		// Taken out again it leaves a text that says what is left.
+		// After removal the text contains only the rest.
 		out, err = removeTOML(out, "mcp_servers", name)
 		if err != nil {
 			t.Fatalf("%v in %q", err, out)
@@ -380,7 +381,7 @@ func FuzzTOML(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%v in %q", err, text)
 		}
-		if !sameMeaning(File{Format: TOML}, out, rest) && !strings.Contains(text, "nan") { // which is not even itself
+		if !sameMeaning(File{Format: TOML}, out, rest) && !strings.Contains(text, "nan") { // NaN is not equal to itself
 			t.Fatalf("%q became %q", rest, out)
 		}
 	})

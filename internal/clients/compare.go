@@ -12,31 +12,31 @@ import (
 	"junctor/internal/config"
 )
 
-// State is how a found server stands to Junctor's own file.
+// State is the relation of a found server to Junctor's own file.
 type State string
 
 // The states.
 const (
 	New     State = "new"     // Junctor does not have it
-	Same    State = "same"    // Junctor has it as it is
-	Differs State = "differs" // Junctor has another one of that name
+	Same    State = "same"    // Junctor has the same server
+	Differs State = "differs" // Junctor has another server with that name
 	Self    State = "self"    // it is Junctor itself
 )
 
-// Candidate is a server that can be taken over.
+// Candidate is a server that can be imported.
 type Candidate struct {
 	Server
 	State State    `json:"state"`
 	As    string   `json:"as"`             // the name that it has, or would get, in Junctor's file
-	Keys  []string `json:"keys,omitempty"` // what differs
-	Also  []File   `json:"also,omitempty"` // where else the very same server is
+	Keys  []string `json:"keys,omitempty"` // the keys that differ
+	Also  []File   `json:"also,omitempty"` // other files with the same server
 }
 
-// Compare reports for every found server whether it is new, and under which
-// name it would go into a file that has own. The same server in two clients is
-// one candidate; two different ones of one name get two names. Servers are
-// compared with the values of their variables, as lookup returns them: two
-// servers that differ only in a token are two servers.
+// Compare returns the state of each found server and the name it would get in
+// a file that has own. The same server in two clients is one candidate;
+// different servers with the same name get different names. Servers are
+// compared with the values of their variables, as returned by lookup: servers
+// that differ only in a token are different.
 func Compare(found []Found, own []config.Entry, lookup func(string) (string, bool)) []Candidate {
 	have := map[string]map[string]any{}
 	for _, e := range own {
@@ -75,8 +75,8 @@ func Compare(found []Found, own []config.Entry, lookup func(string) (string, boo
 	return all
 }
 
-// RenameConflicts gives candidates whose name Junctor has for another server a
-// free name, so that both are kept.
+// RenameConflicts gives candidates whose name is taken by another server in
+// Junctor's file a free name, so that both are kept.
 func RenameConflicts(candidates []Candidate, own []config.Entry) []Candidate {
 	have := map[string]map[string]any{}
 	for _, e := range own {
@@ -113,8 +113,8 @@ func freeName(name string, all []Candidate, have map[string]map[string]any) stri
 }
 
 // effectiveSettings returns the settings of a server that are not defaults,
-// with its variables replaced by their values. A variable without a value
-// stays.
+// with its variables replaced by their values. Variables without a value
+// remain.
 func effectiveSettings(raw json.RawMessage, lookup func(string) (string, bool)) map[string]any {
 	var obj map[string]any
 	expanded := mapStrings(raw, func(_, s string) string {
@@ -173,9 +173,9 @@ func differing(a, b map[string]any) []string {
 	return keys
 }
 
-// Self reports whether the server is Junctor itself: importing it would create
-// a loop. Every server of that name counts, because connect may have written
-// any URL.
+// Self reports whether the server is Junctor itself, which must not be
+// imported because it would create a loop. Every server with that name counts,
+// because connect may have written any URL.
 func (s Server) Self() bool {
 	var e struct {
 		Command string   `json:"command"`

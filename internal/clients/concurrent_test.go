@@ -12,8 +12,8 @@ import (
 	"junctor/internal/config"
 )
 
-// TestSecretsKeptAtOnce: servers that are added at the same time keep their
-// secrets, also those that would use the same variable.
+// TestSecretsKeptAtOnce checks that servers added concurrently keep their
+// secrets, even if these would use the same variable.
 func TestSecretsKeptAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "junctor.json")
@@ -51,8 +51,8 @@ func TestSecretsKeptAtOnce(t *testing.T) {
 	}
 }
 
-// TestSecretsOfFoundFile: a file that was found in the working folder and is
-// trusted stays so when a secret is written beside it.
+// TestSecretsOfFoundFile checks that a trusted file in the working folder
+// remains trusted when a secret is written next to it.
 func TestSecretsOfFoundFile(t *testing.T) {
 	work, user := t.TempDir(), t.TempDir()
 	write(t, filepath.Join(work, "junctor.json"), `{}`)
@@ -84,8 +84,9 @@ func TestSecretsOfFoundFile(t *testing.T) {
 	}
 }
 
-// TestSecretBesideInvalidFile: a variable that .env has keeps its value, and the
-// new secret gets another, although the configuration cannot be loaded.
+// TestSecretBesideInvalidFile checks that a variable in .env keeps its value
+// and a new secret gets another variable, even if the configuration is
+// invalid.
 func TestSecretBesideInvalidFile(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "junctor.json")

@@ -16,32 +16,31 @@ import (
 	"junctor/internal/rawjson"
 )
 
-// Connection is how a client shall reach Junctor.
+// Connection specifies how a client connects to Junctor.
 type Connection struct {
-	Name    string   // the server's name in the client; default junctor
-	Command string   // the program to start, with Args; or
+	Name    string   // name of the server in the client; default junctor
+	Command string   // program to start; or URL
 	Args    []string // its arguments
-	URL     string   // the address of a running one
-	Scope   Scope    // which of the client's files; default User
-	Replace bool     // take the client's other servers out: they move into Junctor
+	URL     string   // URL of a running gateway
+	Scope   Scope    // scope of the client's file; default User
+	Replace bool     // remove the client's other servers: they are moved to Junctor
 }
 
-// Change is what connecting or disconnecting would do to a file. Nothing is
-// done before Apply.
+// Change is a planned change of a file by Connect or Undo. Apply makes it.
 type Change struct {
 	File   File
-	Before []byte   // nil when there is no file yet
+	Before []byte   // nil if the file does not exist
 	After  []byte   // nil when the file is removed
-	Moved  []Server // the servers that are taken out
-	Backup string   // where the old file is kept; empty when there is none
+	Moved  []Server // servers that are removed
+	Backup string   // path of the copy of the old file; empty if there is none
 
 	dropBackup bool
 }
 
-// backupSuffix is added to the name of a file for the copy from before.
+// backupSuffix is appended to the name of a file for the copy of the original.
 const backupSuffix = ".before-junctor"
 
-// Connect works out how to write Junctor into the client's file.
+// Connect plans the change that adds Junctor to the client's file.
 func (c Client) Connect(m Machine, want Connection) (Change, error) {
 	f, err := c.target(m, want.Scope)
 	if err != nil {
@@ -93,8 +92,8 @@ func (c Client) Connect(m Machine, want Connection) (Change, error) {
 // Changes reports whether Apply would change the file.
 func (ch Change) Changes() bool { return !bytes.Equal(ch.Before, ch.After) }
 
-// Apply keeps the old file and writes the new one. A copy from an earlier
-// connection is not overwritten: the oldest is what the user had.
+// Apply makes a copy of the old file and writes the new one. An existing copy
+// is not overwritten, because it is the user's original.
 func (ch Change) Apply() error {
 	path := ch.File.Path
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -145,8 +144,9 @@ func (ch Change) Apply() error {
 	return nil
 }
 
-// checkBackup refuses a copy that Apply did not make: through a link that came
-// with the folder, another file's content would be put back as the user's own.
+// checkBackup returns an error for a copy that Apply did not make. Through a
+// symbolic link that came with the folder, the content of another file could
+// be restored as the user's own.
 func checkBackup(path string) error {
 	info, err := os.Lstat(path)
 	if err == nil && !info.Mode().IsRegular() {
@@ -155,7 +155,7 @@ func checkBackup(path string) error {
 	return err
 }
 
-// target is the file to write.
+// target returns the file that connect writes for a scope.
 func (c Client) target(m Machine, scope Scope) (File, error) {
 	scope = cmp.Or(scope, User)
 	for _, f := range c.Files(m) {
@@ -166,7 +166,7 @@ func (c Client) target(m Machine, scope Scope) (File, error) {
 	return File{}, fmt.Errorf("%s keeps no servers for the scope %q", c.Name, scope)
 }
 
-// MarshalJSON writes the keys in order.
+// MarshalJSON implements json.Marshaler. It keeps the order of the keys.
 func (e entry) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteByte('{')
@@ -190,7 +190,7 @@ func setServer(f File, text []byte, name string, e entry) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	for n := 1; n <= len(f.keys); n++ { // null is as good as nothing
+	for n := 1; n <= len(f.keys); n++ { // treat null as missing
 		if v, ok := jsonedit.Get(text, f.keys[:n]...); ok && string(v) == "null" {
 			if text, err = jsonedit.Set(text, json.RawMessage("{}"), f.keys[:n]...); err != nil {
 				return nil, err

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestConnectionsAtOnce: of changes of a client's file that were worked out on
-// the same content one is made, and the others are refused.
+// TestConnectionsAtOnce checks that of several changes planned for the same
+// content of a file only one is applied.
 func TestConnectionsAtOnce(t *testing.T) {
 	c, err := Lookup("cursor")
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// TestConnect connects every client in both ways, in every scope it has,
-// with and without a file, and undoes it.
+// TestConnect connects every client in both ways, in every scope, with and
+// without an existing file, and undoes it.
 func TestConnect(t *testing.T) {
 	existing := map[Format]map[string]string{
 		JSON: {
@@ -71,12 +71,12 @@ func TestConnect(t *testing.T) {
 					if fresh != (change.Backup == "") {
 						t.Errorf("%s: backup %q", c.ID, change.Backup)
 					}
-					// A second time changes nothing.
+					// Connecting again changes nothing.
 					again, err := c.Connect(m, want)
 					if err != nil || again.Changes() {
 						t.Errorf("%s: connecting twice: %v, %s", c.ID, err, again.After)
 					}
-					// It is found, and known to be Junctor itself.
+					// The entry is recognized as Junctor itself.
 					self := false
 					for _, cand := range Compare(Discover(m, c), nil, nil) {
 						self = self || cand.Name == "junctor" && cand.State == Self
@@ -111,8 +111,8 @@ func TestConnect(t *testing.T) {
 	golden(t, filepath.Join("testdata", "connect.txt"), report.String())
 }
 
-// TestConnectReplace moves the servers out and, undone, puts them back, also
-// when the user has changed other things since.
+// TestConnectReplace removes the servers and restores them with Undo, even if
+// the user has changed other things in between.
 func TestConnectReplace(t *testing.T) {
 	for _, tt := range []struct{ client, before, addition, changed string }{
 		{"cursor", "{\n  \"mcpServers\": {\n    // files\n    \"files\": { \"command\": \"npx\" },\n    \"web\": { \"url\": \"https://w.example.com\" }\n  }\n}\n", "", ""},
@@ -143,7 +143,7 @@ func TestConnectReplace(t *testing.T) {
 			if len(found) != 1 || len(found[0].Servers) != 1 || found[0].Servers[0].Name != "junctor" {
 				t.Fatalf("left: %s", describe(found))
 			}
-			// The user goes on working with the file.
+			// The user edits the file.
 			text, _ := os.ReadFile(f.Path)
 			if f.Format == TOML {
 				write(t, f.Path, "approval = \"never\"\n"+string(text))
@@ -170,8 +170,8 @@ func TestConnectReplace(t *testing.T) {
 	}
 }
 
-// TestUndo takes Junctor out of files that changed since, and leaves nothing
-// that connecting brought.
+// TestUndo removes Junctor from files that have changed since, and leaves
+// nothing that Connect added.
 func TestUndo(t *testing.T) {
 	url := Connection{URL: "http://127.0.0.1:9999/mcp", Name: "gate"}
 	for name, tt := range map[string]struct {
@@ -181,7 +181,7 @@ func TestUndo(t *testing.T) {
 		connection Connection
 		name       string // for Undo
 		since      func(string) string
-		want       string // "" means that the file is gone
+		want       string // "" means that the file is removed
 	}{
 		"no section before":  {client: "cursor", before: "{\n  \"a\": 1\n}\n", since: swap(`"a": 1`, `"a": 2`), want: "{\n  \"a\": 2\n}\n"},
 		"empty section":      {client: "cursor", before: "{\"mcpServers\": {}}", since: swap("{\"mcp", "{\"a\": 1, \"mcp"), want: "{\"a\": 1, \"mcpServers\": {}}"},
@@ -242,8 +242,8 @@ func TestUndo(t *testing.T) {
 			}
 		})
 	}
-	// An entry of a name that is not said, and that nothing shows to be
-	// Junctor, is not guessed at; nor is the copy of the old file given up.
+	// Without a name, an entry that cannot be identified as Junctor is not
+	// removed, and the copy of the old file is kept.
 	m := machine(t.TempDir())
 	cursor, _ := Lookup("cursor")
 	f, _ := cursor.target(m, User)
@@ -293,7 +293,7 @@ func TestConnectErrors(t *testing.T) {
 	if _, err := cursor.Undo(m, User, ""); err == nil {
 		t.Error("undid in a broken file")
 	}
-	// The file changes between the question and the answer.
+	// The file changes between Connect and Apply.
 	write(t, f.Path, "{}")
 	change, err := cursor.Connect(m, run)
 	if err != nil {
@@ -303,7 +303,7 @@ func TestConnectErrors(t *testing.T) {
 	if err := change.Apply(); err == nil || !strings.Contains(err.Error(), "meantime") {
 		t.Error(err)
 	}
-	// The oldest copy is what the user had.
+	// The first copy is the user's original.
 	write(t, f.Path, `{"first":1}`)
 	for _, args := range []string{"a", "b"} {
 		change, err := cursor.Connect(m, Connection{Command: "junctor", Args: []string{args}})
@@ -317,7 +317,7 @@ func TestConnectErrors(t *testing.T) {
 	if data, _ := os.ReadFile(f.Path + backupSuffix); string(data) != `{"first":1}` {
 		t.Errorf("the copy is %s", data)
 	}
-	// A folder in place of the file.
+	// A folder at the path of the file.
 	g, _ := windsurf.target(m, User)
 	if err := os.MkdirAll(g.Path, 0o755); err != nil {
 		t.Fatal(err)
@@ -340,8 +340,7 @@ func TestConnectErrors(t *testing.T) {
 	}
 }
 
-// Taking a server out of a TOML file takes its own comments along and no
-// other's.
+// Removing a server from a TOML file removes its own comments and no others.
 func TestSplitTOML(t *testing.T) {
 	const server = "[mcp_servers.x]\ncommand = \"c\"\n"
 	for name, tt := range map[string]struct{ text, own, rest string }{

@@ -16,34 +16,33 @@ import (
 	"junctor/internal/jsonedit"
 )
 
-// Found is a file that exists, and what is in it.
+// Found is an existing file and its servers.
 type Found struct {
 	File    File     `json:"file"`
 	Servers []Server `json:"servers"`
-	Skipped []string `json:"skipped,omitempty"` // what looks like a server and cannot be one here, and why
-	Err     error    `json:"-"`                 // why the file could not be read, or not wholly
+	Skipped []string `json:"skipped,omitempty"` // entries that are not valid servers, and why
+	Err     error    `json:"-"`                 // why the file could not be read completely
 }
 
-// Server is one server in a client's file, as Junctor would have it.
+// Server is a server in a client's file, converted for Junctor.
 type Server struct {
-	Name     string          `json:"name"`               // legal here
-	Original string          `json:"original"`           // as the client has it
-	JSON     json.RawMessage `json:"-"`                  // an entry of mcpServers; may hold secrets
-	File     File            `json:"file"`               // where it is from
-	Disabled bool            `json:"disabled,omitempty"` // by the client; it stays disabled here
-	Notes    []string        `json:"notes,omitempty"`    // what was changed or left behind
-	Secrets  []Secret        `json:"secrets,omitempty"`  // those in plain text
+	Name     string          `json:"name"`               // valid in Junctor
+	Original string          `json:"original"`           // in the client's file
+	JSON     json.RawMessage `json:"-"`                  // an entry of mcpServers; may contain secrets
+	File     File            `json:"file"`               // the file it is from
+	Disabled bool            `json:"disabled,omitempty"` // by the client; it remains disabled
+	Notes    []string        `json:"notes,omitempty"`    // what was changed or omitted
+	Secrets  []Secret        `json:"secrets,omitempty"`  // plain-text secrets
 }
 
-// String names the server and its file, and shows nothing of what may be
-// secret in it.
+// String returns the server's name and file, but no secrets.
 func (s Server) String() string { return s.Name + " in " + s.File.Path }
 
-// GoString is String for %#v.
+// GoString implements fmt.GoStringer, for %#v.
 func (s Server) GoString() string { return s.String() }
 
-// Discover reads the files of the clients, of all when none is named. Files
-// that do not exist are left out. It starts nothing and changes nothing.
+// Discover reads the files of the given clients, or of all clients if there
+// are none. Missing files are omitted. It starts nothing and changes nothing.
 func Discover(m Machine, clients ...Client) []Found {
 	if len(clients) == 0 {
 		clients = known
@@ -69,7 +68,7 @@ func Discover(m Machine, clients ...Client) []Found {
 	return all
 }
 
-// expandFiles returns the files that match a path with a wildcard.
+// expandFiles returns the files that match a path with a trailing wildcard.
 func expandFiles(f File) []string {
 	if !strings.HasSuffix(f.Path, "*") {
 		return []string{f.Path}
@@ -87,8 +86,8 @@ func expandFiles(f File) []string {
 	return paths
 }
 
-// maxFile bounds a client's file. Claude Code keeps its history in its own,
-// so it can be large.
+// maxFile bounds a client's file. Files may be large: Claude Code stores its
+// history in the same file.
 const maxFile = 64 << 20
 
 func readFile(path string) ([]byte, error) {
@@ -96,7 +95,7 @@ func readFile(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() { // opening a pipe would wait for who writes to it
+	if !info.Mode().IsRegular() { // opening a named pipe would block
 		return nil, fmt.Errorf("%s: is not a file", path)
 	}
 	f, err := os.Open(path)
@@ -111,7 +110,8 @@ func readFile(path string) ([]byte, error) {
 	return data, err
 }
 
-// read reads one file; false means that it is not there or has no servers.
+// read reads one file; ok is false if the file does not exist or has no
+// servers.
 func read(m Machine, c Client, f File) (Found, bool) {
 	found := Found{File: f}
 	data, err := readFile(f.Path)
@@ -131,8 +131,8 @@ func read(m Machine, c Client, f File) (Found, bool) {
 		return found, false
 	}
 	if c.style == literal {
-		// Before names of variables, which some clients write as such, become
-		// variables: what looks like one until now is text.
+		// Escape literal "${" before names of variables, which some clients
+		// write as plain strings, are converted to variables.
 		raw = mapStrings(raw, func(_, s string) string { return strings.ReplaceAll(s, "${", "$${") })
 	}
 	wrapped := fmt.Appendf(nil, `{"mcpServers":%s}`, raw)
@@ -174,8 +174,8 @@ func read(m Machine, c Client, f File) (Found, bool) {
 	return found, len(found.Servers) > 0 || len(found.Skipped) > 0 || found.Err != nil
 }
 
-// withoutLines takes the places out of problems, which are places in a text
-// that only we have seen.
+// withoutLines removes file, line and column from problems, because they refer
+// to a generated text.
 func withoutLines(err error) error {
 	e, ok := errors.AsType[*config.Error](err)
 	if !ok {
@@ -188,8 +188,8 @@ func withoutLines(err error) error {
 	return &config.Error{Problems: problems}
 }
 
-// serversIn returns the servers of a file as JSON, by name or as a list; nil
-// when it has none.
+// serversIn returns the servers of a file as JSON, as an object by name or as
+// a list; nil if it has none.
 func serversIn(f File, data []byte) (json.RawMessage, error) {
 	switch f.Format {
 	case TOML:

@@ -1,12 +1,11 @@
-// Package clients knows the MCP clients that people have on their machines:
-// where each keeps its configuration, how to read the servers in it, and how
-// to write Junctor into it.
+// Package clients supports the MCP clients that people use: it locates their
+// configuration files, reads the servers in them, and adds Junctor to them.
 //
-// It promises that reading starts nothing and changes nothing, that a change
-// is shown before it is made, that the old file is kept beside the new one,
-// and that everything else in the file stays as it was. Where the files are
-// follows from the operating system, the home folder and the environment
-// alone, all of which the caller hands in ([Machine]).
+// Reading starts nothing and changes nothing. A change can be shown before it
+// is made, a copy of the old file is kept next to the new one, and everything
+// else in the file is unchanged. The locations of the files depend only on the
+// operating system, the home folder and the environment, which the caller
+// passes as a [Machine].
 //
-// It stands above config, whose shapes it reads and writes.
+// It is on top of package config, whose formats it reads and writes.
 package clients

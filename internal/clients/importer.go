@@ -13,8 +13,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// Importer takes servers over from the other programs on this machine, for the
-// page.
+// Importer imports servers from other programs on this machine, for the page.
 type Importer struct {
 	Reload config.Options
 	Apply  func() error // applies the changed configuration file
@@ -49,7 +48,7 @@ func (i Importer) candidates() ([]Candidate, []string, error) {
 	return Compare(found, own, Variables(i.Reload)), problems, nil
 }
 
-// Found lists what there is, without anything secret.
+// Found returns the servers that can be imported, without secrets.
 func (i Importer) Found(context.Context) ([]control.Candidate, []string, error) {
 	found, problems, err := i.candidates()
 	if err != nil {
@@ -72,8 +71,8 @@ func (i Importer) Found(context.Context) ([]control.Candidate, []string, error) 
 	return list, problems, nil
 }
 
-// Import takes over the named servers, their secrets into the .env beside the
-// configuration.
+// Import imports the named servers and moves their secrets to the .env file
+// next to the configuration.
 func (i Importer) Import(_ context.Context, names []string) ([]string, error) {
 	found, _, err := i.candidates()
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"junctor/internal/config"
 )
 
-// symlink makes a link, or skips the test where this user may make none.
+// symlink creates a symbolic link, or skips the test if that is not permitted.
 func symlink(t *testing.T, target, link string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(link), 0o755); err != nil {
@@ -24,12 +24,12 @@ func symlink(t *testing.T, target, link string) {
 	}
 }
 
-// Secrets are not written through a link that leads out of the folder, which
-// may have come with a repository or from another user.
+// Secrets are not written through a symbolic link to a target outside the
+// folder, which may be from a repository or another user.
 func TestSecretsAreNotWrittenThroughLinksOutside(t *testing.T) {
 	const secret = "0123456789abcdef0123456789abcdef"
 	for name, tt := range map[string]struct {
-		target  string // of .env, from its folder
+		target  string // of .env, relative to its folder
 		refused bool
 	}{
 		"outside":                {"../../victim", true},
@@ -84,8 +84,8 @@ func TestSecretsAreNotWrittenThroughLinksOutside(t *testing.T) {
 	}
 }
 
-// A link in the place of the copy from before is neither written through nor
-// put back.
+// A symbolic link at the path of the copy is neither written through nor
+// restored.
 func TestSymlinkInPlaceOfBackupIsNotFollowed(t *testing.T) {
 	dir := t.TempDir()
 	m := machine(dir)

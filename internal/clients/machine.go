@@ -2,12 +2,12 @@ package clients
 
 import "strings"
 
-// Machine is what decides where clients keep their files.
+// Machine determines where clients store their files.
 type Machine struct {
 	OS      string              // runtime.GOOS
 	Home    string              // the user's home
 	Getenv  func(string) string // nil means an empty environment
-	Project string              // the folder whose project files count; empty for none
+	Project string              // the project folder; empty for none
 }
 
 func (m Machine) env(name string) string {
@@ -17,8 +17,8 @@ func (m Machine) env(name string) string {
 	return m.Getenv(name)
 }
 
-// join joins a path as the machine's own system does, which need not be the
-// one that this program runs on.
+// join joins a path in the syntax of the machine's operating system, which may
+// differ from the one that this program runs on.
 func (m Machine) join(parts ...string) string {
 	sep := "/"
 	if m.OS == "windows" {
@@ -39,7 +39,7 @@ func (m Machine) home(parts ...string) string {
 	return m.join(append([]string{m.Home}, parts...)...)
 }
 
-// configHome is where programs of the XDG kind keep their configuration.
+// configHome returns the configuration folder of the XDG specification.
 func (m Machine) configHome() string {
 	if dir := m.env("XDG_CONFIG_HOME"); dir != "" {
 		return dir
@@ -47,7 +47,7 @@ func (m Machine) configHome() string {
 	return m.home(".config")
 }
 
-// appData is where desktop programs keep theirs.
+// appData returns the configuration folder of desktop programs.
 func (m Machine) appData(parts ...string) string {
 	var base string
 	switch m.OS {
@@ -63,12 +63,12 @@ func (m Machine) appData(parts ...string) string {
 	return m.join(append([]string{base}, parts...)...)
 }
 
-// user is a file of the user, and the one that connect writes.
+// user returns a file with scope User that connect writes.
 func (m Machine) user(path string) []File {
 	return []File{{Path: path, Scope: User, connect: true}}
 }
 
-// project is a file of the project, when there is one.
+// project returns a file of the project, or none if there is no project.
 func (m Machine) project(parts ...string) []File {
 	if m.Project == "" {
 		return nil

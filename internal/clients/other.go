@@ -13,7 +13,8 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// tomlServers returns the tables under key as a JSON object, in their order.
+// tomlServers returns the tables under key as a JSON object, in the same
+// order.
 func tomlServers(data []byte, key string) (json.RawMessage, error) {
 	var doc map[string]any
 	meta, err := toml.Decode(string(data), &doc)
@@ -49,8 +50,8 @@ func tomlServers(data []byte, key string) (json.RawMessage, error) {
 	return b.Bytes(), nil
 }
 
-// yamlServers returns the servers of a Continue file as a JSON list. Entries
-// that only refer to Continue's hub are left out.
+// yamlServers returns the servers of a Continue file as a JSON list, without
+// entries that only refer to Continue's hub.
 func yamlServers(data []byte) (json.RawMessage, error) {
 	var doc struct {
 		Servers []map[string]any `yaml:"mcpServers"`
@@ -73,7 +74,7 @@ func yamlServers(data []byte) (json.RawMessage, error) {
 			if values, ok := s[key].(map[string]any); ok {
 				for name, v := range values {
 					if _, isText := v.(string); !isText && v != nil {
-						values[name] = fmt.Sprint(v) // YAML needs no quotes
+						values[name] = fmt.Sprint(v) // numbers and booleans, which YAML allows unquoted
 					}
 				}
 			}
@@ -90,8 +91,8 @@ func yamlServers(data []byte) (json.RawMessage, error) {
 	return raw, nil
 }
 
-// setTOML puts a server into a TOML text and leaves the rest as it is. The
-// server's own table and those below it are replaced; otherwise it is added
+// setTOML sets a server in a TOML text and leaves the rest unchanged. The
+// server's table and its subtables are replaced or, if there are none, added
 // at the end.
 func setTOML(data []byte, key, name string, e entry) ([]byte, error) {
 	rest, err := removeTOML(data, key, name)
@@ -115,7 +116,7 @@ func setTOML(data []byte, key, name string, e entry) ([]byte, error) {
 	return []byte(out), nil
 }
 
-// removeTOML takes a server's table and those below it out of a TOML text.
+// removeTOML removes a server's table and its subtables from a TOML text.
 func removeTOML(data []byte, key, name string) ([]byte, error) {
 	raw, err := tomlServers(data, key)
 	if err != nil {
@@ -146,11 +147,11 @@ func removeTOML(data []byte, key, name string) ([]byte, error) {
 }
 
 // splitTOML separates the tables of a server, with the comments directly above
-// them, from everything else. Comments above the table that follows stay there.
+// them, from the rest. Comments above the following table remain in the rest.
 func splitTOML(text, key, name string) (own, rest string) {
 	var mine, others []string
 	inside := false
-	remarks := 0 // how many of the latest lines are blank or comments
+	remarks := 0 // number of trailing lines that are blank or comments
 	var at tomlPlace
 	for line := range strings.Lines(text) {
 		top := at.top()
@@ -188,9 +189,9 @@ func splitTOML(text, key, name string) (own, rest string) {
 	return strings.Join(mine, ""), strings.Join(others, "")
 }
 
-// nextRemarks counts the lines at the end of a table that belong to what
-// follows: the comments after the first blank line or, where a table follows
-// at once, all of them.
+// nextRemarks returns the number of lines at the end of a table that belong to
+// what follows: the comments after the first blank line or, if a table follows
+// directly, all of them.
 func nextRemarks(lines []string, followed bool) int {
 	blank := func(line string) bool { return strings.TrimSpace(line) == "" }
 	first := slices.IndexFunc(lines, blank)
@@ -207,9 +208,9 @@ func nextRemarks(lines []string, followed bool) int {
 	return len(lines) - first - n
 }
 
-// tomlPlace is where a line of TOML begins: inside a string of several lines,
-// whose quotes it has, or inside so many brackets of an array. What looks like
-// the header of a table there is none.
+// tomlPlace is the state at the start of a line of TOML: inside a multi-line
+// string with the given quotes, or inside depth brackets of an array. There, a
+// line that looks like a table header is not one.
 type tomlPlace struct {
 	quotes string
 	depth  int
@@ -217,7 +218,7 @@ type tomlPlace struct {
 
 func (p tomlPlace) top() bool { return p.quotes == "" && p.depth == 0 }
 
-// after is the place at the end of a line, of a text that is known to be TOML.
+// after returns the state at the end of a line. The text must be valid TOML.
 func (p tomlPlace) after(line string) tomlPlace {
 	if _, ok := tomlHeader(line); ok && p.top() {
 		return p
@@ -230,7 +231,7 @@ func (p tomlPlace) after(line string) tomlPlace {
 				continue
 			}
 			if rest, ok := strings.CutPrefix(line, p.quotes); ok {
-				if len(p.quotes) == 3 { // up to two more belong to the string
+				if len(p.quotes) == 3 { // up to two more quotes belong to the string
 					rest = strings.TrimLeft(rest, p.quotes[:1])
 				}
 				p.quotes, line = "", rest
@@ -253,8 +254,8 @@ func (p tomlPlace) after(line string) tomlPlace {
 	return p
 }
 
-// appendTOML adds tables at the end, a blank line before them, with the line
-// ends that the text has.
+// appendTOML appends tables after a blank line, with the line endings of the
+// text.
 func appendTOML(text, tables string) string {
 	end := "\n"
 	if strings.Contains(text, "\r\n") {
@@ -270,7 +271,7 @@ func appendTOML(text, tables string) string {
 	return text + tables
 }
 
-// tomlHeader reads a line such as [mcp_servers."my server".env] or [[hooks]].
+// tomlHeader parses a line such as [mcp_servers."my server".env] or [[hooks]].
 func tomlHeader(line string) ([]string, bool) {
 	line = strings.TrimSpace(line)
 	if !strings.HasPrefix(line, "[") {
@@ -297,7 +298,7 @@ func tomlKey(s string) string {
 	return s
 }
 
-// tomlString writes a basic string; TOML takes JSON's escapes.
+// tomlString returns a basic string; TOML accepts JSON's escapes.
 func tomlString(s string) string {
 	return strings.ReplaceAll(string(rawjson.MarshalOrNull(s)), "\x7f", `\u007F`)
 }

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// A pipe in the place of a file is not waited on.
+// Reading does not block on a named pipe.
 func TestNamedPipeInPlaceOfFileIsNotRead(t *testing.T) {
 	m := machine(t.TempDir())
 	path := m.home(".cursor", "mcp.json")

@@ -17,13 +17,13 @@ import (
 	"junctor/internal/telemetry"
 )
 
-// Secret is a secret in plain text, and the variable that can replace it.
+// Secret is a plain-text secret and the variable that can replace it.
 type Secret struct {
-	Key      string `json:"key"`      // where it is: env.GITHUB_TOKEN, args[3]
-	Variable string `json:"variable"` // offered in its place
+	Key      string `json:"key"`      // its location: env.GITHUB_TOKEN, args[3]
+	Variable string `json:"variable"` // suggested replacement
 
 	value telemetry.Secret
-	path  []string // of the string that holds it
+	path  []string // of the string that contains it
 }
 
 // String returns the location of the secret and not its value. Without it fmt
@@ -31,10 +31,10 @@ type Secret struct {
 // fields.
 func (s Secret) String() string { return s.Key + " as ${" + s.Variable + "}" }
 
-// GoString is String for %#v.
+// GoString implements fmt.GoStringer, for %#v.
 func (s Secret) GoString() string { return s.String() }
 
-// findSecrets lists what looks secret in a server.
+// findSecrets returns the strings in a server that look like secrets.
 func findSecrets(server string, raw json.RawMessage) []Secret {
 	var s struct {
 		Env     map[string]string `json:"env"`
@@ -46,7 +46,7 @@ func findSecrets(server string, raw json.RawMessage) []Secret {
 			Secret string `json:"clientSecret"`
 		} `json:"oauth"`
 	}
-	// What has another type is no string and so no secret.
+	// Values of other types are not strings and thus not secrets.
 	_ = json.Unmarshal(raw, &s)
 
 	var all []Secret
@@ -102,8 +102,8 @@ func findSecrets(server string, raw json.RawMessage) []Secret {
 	return all
 }
 
-// Mask returns the text of a client's file with the secrets of its servers
-// replaced, for showing.
+// Mask returns the text of a client's file for display, with the secrets of
+// its servers replaced.
 func (f File) Mask(text []byte) []byte {
 	raw, err := serversIn(f, text)
 	var servers map[string]json.RawMessage
@@ -118,7 +118,7 @@ func (f File) Mask(text []byte) []byte {
 	return text
 }
 
-// headerVariable names the variable for a header.
+// headerVariable returns the name of the variable for a header.
 func headerVariable(server, name string) string {
 	if strings.EqualFold(name, "Authorization") {
 		return variable(server, "token")
@@ -136,7 +136,7 @@ func variable(server, word string) string {
 	return prefix + "_" + name
 }
 
-// bare takes the scheme off the value of a header: what is secret follows it.
+// bare removes the scheme from the value of a header. The secret follows it.
 func bare(value string) string {
 	for _, scheme := range []string{"Bearer ", "Basic ", "token ", "Token "} {
 		if rest, ok := strings.CutPrefix(value, scheme); ok {
@@ -146,7 +146,7 @@ func bare(value string) string {
 	return value
 }
 
-// secretQuery lists what looks secret in the query of a URL.
+// secretQuery returns the parameters of a URL that look like secrets.
 func secretQuery(s string) []struct{ key, value string } {
 	var all []struct{ key, value string }
 	if !strings.Contains(s, "://") {
@@ -164,10 +164,10 @@ func secretQuery(s string) []struct{ key, value string } {
 	return all
 }
 
-// useVariables writes ${VAR} in place of the secrets of all servers and
-// returns the variables to be kept elsewhere. Two secrets that would share a
-// name and differ get names of their own, and so does one whose name is taken
-// by something else: taken returns what a variable holds already.
+// useVariables replaces the secrets of all servers by ${VAR} and returns the
+// variables with their values. Different secrets with the same variable name
+// get different names, and so does a secret whose name is taken: taken returns
+// the current value of a variable.
 func useVariables(servers []Server, taken func(string) (string, bool)) ([]Server, map[string]telemetry.Secret, error) {
 	vars := map[string]telemetry.Secret{}
 	free := func(name string, value telemetry.Secret) bool {
@@ -209,8 +209,8 @@ func useVariables(servers []Server, taken func(string) (string, bool)) ([]Server
 	return out, vars, nil
 }
 
-// addDotenv adds variables to the text of a .env file, in quotes that keep
-// them as they are. Those that it has already are left alone.
+// addDotenv adds variables to the text of a .env file, quoted so that their
+// values are preserved. Existing variables are not changed.
 func addDotenv(text []byte, vars map[string]telemetry.Secret) ([]byte, error) {
 	have, err := config.ParseDotenv(".env", text)
 	if err != nil {

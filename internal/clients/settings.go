@@ -9,15 +9,15 @@ import (
 	"junctor/internal/jsonedit"
 )
 
-// settings are the settings of servers in a client's file outside of their
-// entries.
+// settings are the settings of servers outside of their entries in a client's
+// file.
 type settings struct {
-	inputs   map[string]input // VS Code's prompts, by id
+	inputs   map[string]input // VS Code's inputs, by id
 	allowed  []string         // the only servers that Gemini CLI uses; nil for all
 	excluded []string         // the servers that Gemini CLI does not use
 }
 
-// input is a value for which VS Code asks when it starts a server.
+// input is a value that VS Code asks for when it starts a server.
 type input struct {
 	ID       string `json:"id"`
 	Default  any    `json:"default"`
@@ -31,7 +31,7 @@ func settingsIn(c Client, f File, data []byte) settings {
 	}
 	read := func(into any, keys ...string) {
 		if raw, ok := jsonedit.Get(data, keys...); ok {
-			_ = json.Unmarshal(raw, into) // of another type it means nothing to the client either
+			_ = json.Unmarshal(raw, into) // the client ignores values of another type, too
 		}
 	}
 	if c.style == envColon {
@@ -43,7 +43,7 @@ func settingsIn(c Client, f File, data []byte) settings {
 		}
 	}
 	if c.ID == "gemini-cli" {
-		read(&s.allowed, "allowMCPServers") // before the settings were grouped
+		read(&s.allowed, "allowMCPServers") // the older, ungrouped settings
 		read(&s.excluded, "excludeMCPServers")
 		read(&s.allowed, "mcp", "allowed")
 		read(&s.excluded, "mcp", "excluded")
@@ -51,8 +51,7 @@ func settingsIn(c Client, f File, data []byte) settings {
 	return s
 }
 
-// disable marks a server that its client does not use, so that it is not
-// started here either.
+// disable disables a server that its client does not use.
 func (set settings) disable(server json.RawMessage, s *Server) (json.RawMessage, error) {
 	has := func(list []string) bool { return slices.Contains(list, s.Original) }
 	if has(set.excluded) || len(set.allowed) > 0 && !has(set.allowed) {
@@ -68,9 +67,9 @@ func (set settings) disable(server json.RawMessage, s *Server) (json.RawMessage,
 	return server, nil
 }
 
-// translate is what stands here for a value that the client asks for: a
-// variable, with the default if there is one. A default that no variable can
-// have, or that is secret, stands for itself.
+// translate returns the replacement for a value that the client asks for: a
+// variable, with the default if there is one. A default that is secret, or
+// that cannot be part of a variable, is used literally.
 func (in input) translate(id string, note func(string, ...any)) string {
 	name := config.VariableName(id)
 	value, _ := in.Default.(string)

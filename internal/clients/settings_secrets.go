@@ -14,11 +14,12 @@ import (
 	"junctor/internal/telemetry"
 )
 
-// settingMember is the member that holds the value of a setting while its
-// secrets are replaced: a value that is itself a secret has no path otherwise.
+// settingMember is the member that wraps the value of a setting while its
+// secrets are replaced. Without it, a value that is itself a secret has no
+// path.
 const settingMember = "value"
 
-// wrapSetting returns the value of a setting with the secrets in it.
+// wrapSetting wraps the value of a setting and finds the secrets in it.
 func wrapSetting(key string, value json.RawMessage) Server {
 	s := Server{Name: key, JSON: append(append([]byte(`{"`+settingMember+`":`), value...), '}')}
 	for _, path := range config.SecretsIn(key, value) {
@@ -36,8 +37,8 @@ func wrapSetting(key string, value json.RawMessage) Server {
 	return s
 }
 
-// settingVariable names the variable for a secret after the object that it is
-// in: OPENAI_API_KEY for the key of the provider openai.
+// settingVariable returns the variable for a secret, named after the object
+// that contains it: OPENAI_API_KEY for the key of the provider openai.
 func settingVariable(wrapped json.RawMessage, key string, path []string) string {
 	word := config.VariableName(snake(path[len(path)-1]))
 	if len(path) == 1 {
@@ -48,12 +49,12 @@ func settingVariable(wrapped json.RawMessage, key string, path []string) string 
 		Provider string `json:"provider"`
 	}
 	if raw, ok := jsonedit.Get(wrapped, path[:len(path)-1]...); ok {
-		_ = json.Unmarshal(raw, &object) // an object of another kind has neither
+		_ = json.Unmarshal(raw, &object) // other objects have neither
 	}
 	return variable(cmp.Or(object.Name, object.Provider, strings.ReplaceAll(key, ".", "_")), word)
 }
 
-// snake writes apiKey as api_key.
+// snake converts apiKey to api_key.
 func snake(name string) string {
 	var b strings.Builder
 	for i, r := range name {
@@ -70,8 +71,8 @@ func (s Server) unwrapSetting() json.RawMessage {
 	return raw
 }
 
-// KeepSettingSecrets moves the secrets in plain text of a setting's value into
-// the .env beside the configuration, and returns the value with variables in
+// KeepSettingSecrets moves plain-text secrets in a setting's value to the .env
+// file next to the configuration, and returns the value with variables in
 // their place.
 func KeepSettingSecrets(o config.Options, key string, value json.RawMessage) (json.RawMessage, error) {
 	s := wrapSetting(key, value)
@@ -85,8 +86,8 @@ func KeepSettingSecrets(o config.Options, key string, value json.RawMessage) (js
 	return changed[0].unwrapSetting(), nil
 }
 
-// HideSettingSecrets returns the value of a setting with a mark in place of
-// each secret in plain text. ShowSettingSecrets is the reverse.
+// HideSettingSecrets returns the value of a setting with a placeholder for
+// each plain-text secret. ShowSettingSecrets is the reverse.
 func HideSettingSecrets(key string, value json.RawMessage) (json.RawMessage, error) {
 	s := wrapSetting(key, value)
 	for n, secret := range s.Secrets {
@@ -99,8 +100,8 @@ func HideSettingSecrets(key string, value json.RawMessage) (json.RawMessage, err
 	return s.unwrapSetting(), nil
 }
 
-// ShowSettingSecrets puts the secrets of old in place of the marks that
-// HideSettingSecrets wrote, wherever an edit has moved them.
+// ShowSettingSecrets replaces the placeholders from HideSettingSecrets by the
+// secrets of old, even if an edit has moved them.
 func ShowSettingSecrets(key string, edited, old json.RawMessage) json.RawMessage {
 	if len(old) == 0 {
 		return edited
@@ -108,8 +109,8 @@ func ShowSettingSecrets(key string, edited, old json.RawMessage) json.RawMessage
 	return restoreMarks(edited, wrapSetting(key, old).Secrets)
 }
 
-// MaskFile returns the text of Junctor's own file with the secrets in plain
-// text replaced, for showing.
+// MaskFile returns the text of Junctor's own file for display, with the
+// plain-text secrets replaced.
 func MaskFile(o config.Options, text []byte, settings map[string]json.RawMessage) ([]byte, error) {
 	own, err := Own(o)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"junctor/internal/telemetry"
 )
 
-// Own returns the servers in Junctor's own file, for [Compare]; none when
-// there is no file yet.
+// Own returns the servers in Junctor's own file, for [Compare]; none if the
+// file does not exist.
 func Own(o config.Options) ([]config.Entry, error) {
 	place := config.Locate(o)
 	if place.Path == "" {
@@ -31,20 +31,20 @@ func Own(o config.Options) ([]config.Entry, error) {
 	return config.Entries(place.Path, text)
 }
 
-// TakenOver is what TakeOver did.
+// TakenOver is the result of TakeOver.
 type TakenOver struct {
-	Path    string   // the file that has the servers now
-	Names   []string // theirs
-	Secrets int      // how many secrets went into .env beside it
-	Unset   []string // the variables that are in .env without a value
-	Refused []error  // why a server was not taken, one for each
+	Path    string   // the file that now contains the servers
+	Names   []string // names of the imported servers
+	Secrets int      // number of secrets moved to .env
+	Unset   []string // variables without a value in .env
+	Refused []error  // one error for each rejected server
 }
 
-// TakeOver writes the candidates into Junctor's own file. Unless they are to
-// stay as they are, secrets in plain text go into the .env beside it, readable
-// by its owner alone, and variables stand in their place. Variables that have
-// no value here, as those that a client asks for, get a line there to be
-// filled in. A server that cannot be taken keeps no other from it.
+// TakeOver adds the candidates to Junctor's own file. Unless asTheyAre is set,
+// plain-text secrets are moved to the .env file next to it, readable only by
+// its owner, and replaced by variables. Required variables without a value,
+// such as those that a client asks for, are added there without one. A
+// rejected server does not prevent the import of the others.
 func TakeOver(o config.Options, take []Candidate, asTheyAre bool) (TakenOver, error) {
 	var done TakenOver
 	refused := func(c Candidate, err error) bool {
@@ -55,7 +55,7 @@ func TakeOver(o config.Options, take []Candidate, asTheyAre bool) (TakenOver, er
 		return bad
 	}
 	err := keep(o, func(lookup func(string) (string, bool)) (vars map[string]telemetry.Secret, err error) {
-		take = slices.DeleteFunc(slices.Clone(take), func(c Candidate) bool { // before its secrets are written
+		take = slices.DeleteFunc(slices.Clone(take), func(c Candidate) bool { // before secrets are written
 			return refused(c, config.Check(o, c.edit()))
 		})
 		if asTheyAre {
@@ -91,8 +91,8 @@ func TakeOver(o config.Options, take []Candidate, asTheyAre bool) (TakenOver, er
 	return done, nil
 }
 
-// edit writes the candidate into the file; a new one replaces no server that was
-// added meanwhile.
+// edit returns the edit that adds the candidate to the file. A new one does
+// not replace a server that was added in the meantime.
 func (c Candidate) edit() config.Edit {
 	if c.State == New {
 		return config.Add(c.As, c.JSON)
@@ -100,8 +100,8 @@ func (c Candidate) edit() config.Edit {
 	return config.Set(c.As, c.JSON)
 }
 
-// Variables returns the lookup of the variables that the configuration uses, or
-// would use if it were valid.
+// Variables returns the lookup function for the variables of the
+// configuration. It works even if the configuration is invalid.
 func Variables(o config.Options) func(string) (string, bool) {
 	if cfg, _, err := config.Load(o); err == nil {
 		return cfg.Lookup
@@ -110,7 +110,7 @@ func Variables(o config.Options) func(string) (string, bool) {
 	if path := config.Locate(o).Path; path != "" {
 		path = filepath.Join(filepath.Dir(path), ".env")
 		if text, err := readFile(path); err == nil {
-			beside, _ = config.ParseDotenv(path, text) // whoever edits it reports what is wrong
+			beside, _ = config.ParseDotenv(path, text) // editing it reports syntax errors
 		}
 	}
 	return func(name string) (string, bool) {
@@ -124,7 +124,7 @@ func Variables(o config.Options) func(string) (string, bool) {
 	}
 }
 
-// variablesIn lists the variables that a server requires.
+// variablesIn returns the variables that a server requires.
 func variablesIn(server json.RawMessage) []string {
 	var names []string
 	mapStrings(server, func(_, s string) string {
@@ -138,7 +138,7 @@ func variablesIn(server json.RawMessage) []string {
 	return names
 }
 
-// setVariables puts variables in the place of the candidates' secrets.
+// setVariables replaces the candidates' secrets by variables.
 func setVariables(lookup func(string) (string, bool), take []Candidate) ([]Candidate, map[string]telemetry.Secret, error) {
 	servers := make([]Server, len(take))
 	for i, c := range take {
@@ -155,12 +155,12 @@ func setVariables(lookup func(string) (string, bool), take []Candidate) ([]Candi
 	return take, vars, nil
 }
 
-// keep adds the variables that choose returns to the .env beside the
-// configuration. Nothing else edits it meanwhile: a name that is free by lookup
-// is not given to another value.
+// keep adds the variables that choose returns to the .env file next to the
+// configuration. The file is locked meanwhile, so that a name that lookup
+// reports as free is not given to another value.
 func keep(o config.Options, choose func(lookup func(string) (string, bool)) (map[string]telemetry.Secret, error)) error {
 	return config.EditDotenv(o, func(text []byte) ([]byte, error) {
-		o.Trust = nil // nobody is asked while others wait; the file is trusted
+		o.Trust = nil // do not prompt while others wait for the lock; the file is trusted
 		vars, err := choose(Variables(o))
 		if err != nil || len(vars) == 0 {
 			return text, err
@@ -169,7 +169,7 @@ func keep(o config.Options, choose func(lookup func(string) (string, bool)) (map
 	})
 }
 
-// keepSecrets moves the secrets of servers into the .env beside the
+// keepSecrets moves the secrets of servers to the .env file next to the
 // configuration, and returns the servers with variables in their place.
 func keepSecrets(o config.Options, servers []Server) (changed []Server, err error) {
 	if !slices.ContainsFunc(servers, func(s Server) bool { return len(s.Secrets) > 0 }) {
@@ -182,8 +182,8 @@ func keepSecrets(o config.Options, servers []Server) (changed []Server, err erro
 	return changed, err
 }
 
-// Starts is what the server runs, with its arguments, or the address that it
-// is reached at. Secrets are masked.
+// Starts returns the command line of the server or its URL, with secrets
+// masked.
 func (s Server) Starts() string {
 	var e struct {
 		Command string   `json:"command"`

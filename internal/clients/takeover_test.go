@@ -12,8 +12,8 @@ import (
 	"junctor/internal/config"
 )
 
-// TestTakeOverImportsServersOfAllClients takes all that two clients have, of
-// which one server needs what nobody has said yet and one can never be.
+// TestTakeOverImportsServersOfAllClients imports the servers of two clients.
+// One of them requires a variable without a value, and one is invalid.
 func TestTakeOverImportsServersOfAllClients(t *testing.T) {
 	dir := t.TempDir()
 	m := machine(dir)
@@ -54,7 +54,7 @@ func TestTakeOverImportsServersOfAllClients(t *testing.T) {
 	if info, err := os.Stat(env); runtime.GOOS != "windows" && (err != nil || info.Mode().Perm() != fs.FileMode(0o600)) {
 		t.Errorf(".env can be read by others: %v, %v", info.Mode(), err)
 	}
-	// The second time there is nothing left but the one that cannot be.
+	// The second time only the invalid server remains.
 	own, err = Own(o)
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +66,7 @@ func TestTakeOverImportsServersOfAllClients(t *testing.T) {
 	}
 }
 
-// Servers that Junctor has another one of the name of get a name of their own.
+// Servers whose names are taken by other servers get new names.
 func TestImportedServersGetUniqueNames(t *testing.T) {
 	own, err := config.Entries("own", []byte(`{"mcpServers": {"a": {"command": "x"}, "a-cursor": {"command": "y"}, "b": {"command": "z"}}}`))
 	if err != nil {
@@ -83,7 +83,7 @@ func TestImportedServersGetUniqueNames(t *testing.T) {
 	}
 }
 
-// Two servers that differ only in their token are two servers: both are kept.
+// Servers that differ only in their token are different and both are kept.
 func TestTakeOverKeepsAccountsApart(t *testing.T) {
 	dir := t.TempDir()
 	m := machine(dir)
@@ -115,7 +115,7 @@ func TestTakeOverKeepsAccountsApart(t *testing.T) {
 	if tokens[work] != 1 || tokens[home] == 0 {
 		t.Errorf("servers by token: %v; the account in use or the client's is lost", tokens)
 	}
-	// A second look finds every server of the client here.
+	// After the import, every server of the client is found in Junctor's file.
 	if own, err = Own(o); err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func TestTakeOverKeepsAccountsApart(t *testing.T) {
 	}
 }
 
-// A server that was added after the clients were looked at is not replaced.
+// A server that was added after discovery is not replaced.
 func TestTakeOverKeepsServersAddedMeanwhile(t *testing.T) {
 	dir := t.TempDir()
 	m := machine(dir)
@@ -149,7 +149,7 @@ func TestTakeOverKeepsServersAddedMeanwhile(t *testing.T) {
 	}
 }
 
-// A server that is refused leaves no secret behind.
+// No secret of a rejected server is written.
 func TestTakeOverWritesNoSecretOfRefusedServers(t *testing.T) {
 	dir := t.TempDir()
 	m := machine(dir)

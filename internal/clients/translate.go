@@ -22,8 +22,8 @@ var (
 	relativePath = regexp.MustCompile(`^\.{1,2}[/\\]`)
 )
 
-// translate turns a client's way of writing variables and paths into ours, so
-// that the server means the same in a file elsewhere.
+// translate converts a client's syntax for variables and paths to Junctor's,
+// so that the server works the same from another file.
 func (c Client) translate(m Machine, f File, server json.RawMessage, inputs map[string]input, notes *[]string) json.RawMessage {
 	note := func(format string, args ...any) {
 		msg := fmt.Sprintf(format, args...)
@@ -46,7 +46,7 @@ func (c Client) translate(m Machine, f File, server json.RawMessage, inputs map[
 		return s
 	})
 	if folder != "" {
-		// A project's servers run in the project's folder.
+		// Servers of a project run in the project's folder.
 		if _, has := member(out, "command"); has {
 			if _, has := member(out, "cwd"); !has {
 				quoted, err := json.Marshal(folder)
@@ -99,8 +99,8 @@ func (v variables) translate(m Machine, folder, s string, inputs map[string]inpu
 	return s
 }
 
-// mapStrings passes every string of a JSON value through f, with the key of
-// the top that it is under, and keeps the order of everything.
+// mapStrings replaces every string in a JSON value by the result of f, which
+// also gets the top-level key. The order of members is preserved.
 func mapStrings(raw json.RawMessage, f func(key, s string) string) json.RawMessage {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
@@ -154,11 +154,10 @@ func member(raw json.RawMessage, key string) (json.RawMessage, bool) {
 	return v, ok
 }
 
-// order is the order in which the keys of a server are written; others
-// follow as they come.
+// order is the order of a server's keys; the others follow.
 var order = []string{"command", "args", "env", "envFile", "cwd", "url", "transport", "headers", "authorization_token", "oauth"}
 
-// tidy removes defaults and puts the keys into the order that people know.
+// tidy removes defaults and puts the keys into the usual order.
 func tidy(raw json.RawMessage) json.RawMessage {
 	var obj map[string]json.RawMessage
 	if json.Unmarshal(raw, &obj) != nil {

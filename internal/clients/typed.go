@@ -12,8 +12,8 @@ import (
 	"junctor/internal/rawjson"
 )
 
-// KeepSecrets moves secrets in plain text of servers that a person typed into
-// the .env beside the configuration, as TakeOver does, and returns the servers
+// KeepSecrets moves plain-text secrets of servers that a person entered to the
+// .env file next to the configuration, like TakeOver, and returns the servers
 // with variables in their place.
 func KeepSecrets(o config.Options, entries map[string]json.RawMessage) (map[string]json.RawMessage, error) {
 	var servers []Server
@@ -31,7 +31,7 @@ func KeepSecrets(o config.Options, entries map[string]json.RawMessage) (map[stri
 	return out, nil
 }
 
-// KeepEdits does what KeepSecrets and KeepSettingSecrets do with the servers and
+// KeepEdits applies KeepSecrets and KeepSettingSecrets to the servers and
 // settings of edits.
 func KeepEdits(o config.Options, edits []config.Edit) ([]config.Edit, error) {
 	kept := make([]config.Edit, len(edits))
@@ -50,12 +50,11 @@ func KeepEdits(o config.Options, edits []config.Edit) ([]config.Edit, error) {
 	return kept, nil
 }
 
-// hidden is what stands for the n-th secret of a server that is shown for
-// editing.
+// hidden returns the placeholder for the n-th secret of a server.
 func hidden(n int) string { return fmt.Sprintf("[hidden %d]", n+1) }
 
-// HideSecrets returns a server with a mark in place of each secret in plain
-// text, for showing. ShowSecrets is the reverse.
+// HideSecrets returns a server with a placeholder for each plain-text secret.
+// ShowSecrets is the reverse.
 func HideSecrets(name string, server json.RawMessage) (json.RawMessage, error) {
 	for n, secret := range findSecrets(name, server) {
 		raw, ok := jsonedit.Get(server, secret.path...)
@@ -72,8 +71,8 @@ func HideSecrets(name string, server json.RawMessage) (json.RawMessage, error) {
 	return server, nil
 }
 
-// ShowSecrets puts the secrets of old in place of the marks that HideSecrets
-// wrote, wherever an edit has moved them.
+// ShowSecrets replaces the placeholders from HideSecrets by the secrets of
+// old, even if an edit has moved them.
 func ShowSecrets(name string, edited, old json.RawMessage) json.RawMessage {
 	return restoreMarks(edited, findSecrets(name, old))
 }

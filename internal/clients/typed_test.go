@@ -12,7 +12,7 @@ import (
 
 const typedToken = "ghp_0123456789abcdefghij0123456789abcdef"
 
-// TestKeepSecrets: what a person types as a secret goes into .env and not into
+// TestKeepSecrets checks that entered secrets are written to .env and not to
 // the configuration.
 func TestKeepSecrets(t *testing.T) {
 	home := t.TempDir()
@@ -40,7 +40,8 @@ func TestKeepSecrets(t *testing.T) {
 	}
 }
 
-// TestHideSecrets: an edit of a server neither shows nor loses its secrets.
+// TestHideSecrets checks that editing a server neither reveals nor loses its
+// secrets.
 func TestHideSecrets(t *testing.T) {
 	old := json.RawMessage(`{"command":"hub","args":["--verbose","--token=` + typedToken + `"],"env":{"API_KEY":"sk-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"}}`)
 	shown, err := HideSecrets("hub", old)

@@ -16,11 +16,11 @@ import (
 	"junctor/internal/jsonedit"
 )
 
-// Undo works out how to take Junctor out of the client's file again: as it
-// was before when nothing else has changed since, otherwise without what
-// connecting added and with the servers back that were moved. Without a name
-// it is every entry that is Junctor. A file that connecting made, and nobody
-// has written into since, goes.
+// Undo plans the change that removes Junctor from the client's file. If
+// nothing else has changed, the original file is restored. Otherwise the
+// change removes what Connect added and restores the servers it moved. Without
+// a name, it removes every entry that is Junctor. A file that Connect created
+// is removed if nothing was added to it since.
 func (c Client) Undo(m Machine, scope Scope, name string) (Change, error) {
 	f, err := c.target(m, scope)
 	if err != nil {
@@ -71,7 +71,7 @@ func (c Client) Undo(m Machine, scope Scope, name string) (Change, error) {
 	return change, nil
 }
 
-// own lists the entries of the file that are Junctor.
+// own returns the names of the entries that are Junctor.
 func own(m Machine, c Client, f File) ([]string, error) {
 	found, _ := read(m, c, f)
 	if found.Err != nil {
@@ -86,9 +86,9 @@ func own(m Machine, c Client, f File) ([]string, error) {
 	return names, nil
 }
 
-// prune takes away the objects that connecting made around its entry and that
-// are empty now. Nil means that nothing is left of a file which was not there
-// before; old is nil then.
+// prune removes objects that Connect created around its entry and that are
+// empty now. It returns nil if nothing is left of a file that did not exist
+// before, in which case old is nil.
 func prune(f File, text, old []byte) ([]byte, error) {
 	empty := ""
 	if f.Format == JSON {
@@ -116,17 +116,17 @@ func prune(f File, text, old []byte) ([]byte, error) {
 	return text, nil
 }
 
-// isBare reports whether a text is that and white space.
+// isBare reports whether a text consists of want and white space.
 func isBare(text []byte, want string) bool {
 	return strings.Join(strings.Fields(string(text)), "") == want
 }
 
-// restoreServers adds the servers of old that are missing in text, except those
-// in except.
+// restoreServers adds the servers in old that are missing in text, except
+// those named in except.
 func restoreServers(f File, text, old []byte, except []string) ([]byte, error) {
 	raw, err := serversIn(f, old)
 	if err != nil || raw == nil || raw[0] != '{' {
-		return text, nil // nothing that we could have moved
+		return text, nil // there were no servers to move
 	}
 	now, err := serversIn(f, text)
 	if err != nil {
@@ -171,9 +171,9 @@ func sameMeaning(f File, a, b []byte) bool {
 	return okX && okY && json.Unmarshal(rawX, &x) == nil && json.Unmarshal(rawY, &y) == nil && reflect.DeepEqual(x, y)
 }
 
-// sameComments reports whether every line of text that may have a comment is
-// one of old: a program may have rewritten the file, which is no loss, but
-// what a person has noted since is.
+// sameComments reports whether every line of text that may contain a comment
+// is also in old. Another program may have rewritten the file, which is no
+// loss, but a person's new comments must be kept.
 func sameComments(text, old []byte) bool {
 	for line := range bytes.Lines(text) {
 		line = bytes.TrimSpace(line)

@@ -17,8 +17,8 @@ import (
 	"junctor/internal/upstream"
 )
 
-// prompters are servers that have prompts; those in mute do not respond to
-// lists.
+// prompters are servers that have prompts. Those whose names begin with mute do
+// not respond.
 type prompters struct{ states }
 
 func (p prompters) Describe(_ context.Context, server, _ string, _ tool.Exchange) (mcpclient.ServerInfo, bool) {
