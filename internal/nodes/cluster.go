@@ -9,10 +9,11 @@ import (
 	"junctor/internal/store"
 )
 
-// sessionSpace is where the sessions of MCP clients are kept.
+// sessionSpace is the space of the sessions of MCP clients in the store.
 const sessionSpace = "mcp-sessions"
 
-// Cluster joins the MCP servers of this process to those of the others.
+// Cluster returns what the MCP servers of this process need to share sessions
+// with those of other nodes.
 func (n *Node) Cluster() mcpserver.Cluster { return cluster{n} }
 
 type cluster struct{ *Node }
@@ -42,7 +43,7 @@ func (c cluster) PutSession(ctx context.Context, id string, record []byte, ttl t
 		if !errors.Is(err, store.ErrConflict) {
 			return err
 		}
-		// Another process wrote it at the same time, or ended it: look again.
+		// A concurrent write or deletion changed the version: retry.
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// place is one node with an MCP server on HTTP.
+// place is a node with an MCP server over HTTP.
 type place struct {
 	t      *testing.T
 	node   *Node
@@ -29,7 +29,7 @@ type place struct {
 	stop   func()
 }
 
-// handler answers as the method says.
+// handler responds according to the method.
 type handler struct{ ended chan error }
 
 func (h *handler) Describe(context.Context, *mcpserver.Request) (mcpserver.Description, error) {
@@ -111,7 +111,7 @@ func limit(t *testing.T) context.Context {
 	return ctx
 }
 
-// open makes a session and returns the headers that name it.
+// open creates a session and returns the headers that identify it.
 func (p *place) open() []string {
 	p.t.Helper()
 	resp := p.send(limit(p.t), "POST", `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}},"clientInfo":{"name":"t","version":"1"}}}`, "X-Caller", "me")
@@ -168,8 +168,8 @@ func expect(t *testing.T, what, got string, parts ...string) {
 
 const call = `{"jsonrpc":"2.0","id":7,"method":"ask"}`
 
-// TestSessionOnAnyNode: a session made at one place is served at another,
-// for its own caller and view.
+// TestSessionOnAnyNode checks that a session created on one node is served by
+// another, for the same caller and view only.
 func TestSessionOnAnyNode(t *testing.T) {
 	w := newTestCluster(t)
 	h := &handler{ended: make(chan error, 10)}
@@ -221,7 +221,7 @@ func TestSessionOnAnyNode(t *testing.T) {
 		if q.Method != "elicitation/create" {
 			t.Fatalf("question %+v", q)
 		}
-		for _, id := range []string{`"junctor-x"`, `"other-` + b.node.ID() + `-1"`} { // of nobody here
+		for _, id := range []string{`"junctor-x"`, `"other-` + b.node.ID() + `-1"`} { // ids of questions unknown to this node
 			a.post(`{"jsonrpc":"2.0","id":`+id+`,"result":{}}`, me...)
 		}
 		if status, _ := a.post(`{"jsonrpc":"2.0","id":`+string(q.ID)+`,"result":{"action":"accept"}}`, me...); status != 202 {
@@ -253,7 +253,7 @@ func TestSessionOnAnyNode(t *testing.T) {
 		if m := e.next(); m.Method != "notifications/message" || !strings.Contains(string(m.Params), "hey") {
 			t.Errorf("heard %+v", m)
 		}
-		// Taken up at b, where it is not kept.
+		// The stream is resumed on b, which does not store its events.
 		again := events(t, b.send(limit(t), "GET", "", append(me, "Last-Event-ID", strings.TrimSuffix(e.id, "1")+"0")...))
 		if m := again.next(); m.Method != "notifications/message" {
 			t.Errorf("replayed %+v", m)
@@ -303,8 +303,8 @@ func TestSessionOnAnyNode(t *testing.T) {
 	})
 }
 
-// TestParkedCallIsFoundOnOtherNode: the retry of a parked call finds it at another node, or
-// learns that it is lost.
+// TestParkedCallIsFoundOnOtherNode checks that the retry of a parked call
+// finds it on another node or gets an error that it is lost.
 func TestParkedCallIsFoundOnOtherNode(t *testing.T) {
 	w := newTestCluster(t)
 	h := &handler{ended: make(chan error, 10)}
@@ -341,7 +341,7 @@ func TestParkedCallIsFoundOnOtherNode(t *testing.T) {
 	state = ask(a)
 	ctx, leave := context.WithCancel(limit(t))
 	body, header = modern(3, fmt.Sprintf(`"requestState":%q,"inputResponses":{},`, state))
-	resp := b.send(ctx, "POST", body, header...) // not answered: it is asked again
+	resp := b.send(ctx, "POST", body, header...) // not answered: the question is asked again
 	text, _ := io.ReadAll(resp.Body)
 	expect(t, "a retry without the answer", string(text), "input_required")
 	leave()
@@ -360,8 +360,10 @@ func TestParkedCallIsFoundOnOtherNode(t *testing.T) {
 	}
 }
 
-// TestSessionsWhileStoreIsUnavailable: while the store is unavailable a session is served where it was
-// made, and shared later; elsewhere it is asked for again.
+// TestSessionsWhileStoreIsUnavailable checks that while the store is
+// unavailable a session is served by the node that created it, and shared
+// later. Another node responds with 404, or with 503 if it cannot reach the
+// store either.
 func TestSessionsWhileStoreIsUnavailable(t *testing.T) {
 	w := newTestCluster(t)
 	h := &handler{ended: make(chan error, 10)}
@@ -384,7 +386,7 @@ func TestSessionsWhileStoreIsUnavailable(t *testing.T) {
 	}
 	a.store.away.Store(false)
 	b.store.away.Store(false)
-	// What is learnt is written down, and the session with it.
+	// A later change stores the session.
 	a.post(`{"jsonrpc":"2.0","id":2,"method":"logging/setLevel","params":{"level":"error"}}`, me...)
 	wait(t, "the session elsewhere", func() bool {
 		status, _ := b.post(`{"jsonrpc":"2.0","id":1,"method":"ping"}`, me...)

@@ -7,13 +7,13 @@ import (
 	"sync"
 )
 
-// maxWaiting bounds what waits to be received on one connection.
+// maxWaiting bounds the receive queue of a connection, in bytes.
 const maxWaiting = 64 << 20
 
 var errQueueFull = errors.New("the receive queue of a node connection is full")
 
-// Conn is a message connection between two nodes. Messages arrive once and in
-// order.
+// Conn is a message connection between two nodes. Messages arrive exactly once
+// and in order.
 type Conn struct {
 	node   *Node
 	to     string
@@ -22,11 +22,11 @@ type Conn struct {
 	cancel context.CancelCauseFunc
 
 	mu      sync.Mutex
-	sent    int64 // frames, the opening one included
+	sent    int64 // number of frames, including the opening one
 	got     int64
 	queue   [][]byte
 	bytes   int
-	over    error // why nothing more comes; nil while it is open
+	over    error // the reason why it has ended; nil while it is open
 	arrived chan struct{}
 }
 
@@ -36,13 +36,13 @@ func newConn(n *Node, to, id string) *Conn {
 	return l
 }
 
-// Peer is the node at the other end.
+// Peer returns the id of the node at the other end.
 func (l *Conn) Peer() string { return l.to }
 
-// Done is closed when the connection is over.
+// Done returns a channel that is closed when the connection has ended.
 func (l *Conn) Done() <-chan struct{} { return l.ctx.Done() }
 
-// Send sends a message. It does not wait for the other side.
+// Send queues a message. It does not wait for the other side.
 func (l *Conn) Send(data []byte) error {
 	if l.ctx.Err() != nil {
 		return context.Cause(l.ctx)
@@ -51,7 +51,8 @@ func (l *Conn) Send(data []byte) error {
 	return nil
 }
 
-// post numbers a frame and sends it; numbering and sending are one step.
+// post numbers a frame and queues it. Both happen under l.mu, so that frames
+// are queued in order.
 func (l *Conn) post(f frame) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -60,8 +61,8 @@ func (l *Conn) post(f frame) {
 	l.node.send(l.to, f)
 }
 
-// Receive returns the next data of the other side: io.EOF when it has closed
-// the connection, ErrUnavailable when it has died.
+// Receive returns the next message of the other side. The error is io.EOF if
+// it has closed the connection and ErrUnavailable if it is dead.
 func (l *Conn) Receive(ctx context.Context) ([]byte, error) {
 	for {
 		l.mu.Lock()
@@ -81,21 +82,22 @@ func (l *Conn) Receive(ctx context.Context) ([]byte, error) {
 		case <-l.arrived:
 		case <-l.ctx.Done():
 		case <-ctx.Done():
-			if l.ctx.Err() == nil { // otherwise ctx may be done because the connection is
+			if l.ctx.Err() == nil { // otherwise ctx may be done because the connection has ended
 				return nil, context.Cause(ctx)
 			}
 		}
 	}
 }
 
-// Close ends the connection; the other side still receives what was sent before.
+// Close ends the connection. The other side still receives what was sent
+// before.
 func (l *Conn) Close() {
 	if l.end(io.EOF) {
 		l.post(frame{Type: frameClose})
 	}
 }
 
-// end closes the connection with a reason, and reports whether it was open.
+// end closes the connection with a reason and reports whether it was open.
 func (l *Conn) end(why error) bool {
 	l.mu.Lock()
 	was := l.over == nil
@@ -110,8 +112,8 @@ func (l *Conn) end(why error) bool {
 	return was
 }
 
-// take queues the data of a frame. A frame that came before is dropped;
-// one that is missing ends the connection.
+// take queues the data of a received frame. A duplicate frame is dropped; a
+// missing one ends the connection.
 func (l *Conn) take(f frame) {
 	l.mu.Lock()
 	if f.N == lastFrame { // the other side has forgotten the connection

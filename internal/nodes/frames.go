@@ -14,13 +14,13 @@ import (
 
 // The types of frames.
 const (
-	frameMessage = "message" // to the subscribers of a kind; opens no connection
+	frameMessage = "message" // for the subscribers of a kind; does not open a connection
 	frameOpen    = "open"
 	frameData    = "data"
 	frameClose   = "close"
 )
 
-// frame is one message: a header as a line of JSON, then the data.
+// frame is one message: a JSON header on one line, followed by the data.
 type frame struct {
 	Type string `json:"t"`
 	From string `json:"f"`
@@ -32,7 +32,7 @@ type frame struct {
 
 func (f frame) encode() []byte {
 	head, err := json.Marshal(f)
-	if err != nil { // a struct of plain fields always marshals
+	if err != nil { // plain fields always marshal
 		return nil
 	}
 	return append(append(head, '\n'), f.data...)
@@ -51,15 +51,15 @@ func decode(message []byte) (frame, error) {
 	return f, nil
 }
 
-// outbox is what waits to be sent to one node. One goroutine at a time sends,
-// all that waits at once.
+// outbox is the send queue for one node. One goroutine at a time sends its
+// frames in batches.
 type outbox struct {
 	frames  [][]byte
 	bytes   int
 	sending bool
 }
 
-// What is sent at once, and what may wait at all.
+// Limits of a batch and of an outbox.
 const (
 	batchFrames = 128
 	batchBytes  = 4 << 20
@@ -78,7 +78,7 @@ func (n *Node) send(to string, f frame) {
 		o = &outbox{}
 	}
 	if n.closed || o.bytes+len(message) > queueBytes {
-		return // its connection will miss it, and end
+		return // its connection will notice the gap and end
 	}
 	n.out[to] = o
 	o.frames = append(o.frames, message)
@@ -89,7 +89,7 @@ func (n *Node) send(to string, f frame) {
 	}
 }
 
-// flush sends what waits for a node until nothing does.
+// flush sends the frames queued for a node until the queue is empty.
 func (n *Node) flush(to string, o *outbox) {
 	for {
 		n.mu.Lock()
@@ -116,14 +116,14 @@ func (n *Node) flush(to string, o *outbox) {
 	}
 }
 
-// deliver sends messages to another node, and retries for a while.
+// deliver sends messages to another node and retries until sendTimeout.
 func (n *Node) deliver(to string, batch [][]byte) (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), sendTimeout)
 	defer cancel()
 	n.mu.Lock()
 	life := n.ctx
 	n.mu.Unlock()
-	if life != nil { // the last messages of a node have a shorter timeout
+	if life != nil { // a node that stops has less time for its last messages
 		defer context.AfterFunc(life, func() { time.AfterFunc(shutdownTimeout, cancel) })()
 	}
 	for {
@@ -138,8 +138,8 @@ func (n *Node) deliver(to string, batch [][]byte) (err error) {
 	}
 }
 
-// wakeReader makes the reader poll the queue soon, because a message that was sent
-// may be answered at once.
+// wakeReader makes the reader poll the queue soon, because the response to a
+// sent message may arrive quickly.
 func (n *Node) wakeReader() {
 	select {
 	case n.readNow <- struct{}{}:
@@ -150,7 +150,7 @@ func (n *Node) wakeReader() {
 // read receives the messages of the queue until ctx is done.
 func (n *Node) read(ctx context.Context) {
 	announced := n.opts.Store.Watch(ctx, store.TopicNodeMessages(n.id))
-	var done []int64     // to be taken out
+	var done []int64     // received messages, to be removed from the queue
 	var active time.Time // when a message was last sent or received
 	wait := pollMin
 	for {
@@ -172,7 +172,7 @@ func (n *Node) read(ctx context.Context) {
 		}
 		if len(messages) > 0 {
 			active, wait = time.Now(), pollMin
-			continue // they are taken out, and more may be there
+			continue // remove them and check for more
 		}
 		var soon <-chan time.Time
 		if time.Since(active) < pollDuration {
@@ -196,7 +196,7 @@ func (n *Node) dispatch(ctx context.Context, f frame) {
 	n.seen[f.From] = time.Now()
 	l, subscriber, handle := n.conns[f.Conn], n.subscribers[f.Kind], n.handlers[f.Kind]
 	if f.Type == frameOpen && l == nil {
-		if _, twice := n.opened[f.Conn]; twice { // and over already
+		if _, twice := n.opened[f.Conn]; twice { // a duplicate of a connection that has ended
 			n.mu.Unlock()
 			return
 		}
@@ -216,19 +216,19 @@ func (n *Node) dispatch(ctx context.Context, f frame) {
 		if subscriber != nil {
 			subscriber(f.From, f.data)
 		}
-	case f.Type == frameOpen && handle == nil: // this node has no handler for it
+	case f.Type == frameOpen && handle == nil: // no handler for this kind
 		l.post(frame{Type: frameClose})
 	case l != nil:
 		l.take(f)
-	case f.Type == frameData: // it does not know yet that the connection is over
+	case f.Type == frameData: // the sender does not know yet that the connection has ended
 		n.send(f.From, frame{Type: frameClose, From: n.id, Conn: f.Conn, N: lastFrame})
 	}
 }
 
-// lastFrame is the number of a close frame for a connection that is forgotten.
+// lastFrame is the number of the close frame for an unknown connection.
 const lastFrame = -1
 
-// serve runs a handler; the connection is over when it returns.
+// serve runs a handler and closes the connection when it returns.
 func (n *Node) serve(ctx context.Context, h Handler, first []byte, l *Conn) {
 	defer l.Close()
 	defer func() {

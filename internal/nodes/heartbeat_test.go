@@ -12,8 +12,8 @@ import (
 	"junctor/internal/store"
 )
 
-// slowStore does not answer questions about other nodes and about the list,
-// and tells of heartbeats.
+// slowStore blocks queries about other nodes and about the list, and reports
+// heartbeats.
 type slowStore struct {
 	Store
 	id    func() string
@@ -35,8 +35,8 @@ func (s *slowStore) Acquire(ctx context.Context, name, owner string, ttl time.Du
 	return s.Store.Acquire(ctx, name, owner, ttl)
 }
 
-// TestHeartbeatIsIndependentOfHangingQueries: a node keeps renewing its lease
-// while other queries hang, so that it is not considered dead.
+// TestHeartbeatIsIndependentOfHangingQueries checks that a node renews its
+// lease while other queries hang, so that it is not considered dead.
 func TestHeartbeatIsIndependentOfHangingQueries(t *testing.T) {
 	st, err := sqlite.Open(context.Background(), store.Config{Path: newTestCluster(t).path}, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -46,7 +46,7 @@ func TestHeartbeatIsIndependentOfHangingQueries(t *testing.T) {
 	slow := &slowStore{Store: st, beats: make(chan struct{}, 1), stuck: make(chan struct{})}
 	n := New(Options{Store: slow, Name: "test", Log: slog.New(slog.DiscardHandler)})
 	slow.id = n.ID
-	n.conns["x"] = newConn(n, "other", "x") // so that it looks for the other
+	n.conns["x"] = newConn(n, "other", "x") // makes the node check the other one
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	done := make(chan error, 1)
@@ -67,8 +67,8 @@ func TestHeartbeatIsIndependentOfHangingQueries(t *testing.T) {
 	<-done
 }
 
-// probedStore holds a node's lease for somebody else at first, as a probe does,
-// and notes whether the node has its lease when it enters the list.
+// probedStore initially assigns a node's lease to another owner, as a probe
+// does, and records whether the node has its lease when it registers.
 type probedStore struct {
 	Store
 	id     func() string
@@ -98,8 +98,9 @@ func (s *probedStore) PutValue(ctx context.Context, v store.Value, version int64
 	return s.Store.PutValue(ctx, v, version)
 }
 
-// TestNodeHasItsLeaseBeforeItIsListed: others consider a listed node without a
-// lease dead, and lose what they forward to it.
+// TestNodeHasItsLeaseBeforeItIsListed checks that a node has its lease before
+// it is in the list. Others consider a listed node without a lease dead and
+// would not forward to it.
 func TestNodeHasItsLeaseBeforeItIsListed(t *testing.T) {
 	st, err := sqlite.Open(t.Context(), store.Config{Path: newTestCluster(t).path}, slog.New(slog.DiscardHandler))
 	if err != nil {

@@ -10,15 +10,15 @@ import (
 	"junctor/internal/store"
 )
 
-// member is one node in the list of nodes.
+// member is a node in the list of nodes.
 type member struct {
 	Name string `json:"name"`
 	Left bool   `json:"left,omitempty"`
 }
 
 // heartbeat renews this node's lease. It does nothing else, so that no slow
-// query makes a living node look dead. It closes leased when the node has its
-// lease for the first time.
+// query makes a live node look dead. It closes leased when the node has
+// acquired its lease for the first time.
 func (n *Node) heartbeat(ctx context.Context, leased chan<- struct{}) {
 	every(ctx, heartbeatInterval, func() {
 		ctx, cancel := context.WithTimeout(ctx, n.leaseTime)
@@ -32,9 +32,9 @@ func (n *Node) heartbeat(ctx context.Context, leased chan<- struct{}) {
 	})
 }
 
-// watch enters this node into the list, and checks the leases of the nodes that
-// it has connections to. A node in the list without a lease is dead to others,
-// so watch begins when this one has its own.
+// watch registers this node in the list and checks the leases of the nodes
+// that it has connections to. Others consider a listed node without a lease
+// dead, so watch starts after leased is closed.
 func (n *Node) watch(ctx context.Context, leased <-chan struct{}) {
 	select {
 	case <-ctx.Done():
@@ -55,7 +55,7 @@ func (n *Node) watch(ctx context.Context, leased <-chan struct{}) {
 	})
 }
 
-// every calls f now and at intervals until ctx is done.
+// every calls f immediately and then at intervals until ctx is done.
 func every(ctx context.Context, interval time.Duration, f func()) {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
@@ -69,7 +69,8 @@ func every(ctx context.Context, interval time.Duration, f func()) {
 	}
 }
 
-// forget drops what is remembered of connections that are long over.
+// forget drops records of connections that ended long ago and of nodes not
+// seen for memberTTL.
 func (n *Node) forget(now time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -87,7 +88,7 @@ func (n *Node) register(ctx context.Context, e member) error {
 	return err
 }
 
-// deregister removes this node from the list.
+// deregister marks this node as left and releases its lease.
 func (n *Node) deregister(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, n.leaveTime)
 	defer cancel()
@@ -96,7 +97,7 @@ func (n *Node) deregister(ctx context.Context) {
 	}
 }
 
-// peers are the nodes at the other ends of connections.
+// peers returns the nodes at the other ends of connections.
 func (n *Node) peers() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -111,8 +112,8 @@ func (n *Node) peers() []string {
 	return out
 }
 
-// alive reports whether another node is alive; connections to a dead one are
-// closed. While the store is unavailable no node is considered dead.
+// alive reports whether another node is alive, and closes the connections to a
+// dead one. While the store is unavailable, no node is considered dead.
 func (n *Node) alive(ctx context.Context, id string) bool {
 	n.mu.Lock()
 	recent := time.Since(n.seen[id]) < heartbeatInterval
@@ -137,15 +138,15 @@ func (n *Node) alive(ctx context.Context, id string) bool {
 	return !dead
 }
 
-// list keeps the list of the other nodes.
+// list keeps the list of the other nodes up to date.
 func (n *Node) list(ctx context.Context) {
 	changed := n.opts.Store.Watch(ctx, store.TopicValues(space))
 	for {
 		if _, err := n.readList(ctx); err != nil && ctx.Err() == nil {
 			n.log.DebugContext(ctx, "nodes not listed", "err", err)
 		}
-		// The watch also fires without cause; a list that is a little old
-		// does no harm.
+		// The watch also fires spuriously, and the list need not be current,
+		// so limit the rate.
 		select {
 		case <-ctx.Done():
 			return
@@ -159,8 +160,8 @@ func (n *Node) list(ctx context.Context) {
 	}
 }
 
-// readList returns the other nodes as the list has them now; as it had them
-// when it cannot be read.
+// readList reads the list of the other nodes. If that fails, it returns the
+// previous list and an error.
 func (n *Node) readList(ctx context.Context) (map[string]bool, error) {
 	values, err := n.opts.Store.Values(ctx, space)
 	if err != nil {
@@ -177,11 +178,12 @@ func (n *Node) readList(ctx context.Context) (map[string]bool, error) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.others = others // not changed any more
+	n.others = others // never modified afterwards
 	return others, nil
 }
 
-// Alone reports whether no other node is registered, as far as is known.
+// Alone reports whether no other node is registered, according to the last
+// known list.
 func (n *Node) Alone(ctx context.Context) bool {
 	others, err := n.readList(ctx)
 	if err != nil {
@@ -195,7 +197,7 @@ func (n *Node) Alone(ctx context.Context) bool {
 	return true
 }
 
-// Known reports whether id is, or was a while ago, a node of this store.
+// Known reports whether id is a node of this store, or was one until recently.
 func (n *Node) Known(ctx context.Context, id string) bool {
 	n.mu.Lock()
 	_, known := n.others[id]

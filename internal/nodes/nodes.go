@@ -15,7 +15,7 @@ import (
 	"junctor/internal/telemetry"
 )
 
-// Store is what nodes need of the store.
+// Store is the part of the store that nodes use.
 type Store interface {
 	store.NodeMessages
 	store.Leases
@@ -26,24 +26,25 @@ type Store interface {
 // Options are the settings and dependencies of a Node.
 type Options struct {
 	Store Store
-	Name  string // for people
+	Name  string // for display
 	Log   *slog.Logger
 }
 
 // Intervals and timeouts.
 const (
 	space             = "nodes"
-	memberTTL         = time.Hour               // how long a node stays in the list after its lease expired
+	memberTTL         = time.Hour               // how long a node stays in the list after its last update
 	leaseDuration     = 5 * time.Second         // a node that does not renew it within this time is dead
 	heartbeatInterval = 1500 * time.Millisecond // between renewals of the lease
 	registerInterval  = 15 * time.Minute        // between updates of the list
-	sendTimeout       = 10 * time.Second        // for a store that does not accept messages
-	deregisterTimeout = 2 * time.Second         // for a store that does not take the end of this node
+	sendTimeout       = 10 * time.Second        // timeout of sending a message
+	deregisterTimeout = 2 * time.Second         // timeout of deregistering this node
 	retryDelay        = 250 * time.Millisecond
 
-	// For a while after a message was sent or received, the queue is polled: at
-	// first after pollMin, then with growing intervals up to pollMax. The store
-	// announces at most ten changes a second, too few for a conversation.
+	// For pollDuration after a message was sent or received, the queue is
+	// polled: first after pollMin, then at growing intervals up to pollMax.
+	// The store announces at most ten changes per second, which is too slow
+	// for a dialogue.
 	pollMin      = time.Millisecond
 	pollMax      = 16 * time.Millisecond
 	pollDuration = time.Second
@@ -52,36 +53,36 @@ const (
 // ErrUnavailable means that the other node is unavailable.
 var ErrUnavailable = errors.New("the other node is unavailable")
 
-// Handler serves a connection that another node opened. ctx ends with the
-// connection.
+// Handler serves a connection that another node opened. ctx is canceled when
+// the connection ends.
 type Handler func(ctx context.Context, first []byte, l *Conn)
 
-// Node is this process among those on the same store. It is safe for
-// concurrent use.
+// Node is this process in the cluster of those on the same store. It is safe
+// for concurrent use.
 type Node struct {
 	opts    Options
 	id      string
 	log     *slog.Logger
-	readNow chan struct{} // into the queue, soon
+	readNow chan struct{} // wakes the reader
 
 	leaseTime, leaveTime time.Duration // leaseDuration and deregisterTimeout, except in tests
 
 	mu           sync.Mutex
-	ctx          context.Context // of Run; nil before
+	ctx          context.Context // of Run; nil before Run
 	handlers     map[string]Handler
 	subscribers  map[string]func(from string, data []byte)
 	conns        map[string]*Conn
 	out          map[string]*outbox
-	others       map[string]bool // by id; true for those that are there
-	broadcasts   []frame         // broadcast messages, in order
+	others       map[string]bool // by id; false for those that have left
+	broadcasts   []frame         // queued broadcast messages, in order
 	broadcasting bool
 	seen         map[string]time.Time // when others were last known to be alive
-	opened       map[string]time.Time // connections that others opened, for messages that come twice
+	opened       map[string]time.Time // when others opened connections, to detect duplicates
 	sending      sync.WaitGroup
-	closed       bool // nothing more is sent
+	closed       bool // nothing more is queued for sending
 }
 
-// New returns a Node; it starts nothing.
+// New returns a Node. It starts no goroutines.
 func New(o Options) *Node {
 	return &Node{
 		opts: o, id: rand.Text()[:12], log: o.Log.With(telemetry.KeyComponent, "nodes"), readNow: make(chan struct{}, 1),
@@ -91,10 +92,10 @@ func New(o Options) *Node {
 	}
 }
 
-// ID names this process; no other ever had the same.
+// ID returns the unique id of this process.
 func (n *Node) ID() string { return n.id }
 
-// Handle sets the handler of connections of a kind; nil refuses them.
+// Handle sets the handler for connections of a kind; nil removes it.
 func (n *Node) Handle(kind string, h Handler) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -105,7 +106,7 @@ func (n *Node) Handle(kind string, h Handler) {
 	n.handlers[kind] = h
 }
 
-// Subscribe calls f with every message of a kind; nil ends that. f must not
+// Subscribe calls f with every message of a kind; nil unsubscribes. f must not
 // block.
 func (n *Node) Subscribe(kind string, f func(from string, data []byte)) {
 	n.mu.Lock()
@@ -117,7 +118,7 @@ func (n *Node) Subscribe(kind string, f func(from string, data []byte)) {
 	n.subscribers[kind] = f
 }
 
-// Run takes part in the cluster until ctx is done.
+// Run runs the node until ctx is done.
 func (n *Node) Run(ctx context.Context) error {
 	n.mu.Lock()
 	n.ctx = ctx
@@ -143,7 +144,7 @@ func (n *Node) Run(ctx context.Context) error {
 	return nil
 }
 
-// Publish sends a message to one node, or to all others when to is empty. It
+// Publish sends a message to one node, or to all others if to is empty. It
 // does not wait, and there is no response.
 func (n *Node) Publish(to, kind string, data []byte) {
 	f := frame{Type: frameMessage, From: n.id, Kind: kind, data: data}
@@ -163,7 +164,7 @@ func (n *Node) Publish(to, kind string, data []byte) {
 	}
 }
 
-// maxBroadcasts bounds the messages that wait to be sent to all nodes.
+// maxBroadcasts bounds the queued broadcast messages.
 const maxBroadcasts = 10_000
 
 // broadcast sends the queued messages to all other nodes, including those that
@@ -211,7 +212,7 @@ func (n *Node) Dial(ctx context.Context, to, kind string, first []byte) (*Conn, 
 	return l, nil
 }
 
-// closeConns closes the connections that match.
+// closeConns closes the connections for which match returns true.
 func (n *Node) closeConns(match func(*Conn) bool, why error) {
 	n.mu.Lock()
 	var broken []*Conn

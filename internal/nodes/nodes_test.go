@@ -18,7 +18,7 @@ import (
 	"junctor/internal/store"
 )
 
-// testCluster is several nodes on one store.
+// testCluster is a set of nodes on one store.
 type testCluster struct {
 	t    *testing.T
 	path string
@@ -28,7 +28,7 @@ func newTestCluster(t *testing.T) *testCluster {
 	return &testCluster{t: t, path: sqlitetest.Create(t, filepath.Join(t.TempDir(), "junctor.db"))}
 }
 
-// node starts a node with a handle of its own on the store.
+// node starts a node with its own handle of the store.
 func (w *testCluster) node() (n *Node, s *switched, stop func()) {
 	w.t.Helper()
 	st, err := sqlite.Open(context.Background(), store.Config{Path: w.path}, slog.New(slog.DiscardHandler))
@@ -37,7 +37,7 @@ func (w *testCluster) node() (n *Node, s *switched, stop func()) {
 	}
 	s = &switched{Store: st}
 	n = New(Options{Store: s, Name: "test", Log: slog.New(slog.DiscardHandler)})
-	n.leaseTime, n.leaveTime = time.Minute, time.Minute // a busy machine is no dead node
+	n.leaseTime, n.leaveTime = time.Minute, time.Minute // a slow machine must not make a node look dead
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{}, 2)
 	go func() { _ = st.Run(ctx); done <- struct{}{} }()
@@ -70,14 +70,14 @@ func awaitRunning(t *testing.T, n *Node) {
 	})
 }
 
-// hasConns reports whether a connection is open.
+// hasConns reports whether the node has open connections.
 func (n *Node) hasConns() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return len(n.conns) > 0
 }
 
-// echo says everything again, louder.
+// echo returns every message in upper case.
 func echo(ctx context.Context, first []byte, l *Conn) {
 	for data := first; ; {
 		if l.Send([]byte(strings.ToUpper(string(data)))) != nil {
@@ -90,7 +90,7 @@ func echo(ctx context.Context, first []byte, l *Conn) {
 	}
 }
 
-// wait tries until ok.
+// wait polls until ok returns true.
 func wait(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
@@ -127,8 +127,8 @@ func receive(t *testing.T, l *Conn) (string, error) {
 	return string(data), err
 }
 
-// TestConnKeepsOrder: messages keep their order in both directions, and the
-// connection ends when either side closes it.
+// TestConnKeepsOrder checks that messages keep their order in both directions
+// and that the connection ends when either side closes it.
 func TestConnKeepsOrder(t *testing.T) {
 	w := newTestCluster(t)
 	a, _, _ := w.node()
@@ -192,8 +192,8 @@ func TestConnKeepsOrder(t *testing.T) {
 	}
 }
 
-// TestPublishReachesSubscribers: messages reach one node or all others, and
-// their subscribers.
+// TestPublishReachesSubscribers checks that messages reach the subscribers of
+// one node or of all others.
 func TestPublishReachesSubscribers(t *testing.T) {
 	w := newTestCluster(t)
 	a, _, _ := w.node()
@@ -243,8 +243,8 @@ func TestPublishReachesSubscribers(t *testing.T) {
 	b.Subscribe("greet", nil)
 }
 
-// TestDuplicateMessagesAreDropped: a message that comes twice is delivered
-// once, and one that is missing ends the connection.
+// TestDuplicateMessagesAreDropped checks that a duplicate message is delivered
+// once and a missing one ends the connection.
 func TestDuplicateMessagesAreDropped(t *testing.T) {
 	w := newTestCluster(t)
 	a, s, _ := w.node()
@@ -311,7 +311,8 @@ func TestDuplicateMessagesAreDropped(t *testing.T) {
 	}
 }
 
-// TestUnknownConnIsClosed: a connection whose other end does not know of it ends.
+// TestUnknownConnIsClosed checks that a connection ends if the other end does
+// not know it.
 func TestUnknownConnIsClosed(t *testing.T) {
 	w := newTestCluster(t)
 	a, _, _ := w.node()
@@ -332,8 +333,8 @@ func TestUnknownConnIsClosed(t *testing.T) {
 	}
 }
 
-// TestConnsToDeadNodeEnd: connections to a node that sends no heartbeat end,
-// and it cannot be dialled.
+// TestConnsToDeadNodeEnd checks that connections to a node without a heartbeat
+// end and that it cannot be dialed.
 func TestConnsToDeadNodeEnd(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "junctor.db")
 	synctest.Test(t, func(t *testing.T) {
@@ -344,7 +345,7 @@ func TestConnsToDeadNodeEnd(t *testing.T) {
 		if _, err := a.Dial(ctx, "nobody", "echo", nil); !errors.Is(err, ErrUnavailable) {
 			t.Errorf("a node that never was: %v", err)
 		}
-		// One that lived a moment ago, and was killed.
+		// A node that was killed recently.
 		if _, held, err := s.Acquire(ctx, lease("dead"), "dead", leaseDuration); !held || err != nil {
 			t.Fatal(held, err)
 		}
@@ -365,7 +366,7 @@ func TestConnsToDeadNodeEnd(t *testing.T) {
 	})
 }
 
-// switched is a store that can be made to keep and take nothing.
+// switched is a store that can be made unavailable for values or for messages.
 type switched struct {
 	store.Store
 	away, noMail atomic.Bool
@@ -399,7 +400,8 @@ func (s *switched) DeleteValue(ctx context.Context, space, name string, ifVersio
 	return s.Store.DeleteValue(ctx, space, name, ifVersion)
 }
 
-// TestFailedSendEndsConn: a message that cannot be sent ends its connection.
+// TestFailedSendEndsConn checks that a message that cannot be sent ends its
+// connection.
 func TestFailedSendEndsConn(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "junctor.db")
 	synctest.Test(t, func(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 // Executor executes a request on a server that this node runs.
 type Executor func(ctx context.Context, server string, r tool.Request) (json.RawMessage, error)
 
-// Singletons decides which node runs a server that only one may run, and
+// Singletons assigns servers that only one node may run to a node, and
 // forwards requests to that node. It implements upstream.Singletons.
 type Singletons struct {
 	node    *Node
@@ -30,7 +30,7 @@ type Singletons struct {
 	stopped bool
 }
 
-// Singletons returns the singletons of this node. execute is called for the
+// Singletons returns the singletons of this node. execute executes the
 // requests that other nodes forward.
 func (n *Node) Singletons(execute Executor) *Singletons {
 	s := &Singletons{node: n, execute: execute}
@@ -51,7 +51,7 @@ func (s *Singletons) Release(ctx context.Context, server string) error {
 	return s.node.opts.Store.Release(ctx, singletonLease(server), s.node.id)
 }
 
-// Stop refuses requests of other nodes from now on. Those in flight go on.
+// Stop rejects new requests of other nodes. Those in flight continue.
 func (s *Singletons) Stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,7 +65,8 @@ func (s *Singletons) Idle() bool {
 	return s.running == 0
 }
 
-// begin reports whether a request of another node may begin; end must follow.
+// begin registers a request of another node and reports whether it may start;
+// if so, end must follow.
 func (s *Singletons) begin() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,16 +82,16 @@ func (s *Singletons) end() {
 	s.running--
 }
 
-// A forwarded request has a connection of its own. The first message is a
+// A forwarded request has its own connection. The first message is a
 // forwardedRequest and, on the next line, the MCP request. Notifications,
-// questions to the caller and their answers are MCP messages too; closing the
-// connection cancels the request. A response carries the response of the server
-// (or of the caller, to a question) as its result, and an error of the node that
-// could not get one as its error.
+// questions to the caller and their answers are MCP messages too. Closing the
+// connection cancels the request. In a response, the result contains the
+// response of the server (or of the caller, to a question), and the error is
+// that of a node that could not get one.
 const (
 	forwardKind = "mcp/forward"
 
-	// The notifications of the nodes themselves.
+	// Notifications between the nodes.
 	ownMethods     = "junctor/"
 	methodQueued   = ownMethods + "queued"   // {"waiting": bool}: tool.Exchange.Queued
 	methodRepaired = ownMethods + "repaired" // tool.Exchange.Repaired
@@ -98,11 +99,11 @@ const (
 	methodStatus   = ownMethods + "status"   // tool.Exchange.TaskStatus
 )
 
-// forwardedRequest is what an MCP request does not say about itself.
+// forwardedRequest contains what the MCP request itself does not.
 type forwardedRequest struct {
 	Server       string          `json:"server"`
 	Caller       string          `json:"caller,omitempty"`
-	Rights       tool.Caller     `json:"rights"` // of the context; older nodes send none, and the caller then has none
+	Rights       tool.Caller     `json:"rights"` // of the context; older nodes send none, and the caller then has no rights
 	Capabilities json.RawMessage `json:"capabilities,omitempty"`
 	Notify       bool            `json:"notify,omitempty"` // the caller receives notifications
 	Ask          bool            `json:"ask,omitempty"`    // the caller can be asked
@@ -111,11 +112,11 @@ type forwardedRequest struct {
 	Transparent  bool            `json:"transparent,omitempty"`
 }
 
-// messageLimits are those of messages between nodes, whose contents were
-// checked where they came from.
+// messageLimits are the limits for messages between nodes, whose contents were
+// checked by the node that received them.
 var messageLimits = mcp.Limits{MaxBytes: maxWaiting, Repair: true}
 
-// Do implements upstream.Singletons: it has a request executed by the node that
+// Do implements upstream.Singletons. It forwards a request to the node that
 // runs the server.
 func (s *Singletons) Do(ctx context.Context, owner, server string, r tool.Request) (json.RawMessage, error) {
 	ex := r.Exchange
@@ -138,14 +139,14 @@ func (s *Singletons) Do(ctx context.Context, owner, server string, r tool.Reques
 		case m.IsRequest() && ex.Ask != nil:
 			asked.Go(func() {
 				result, err := ex.Ask(ctx, m.Method, m.Params)
-				_ = l.Send(response(m.ID, result, err)) // fails when the owner is gone, which Receive reports
+				_ = l.Send(response(m.ID, result, err)) // fails if the owner is unavailable, which Receive reports
 			})
 		case m.Method == methodQueued && ex.Queued != nil:
 			ex.Queued(string(rawjson.Field(m.Params, "waiting")) == "true")
 		case m.Method == methodRepaired && ex.Repaired != nil:
 			ex.Repaired()
 		case m.Method == methodTask && ex.Task != nil:
-			ex.Task(tool.ServerTask{}) // it ends with its node
+			ex.Task(tool.ServerTask{}) // the task cannot outlive its node
 		case m.Method == methodStatus && ex.TaskStatus != nil:
 			ex.TaskStatus(tool.TaskStatus{Status: rawjson.FieldString(m.Params, "status"), Message: rawjson.FieldString(m.Params, "message")})
 		case m.IsNotification() && ex.Notify != nil && !strings.HasPrefix(m.Method, ownMethods):
@@ -161,8 +162,9 @@ func (s *Singletons) Do(ctx context.Context, owner, server string, r tool.Reques
 	return outcome(answer)
 }
 
-// unavailable is the error of a request whose server's node is unavailable.
-// With cause ErrDown the request was certainly not executed.
+// unavailable returns the error of a request whose server's node is
+// unavailable. A non-nil cause means that the request was certainly not
+// executed.
 func unavailable(server string, cause error) error {
 	msg := fmt.Sprintf("the node that ran %s is unavailable; another takes over within seconds: try again", server)
 	if cause == nil {
@@ -186,7 +188,7 @@ func response(id mcp.ID, result json.RawMessage, err error) []byte {
 	return mcp.AppendMessage(nil, &mcp.Message{ID: id, Result: mcp.AppendMessage(nil, &inner)})
 }
 
-// outcome decodes what response encoded.
+// outcome decodes the result of response.
 func outcome(m mcp.Message) (json.RawMessage, error) {
 	if m.Error == nil {
 		inner, err := mcp.Decode(m.Result, messageLimits)
@@ -218,7 +220,7 @@ func (s *Singletons) serve(ctx context.Context, first []byte, l *Conn) {
 	request, err := mcp.Decode(line, messageLimits)
 	if err != nil || json.Unmarshal(head, &f) != nil {
 		s.node.log.WarnContext(ctx, "cannot decode a forwarded request", "node", l.Peer())
-		return // the connection closes
+		return // which closes the connection
 	}
 	if !s.begin() {
 		_ = l.Send(response(request.ID, nil, unavailable(f.Server, tool.ErrDown)))
@@ -243,7 +245,7 @@ func (s *Singletons) serve(ctx context.Context, first []byte, l *Conn) {
 	}}
 	if f.Notify {
 		r.Exchange.Notify = func(method string, params json.RawMessage) {
-			if !strings.HasPrefix(method, ownMethods) { // a server cannot speak for its node
+			if !strings.HasPrefix(method, ownMethods) { // a server must not send notifications of its node
 				notify(method, params)
 			}
 		}
@@ -257,7 +259,7 @@ func (s *Singletons) serve(ctx context.Context, first []byte, l *Conn) {
 	_ = l.Send(response(request.ID, result, err))
 }
 
-// questions are those of a server to a caller on another node.
+// questions are the open questions of a server to a caller on another node.
 type questions struct {
 	conn *Conn
 
@@ -292,8 +294,8 @@ func (q *questions) ask(ctx context.Context, method string, params json.RawMessa
 	}
 }
 
-// receive hands answers to those who asked. It cancels the request when the
-// connection ends.
+// receive passes answers to the waiting calls of ask. It cancels the request
+// when the connection ends.
 func (q *questions) receive(ctx context.Context, cancel func()) {
 	defer cancel()
 	for {

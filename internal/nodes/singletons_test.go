@@ -20,8 +20,8 @@ import (
 	"junctor/internal/tool"
 )
 
-// forwardTo returns a function that has a request executed by a node with the
-// given executor, through another one, and the singletons of both.
+// forwardTo returns a function that forwards a request from one node to
+// another one with the given executor, and the singletons of both.
 func forwardTo(t *testing.T, execute Executor) (do func(context.Context, tool.Request) (json.RawMessage, error), from, to *Singletons) {
 	t.Helper()
 	st, err := sqlite.Open(context.Background(), store.Config{Path: filepath.Join(t.TempDir(), "junctor.db")}, slog.New(slog.DiscardHandler))
@@ -38,10 +38,11 @@ func forwardTo(t *testing.T, execute Executor) (do func(context.Context, tool.Re
 		}
 	})
 	running.Go(func() { _ = st.Run(ctx) })
-	// Both on one handle, so that messages are announced at once.
+	// Both nodes use one handle of the store, so that messages are announced
+	// immediately.
 	node := func(execute Executor) *Singletons {
 		n := New(Options{Store: st, Name: "test", Log: slog.New(slog.DiscardHandler)})
-		n.leaseTime = time.Minute // a busy machine is no dead node
+		n.leaseTime = time.Minute // a slow machine must not make a node look dead
 		s := n.Singletons(execute)
 		if _, _, err := st.Acquire(ctx, lease(n.id), n.id, n.leaseTime); err != nil {
 			t.Fatal(err)
@@ -56,8 +57,8 @@ func forwardTo(t *testing.T, execute Executor) (do func(context.Context, tool.Re
 	}, from, to
 }
 
-// TestForwardedRequest: a request executed by another node arrives as it was
-// made, and so do its notifications, questions, answers and result.
+// TestForwardedRequest checks that a forwarded request arrives unchanged, and
+// so do its notifications, questions, answers and result.
 func TestForwardedRequest(t *testing.T) {
 	var got tool.Request
 	do, _, _ := forwardTo(t, func(ctx context.Context, server string, r tool.Request) (json.RawMessage, error) {
@@ -65,7 +66,7 @@ func TestForwardedRequest(t *testing.T) {
 		r.Exchange.Queued(true)
 		r.Exchange.Queued(false)
 		r.Exchange.Notify("notifications/progress", json.RawMessage(`{"progress":1}`))
-		r.Exchange.Notify(methodQueued, json.RawMessage(`{"waiting":true}`)) // of the server
+		r.Exchange.Notify(methodQueued, json.RawMessage(`{"waiting":true}`)) // sent by the server
 		answer, err := r.Exchange.Ask(ctx, "elicitation/create", json.RawMessage(`{"message":"who?"}`))
 		if err != nil {
 			return nil, err
@@ -112,8 +113,8 @@ func TestForwardedRequest(t *testing.T) {
 	}
 }
 
-// TestForwardedRequestWithoutCallbacks: a caller without callbacks is neither
-// notified nor asked.
+// TestForwardedRequestWithoutCallbacks checks that a caller without callbacks
+// gets no notifications or questions.
 func TestForwardedRequestWithoutCallbacks(t *testing.T) {
 	do, from, _ := forwardTo(t, func(_ context.Context, _ string, r tool.Request) (json.RawMessage, error) {
 		if r.Exchange.Notify != nil || r.Exchange.Ask != nil {
@@ -131,8 +132,8 @@ func TestForwardedRequestWithoutCallbacks(t *testing.T) {
 	}
 }
 
-// TestForwardedErrors: an error of the server, also one that looks like the
-// gateway's, and an error of the gateway stay what they are.
+// TestForwardedErrors checks that errors of the server, even one that looks
+// like the gateway's, and errors of the gateway are preserved.
 func TestForwardedErrors(t *testing.T) {
 	var fail error
 	do, _, to := forwardTo(t, func(context.Context, string, tool.Request) (json.RawMessage, error) { return nil, fail })
@@ -169,8 +170,8 @@ func TestForwardedErrors(t *testing.T) {
 	}
 }
 
-// TestForwardedRequestCancelled: when the caller leaves, the other node stops
-// the request, a question included.
+// TestForwardedRequestCancelled checks that canceling the caller cancels the
+// request on the other node, including a question.
 func TestForwardedRequestCancelled(t *testing.T) {
 	began, ended := make(chan struct{}), make(chan error, 1)
 	do, _, to := forwardTo(t, func(ctx context.Context, _ string, r tool.Request) (json.RawMessage, error) {
@@ -208,8 +209,8 @@ func TestForwardedRequestCancelled(t *testing.T) {
 	wait(t, "no request in flight", to.Idle)
 }
 
-// TestForwardedRequestOfLostNode: a request whose node is lost during the
-// execution fails with an error that says that it may have been executed.
+// TestForwardedRequestOfLostNode checks that a request whose node is lost
+// during execution fails with an error that it may have been executed.
 func TestForwardedRequestOfLostNode(t *testing.T) {
 	do, from, to := forwardTo(t, nil)
 	to.node.Handle(forwardKind, func(context.Context, []byte, *Conn) {}) // closes the connection
@@ -224,9 +225,9 @@ func TestForwardedRequestOfLostNode(t *testing.T) {
 	}
 }
 
-// TestForwardedRequestHasRightsOfItsCaller: the node that executes a request
-// knows what the caller may do. Of a request of an older node, which does not
-// say it, the caller has no rights.
+// TestForwardedRequestHasRightsOfItsCaller checks that the executing node gets
+// the caller's rights. In a request of an older node, which does not send
+// them, the caller has no rights.
 func TestForwardedRequestHasRightsOfItsCaller(t *testing.T) {
 	var got tool.Caller
 	do, from, to := forwardTo(t, func(ctx context.Context, _ string, _ tool.Request) (json.RawMessage, error) {
