@@ -29,8 +29,8 @@ func ctxFor(t testing.TB) context.Context {
 	return ctx
 }
 
-// folder is a short private folder: test folders are too long for sockets on
-// some systems.
+// folder returns a private folder with a short path: paths of test folders are
+// too long for sockets on some systems.
 func folder(t testing.TB) string {
 	dir, err := os.MkdirTemp("", "j")
 	if err != nil {
@@ -112,7 +112,7 @@ func TestListenIsExclusiveAndPrivate(t *testing.T) {
 	if _, err := Dial(ctxFor(t), path); !errors.Is(err, ErrNotRunning) {
 		t.Errorf("Dial after Close = %v", err)
 	}
-	// A socket whose gateway was killed is taken over.
+	// The socket of a killed gateway is replaced.
 	dead, err := net.Listen("unix", path)
 	if err != nil {
 		t.Fatal(err)
@@ -157,7 +157,7 @@ func TestFoldersWritableByOthersAreRefused(t *testing.T) {
 	}
 }
 
-// running is a gateway at a socket: streams echo in upper case.
+// running starts a gateway on a socket. Its streams echo in upper case.
 func running(t testing.TB, open Opener) (path string, stop func()) {
 	path = filepath.Join(folder(t), "s.sock")
 	ln, err := Listen(path)
@@ -185,7 +185,7 @@ func running(t testing.TB, open Opener) (path string, stop func()) {
 	}
 	s := New(Options{
 		HTTP: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			ctx := tool.WithCaller(r.Context(), tool.Local) // as the gateway's handler for the socket does
+			ctx := tool.WithCaller(r.Context(), tool.Local) // like the gateway's handler for the socket
 			fmt.Fprintf(w, "%s %s %s", r.Method, r.URL.Path, tool.CallerFrom(ctx).ID)
 		}),
 		Open: open, Version: "1", Log: slog.New(slog.DiscardHandler),
@@ -208,7 +208,7 @@ func running(t testing.TB, open Opener) (path string, stop func()) {
 	return path, stop
 }
 
-// Stream passes in and out through to a gateway, once.
+// Stream relays in and out over one connection to a gateway.
 func Stream(ctx context.Context, path string, w StreamRequest, in io.Reader, out io.Writer) error {
 	c, err := Open(ctx, path, w)
 	if err != nil {
@@ -265,8 +265,8 @@ func TestStreamEndsWithTheGateway(t *testing.T) {
 	}
 }
 
-// TestStreamsEndWhenIdle: a gateway that stops takes no more connections, and
-// ends its streams when no call is in flight.
+// TestStreamsEndWhenIdle checks that a stopping gateway accepts no more
+// connections and closes its streams when no call is in flight.
 func TestStreamsEndWhenIdle(t *testing.T) {
 	path := filepath.Join(folder(t), "s.sock")
 	ln, err := Listen(path)
@@ -380,10 +380,10 @@ func TestInvalidGreetingsAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Write([]byte("JUN"))
-	c.Close() // nothing is left behind: running waits for its goroutines
+	c.Close() // its goroutine must end, too: running waits for it
 }
 
-// A gateway of a version that answers otherwise is refused, not spoken to.
+// A gateway of an incompatible version is rejected.
 func TestGatewayOfOtherVersionIsRefused(t *testing.T) {
 	path := filepath.Join(folder(t), "s.sock")
 	ln, err := Listen(path)
@@ -435,7 +435,7 @@ func TestListenErrorNamesPath(t *testing.T) {
 	}
 }
 
-// What comes while the server stops is released of.
+// Connections that arrive while the server stops are closed.
 func TestConnectionsDuringShutdownAreClosed(t *testing.T) {
 	done := make(chan struct{})
 	close(done)
@@ -451,8 +451,8 @@ func TestConnectionsDuringShutdownAreClosed(t *testing.T) {
 	}
 }
 
-// oneGateway is a gateway at a socket that answers every request with its own
-// name, holds back the answer to "hold", and can be ended.
+// oneGateway is a gateway on a socket that responds to every request with its
+// own name, holds back the response to "hold", and can be stopped.
 func oneGateway(t *testing.T, path, name string) (seen func() []string, stop func()) {
 	t.Helper()
 	ln, err := Listen(path)
@@ -490,7 +490,7 @@ func oneGateway(t *testing.T, path, name string) (seen func() []string, stop fun
 	}, stop
 }
 
-// A client goes on when its gateway is restarted.
+// A client continues when its gateway is restarted.
 func TestRelayReconnectsAfterGatewayRestart(t *testing.T) {
 	path := filepath.Join(folder(t), "s.sock")
 	seen1, stop1 := oneGateway(t, path, "first")
@@ -546,7 +546,7 @@ func TestRelayReconnectsAfterGatewayRestart(t *testing.T) {
 	}
 }
 
-// A client that had no answer to its initialize starts again.
+// A client whose initialize was not answered must start again.
 func TestRelayReplaysUnansweredInitialize(t *testing.T) {
 	near, far := net.Pipe()
 	near2, far2 := net.Pipe()
@@ -570,7 +570,7 @@ func TestRelayReplaysUnansweredInitialize(t *testing.T) {
 	in.Close()
 }
 
-// A client that leaves while no gateway is there is not waited for.
+// The relay does not wait for a gateway once the client has disconnected.
 func TestRelayEndsWhenClientCloses(t *testing.T) {
 	near, far := net.Pipe()
 	trying := make(chan struct{})
@@ -590,7 +590,7 @@ func TestRelayEndsWhenClientCloses(t *testing.T) {
 	}
 }
 
-// A request that was taken back is not answered when the gateway ends.
+// A canceled request gets no response when the gateway ends.
 func TestRelayDropsCancelledRequests(t *testing.T) {
 	near, far := net.Pipe()
 	relay := &Relay{Reconnect: func(context.Context) (io.ReadWriteCloser, error) { return nil, errors.New("no more") }}
@@ -618,7 +618,7 @@ func TestRelayDropsCancelledRequests(t *testing.T) {
 	}
 }
 
-// A client that takes no more ends the relay.
+// A client that stops reading ends the relay.
 func TestRelayEndsWhenClientStopsReading(t *testing.T) {
 	near, far := net.Pipe()
 	outR, outW := io.Pipe()
@@ -633,8 +633,8 @@ func TestRelayEndsWhenClientStopsReading(t *testing.T) {
 	}
 }
 
-// Gateways of one file with other values have sockets of their own, which find
-// each other; what killed ones have left is removed.
+// Gateways with the same file and other variable values have separate sockets,
+// which OtherSockets finds; sockets of killed gateways are removed.
 func TestSocketsPerEnvironmentOfOneFile(t *testing.T) {
 	dir := folder(t)
 	file := filepath.Join(dir, "junctor.json")
@@ -649,7 +649,7 @@ func TestSocketsPerEnvironmentOfOneFile(t *testing.T) {
 	if plain == one || one == two || one == foreign || strings.Contains(one, "-one") {
 		t.Errorf("%s %s %s %s", plain, one, two, foreign)
 	}
-	for _, p := range []string{two, foreign} { // left behind by a killed gateway
+	for _, p := range []string{two, foreign} { // left over from a killed gateway
 		for _, name := range []string{p, p + ".lock"} {
 			if err := os.WriteFile(name, nil, 0o600); err != nil {
 				t.Fatal(err)

@@ -19,7 +19,8 @@ import (
 
 const socketVariable = "JUNCTOR_TEST_SOCKET"
 
-// TestDescendantProcess is what a server does that wants the gateway's rights.
+// TestDescendantProcess acts as a server that tries to get the gateway's
+// rights.
 func TestDescendantProcess(t *testing.T) {
 	path := os.Getenv(socketVariable)
 	if path == "" {
@@ -38,9 +39,9 @@ func TestDescendantProcess(t *testing.T) {
 }
 
 // TestDescendantsAreRefused starts programs as the gateway starts its servers,
-// plainly and in a PID namespace, and has them ask for a key at its socket.
+// directly and in a PID namespace. They ask for a key at its socket.
 func TestDescendantsAreRefused(t *testing.T) {
-	dir, err := os.MkdirTemp("", "j") // short: a socket lies in it
+	dir, err := os.MkdirTemp("", "j") // short, because it contains a socket
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +87,8 @@ func TestDescendantsAreRefused(t *testing.T) {
 		t.Error("a request of a descendant got through")
 	default:
 	}
-	// The gateway's own process, and whoever did not descend from it, may.
+	// The gateway's own process, and programs that it did not start, are
+	// allowed.
 	res, err := attach.Client(path).Get("http://junctor/")
 	if err != nil || res.StatusCode != 200 {
 		t.Errorf("another program of the user: %v %v", res, err)

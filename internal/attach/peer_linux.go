@@ -10,15 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sameUser reports whether this user, or root, is at the other end.
+// sameUser reports whether the peer runs as this user or root.
 func sameUser(c net.Conn) bool {
 	cred, ok := peer(c)
 	return ok && (int(cred.Uid) == os.Getuid() || cred.Uid == 0)
 }
 
-// outsider reports whether the program at the other end may use the gateway as
-// its user: it runs in the gateway's own PID namespace and was not started by
-// the gateway. Servers that the gateway starts have its user too.
+// outsider reports whether the peer may use the gateway with its user's
+// rights: it runs in the gateway's own PID namespace and was not started by
+// the gateway. Servers that the gateway starts run as the same user.
 func outsider(c net.Conn) bool {
 	cred, ok := peer(c)
 	return ok && samePIDNamespace(cred.Pid) && !descends(cred.Pid, os.Getpid())
@@ -43,8 +43,9 @@ func peer(c net.Conn) (*unix.Ucred, bool) {
 	return cred, true
 }
 
-// samePIDNamespace compares the namespaces by their files. The kernel gives 0
-// for a process of a namespace that is not below ours.
+// samePIDNamespace reports whether a process is in our PID namespace, by
+// comparing the namespace files. The kernel reports pid 0 for a process in a
+// namespace that is not below ours.
 func samePIDNamespace(pid int32) bool {
 	if pid <= 0 {
 		return false
@@ -54,15 +55,15 @@ func samePIDNamespace(pid int32) bool {
 	return err == nil && theirErr == nil && own == theirs
 }
 
-// maxGenerations bounds the walk to the first process.
+// maxGenerations bounds the walk up the process tree.
 const maxGenerations = 1000
 
-// descends reports whether the process was started by the ancestor, or by
-// something that was. What cannot be read counts as started by it.
+// descends reports whether the process was started by ancestor, directly or
+// indirectly. If that cannot be determined, it returns true.
 func descends(pid int32, ancestor int) bool {
 	at := int(pid)
 	if at == ancestor {
-		return false // it is the gateway itself
+		return false // the gateway itself
 	}
 	for range maxGenerations {
 		if at == ancestor {

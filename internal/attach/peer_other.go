@@ -4,9 +4,10 @@ package attach
 
 import "net"
 
-// sameUser leaves it to the mode of the socket and of its folder who can
-// connect.
+// sameUser always returns true: here the modes of the socket and its folder
+// decide who can connect.
 func sameUser(net.Conn) bool { return true }
 
-// outsider cannot distinguish programs of one user on this system.
+// outsider always returns true: programs of one user cannot be distinguished
+// on this system.
 func outsider(net.Conn) bool { return true }

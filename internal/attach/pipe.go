@@ -5,8 +5,8 @@ import (
 	"io"
 )
 
-// Pipe returns the two ends of a stream inside the process. As with a socket,
-// each direction can be ended by itself.
+// Pipe returns the two ends of an in-process stream. As with a socket, each
+// direction can be closed separately.
 func Pipe() (near, far *PipeEnd) {
 	toFar, fromNear := io.Pipe()
 	toNear, fromFar := io.Pipe()
@@ -25,8 +25,8 @@ func (p *PipeEnd) Read(b []byte) (int, error) { return p.r.Read(b) }
 // Write implements io.Writer.
 func (p *PipeEnd) Write(b []byte) (int, error) { return p.w.Write(b) }
 
-// CloseWrite ends this direction and leaves the other one open.
+// CloseWrite closes this direction and leaves the other one open.
 func (p *PipeEnd) CloseWrite() error { return p.w.Close() }
 
-// Close ends both directions.
+// Close closes both directions.
 func (p *PipeEnd) Close() error { return errors.Join(p.w.Close(), p.r.Close()) }

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Each direction of a pipe ends by itself, so that answers still come after the
-// last request.
+// The directions of a pipe are closed separately, so that responses arrive
+// after the last request.
 func TestPipeDirectionsEndSeparately(t *testing.T) {
 	near, far := Pipe()
 	got := make(chan string, 1)

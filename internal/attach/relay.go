@@ -13,29 +13,28 @@ import (
 	"junctor/internal/tool"
 )
 
-// Relay passes the messages of one MCP client on to a gateway and outlives it:
-// when the gateway is restarted, the client's session is opened again on the
-// next one, requests in flight are answered with an error, and the client goes
-// on as if nothing had happened. It looks at the envelopes of messages and
-// changes none.
+// Relay relays the messages of one MCP client to a gateway and survives its
+// restart. It then repeats the client's handshake on the next gateway and
+// fails requests in flight with an error, and the client can continue. It
+// inspects the envelopes of messages and changes none.
 type Relay struct {
-	// Reconnect returns a connection to the next gateway, after one ended. An
-	// error ends the relay. ctx ends when the client has left meanwhile; it is
-	// for the attempt alone, not for the life of the connection.
+	// Reconnect returns a connection to the next gateway after one has ended.
+	// An error ends the relay. ctx is canceled when the client has
+	// disconnected; it bounds the attempt, not the lifetime of the connection.
 	Reconnect func(ctx context.Context) (io.ReadWriteCloser, error)
 
 	mu         sync.Mutex
 	out        *bufio.Writer
-	inFlight   map[mcp.ID]bool // requests without an answer
-	opening    []byte          // the client's initialize
+	inFlight   map[mcp.ID]bool // requests without a response
+	opening    []byte          // the client's initialize request
 	openingID  mcp.ID
-	opened     []byte // its notifications/initialized
-	swallow    bool   // the answer to the repeated initialize is not the client's
-	sinceAgain bool   // the client has not been notified of the change yet
+	opened     []byte // the client's notifications/initialized
+	swallow    bool   // drop the response to the repeated initialize
+	sinceAgain bool   // the client has not been notified of the restart yet
 }
 
 // Run relays over conn, and over the connections that replace it, until the
-// client's input ends, ctx is done or no gateway is available.
+// client closes its input, ctx is done or no gateway is available.
 func (r *Relay) Run(ctx context.Context, conn io.ReadWriteCloser, in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -68,7 +67,8 @@ func (r *Relay) Run(ctx context.Context, conn io.ReadWriteCloser, in io.Reader, 
 	}
 }
 
-// read splits the client's input into lines and closes the channel at its end.
+// read splits the client's input into lines. It closes lines at the end of the
+// input.
 func (r *Relay) read(ctx context.Context, in io.Reader, lines chan<- []byte) {
 	defer close(lines)
 	br := bufio.NewReaderSize(in, 64<<10)
@@ -87,8 +87,9 @@ func (r *Relay) read(ctx context.Context, in io.Reader, lines chan<- []byte) {
 	}
 }
 
-// readPiece returns a line with its terminator, or a part of one that is longer
-// than any message may be; the gateway then reports the error.
+// readPiece returns a line with its terminator, or a part of a line that
+// exceeds the maximum message size, for which the gateway then reports the
+// error.
 func readPiece(br *bufio.Reader) ([]byte, error) {
 	var line []byte
 	for {
@@ -103,8 +104,8 @@ func readPiece(br *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// serve relays over one connection. ended says that the client is done; a nil
-// error without that means that the gateway is.
+// serve relays over one connection. ended reports that the client is done;
+// otherwise a nil error means that the gateway's connection has ended.
 func (r *Relay) serve(ctx context.Context, conn io.ReadWriteCloser, lines <-chan []byte, again bool) (ended bool, err error) {
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
@@ -136,8 +137,8 @@ func (r *Relay) serve(ctx context.Context, conn io.ReadWriteCloser, lines <-chan
 	}
 }
 
-// trackRequest records what is needed of a client's message when the gateway
-// ends.
+// trackRequest records what is needed from a client's message in case the
+// gateway ends.
 func (r *Relay) trackRequest(line []byte) {
 	m, err := mcp.Decode(line, mcp.Limits{})
 	if err != nil {
@@ -153,12 +154,12 @@ func (r *Relay) trackRequest(line []byte) {
 		}
 	case m.Method == mcp.MethodInitialized:
 		r.opened = line
-	case m.Method == mcp.MethodCancelled: // it may never be answered
+	case m.Method == mcp.MethodCancelled: // may remain unanswered
 		delete(r.inFlight, mcp.ID(rawjson.Field(m.Params, "requestId")))
 	}
 }
 
-// reopen repeats the client's handshake on a new gateway.
+// reopen repeats the client's handshake with a new gateway.
 func (r *Relay) reopen(conn io.Writer) bool {
 	r.mu.Lock()
 	opening, opened := r.opening, r.opened
@@ -176,12 +177,12 @@ func (r *Relay) reopen(conn io.Writer) bool {
 }
 
 // forwardResponses writes the messages of the gateway to the client until the
-// gateway ends (nil) or the client stops reading.
+// gateway disconnects (nil) or the client stops reading.
 func (r *Relay) forwardResponses(conn io.Reader) error {
 	br := bufio.NewReaderSize(conn, 64<<10)
 	for {
 		line, err := readPiece(br)
-		if len(line) > 0 && line[len(line)-1] == '\n' { // half a line is no message
+		if len(line) > 0 && line[len(line)-1] == '\n' { // an incomplete line is not a message
 			if err := r.writeLine(line); err != nil {
 				return fmt.Errorf("write to the client: %w", err)
 			}
@@ -203,7 +204,7 @@ func (r *Relay) writeLine(line []byte) error {
 			if !r.sinceAgain {
 				return nil
 			}
-			// The client may hold lists of the gateway before.
+			// The client may have cached lists of the previous gateway.
 			r.sinceAgain = false
 			return r.write(mcp.AppendMessage(nil, &mcp.Message{Method: mcp.MethodToolsChanged}), true)
 		}
@@ -223,8 +224,8 @@ func (r *Relay) write(line []byte, end bool) error {
 	return r.out.Flush()
 }
 
-// failPending answers pending requests with an error after the gateway has
-// ended.
+// failPending responds to the requests in flight with an error after the
+// gateway has ended.
 func (r *Relay) failPending() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -232,7 +233,7 @@ func (r *Relay) failPending() error {
 	for id := range r.inFlight {
 		delete(r.inFlight, id)
 		if id == r.openingID && r.opened == nil {
-			r.opening = nil // the client has its answer: it must start again
+			r.opening = nil // the client got an error and must start again
 		}
 		if err := r.write(mcp.AppendMessage(nil, &mcp.Message{ID: id, Error: lost}), true); err != nil {
 			return err

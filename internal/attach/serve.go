@@ -17,48 +17,50 @@ import (
 	"junctor/internal/tool"
 )
 
-// Opener returns the function that serves a requested stream. An error is shown
-// to the user at the other end.
+// Opener returns the function that serves a requested stream. An error is
+// shown to the user of the other program.
 type Opener func(ctx context.Context, req StreamRequest) (serve func(ctx context.Context, r io.Reader, w io.Writer) error, err error)
 
 // Options are the settings and dependencies of a Server.
 type Options struct {
-	HTTP    http.Handler // for the command line; its callers are this user
+	HTTP    http.Handler // for the command line; requests are the local user's
 	Open    Opener       // for streams
 	Version string
 	Log     *slog.Logger
 
-	// Temporary says that the gateway belongs to one client's process and ends
-	// with it. Yield, which may be nil, is called when another gateway asks for
-	// the socket: the temporary one then has to end.
+	// Temporary means that the gateway runs in the process of one client and
+	// ends with it. Yield, which may be nil, is called when another gateway
+	// asks for the socket; the temporary one must then stop.
 	Temporary bool
 	Yield     func()
 
-	// Drain waits until no stream has a call in flight or an answer to write, or
-	// ctx is done. Streams end when it returns, after Serve was told to stop; nil
-	// ends them at once.
+	// Drain waits until no stream has a call in flight or a response to write,
+	// or ctx is done. It is called when Serve has to stop, and streams are
+	// closed when it returns. If it is nil, they are closed immediately.
 	Drain func(ctx context.Context)
 }
 
-// Server answers at the socket.
+// Server serves the connections of a socket.
 type Server struct {
 	opts Options
 	log  *slog.Logger
 }
 
-// New returns a Server; it starts nothing.
+// New returns a Server. It starts no goroutines.
 func New(o Options) *Server {
 	return &Server{opts: o, log: o.Log.With(telemetry.KeyComponent, "attach")}
 }
 
-// maxConns bounds the connections at one time.
+// maxConns bounds the number of open connections.
 const maxConns = 1024
 
-// drainTimeout is how long requests in flight get when the server stops.
+// drainTimeout bounds how long requests in flight may take when the server
+// stops.
 const drainTimeout = 30 * time.Second
 
-// Serve answers on ln until ctx is done, then lets the calls of streams and HTTP
-// requests in flight finish, and ends every stream. It closes ln.
+// Serve accepts connections on ln until ctx is done, then waits for the calls
+// of streams and the HTTP requests in flight, and closes every stream. It
+// closes ln.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	streams, endStreams := context.WithCancel(context.WithoutCancel(ctx))
 	defer endStreams()
@@ -107,8 +109,9 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	return failed
 }
 
-// AwaitIdle waits until idle is true twice in a row, or ctx is done: what makes
-// several calls may be between two of them.
+// AwaitIdle waits until idle returns true twice in succession, or ctx is done.
+// Once is not enough, because the caller of several calls may be between two
+// of them.
 func AwaitIdle(ctx context.Context, idle func() bool) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -127,7 +130,8 @@ func AwaitIdle(ctx context.Context, idle func() bool) {
 	}
 }
 
-// serve finds out what a connection is. A stream lives as long as streams.
+// serve detects the type of a connection. A stream lasts until the context
+// streams is done.
 func (s *Server) serve(ctx, streams context.Context, c net.Conn, requests *connQueue) {
 	_ = c.SetReadDeadline(time.Now().Add(handshakeTimeout))
 	r := bufio.NewReader(c)
@@ -155,7 +159,7 @@ func (s *Server) serve(ctx, streams context.Context, c net.Conn, requests *connQ
 		_ = c.SetReadDeadline(time.Time{})
 		var serve func(context.Context, io.Reader, io.Writer) error
 		if serve, err = s.opts.Open(ctx, req); err == nil {
-			if ctx.Err() != nil { // the program looks for the next gateway
+			if ctx.Err() != nil { // the program connects to the next gateway
 				return
 			}
 			if s.answer(c, reply{OK: true, Version: s.opts.Version, Temporary: s.opts.Temporary, Profile: req.Profile}) != nil {
@@ -174,19 +178,19 @@ func (s *Server) serve(ctx, streams context.Context, c net.Conn, requests *connQ
 	_ = s.answer(c, reply{Message: message})
 }
 
-// yield leaves the socket to the gateway that asks for it, where this one is
+// yield gives the socket to the gateway that asks for it, if this one is
 // temporary.
 func (s *Server) yield(c net.Conn) {
 	if s.opts.Yield == nil {
 		_ = s.answer(c, reply{Message: "the running gateway keeps its socket"})
 		return
 	}
-	_ = s.answer(c, reply{OK: true, Version: s.opts.Version}) // it yields, whether that is read or not
+	_ = s.answer(c, reply{OK: true, Version: s.opts.Version}) // yields even if the reply is not read
 	s.opts.Yield()
 }
 
-// refuse answers a program that the gateway started, or that is in another PID
-// namespace, in the protocol that it speaks. With the gateway's rights it could
+// refuse rejects a program that the gateway started, or that is in another PID
+// namespace, in the protocol that it uses. With the gateway's rights it could
 // make itself an administrator.
 func (s *Server) refuse(ctx context.Context, c net.Conn, stream bool) {
 	defer c.Close()
@@ -205,7 +209,7 @@ func (s *Server) answer(c net.Conn, r reply) error {
 	return json.NewEncoder(c).Encode(r) // one line
 }
 
-// connQueue is a net.Listener that hands out connections accepted elsewhere.
+// connQueue is a net.Listener that returns connections accepted elsewhere.
 type connQueue struct {
 	addr  net.Addr
 	conns chan net.Conn
@@ -230,7 +234,7 @@ func (f *connQueue) Accept() (net.Conn, error) {
 	}
 }
 
-// Close implements net.Listener; the server that owns the connections ends it.
+// Close implements net.Listener. It does nothing; done closes the queue.
 func (f *connQueue) Close() error { return nil }
 
 // Addr implements net.Listener.

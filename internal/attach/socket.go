@@ -24,13 +24,13 @@ var ErrRunning = errors.New("a gateway with this configuration is running alread
 // ErrNotRunning means that no gateway with this configuration is running.
 var ErrNotRunning = errors.New("no gateway with this configuration is running")
 
-// maxPath is the longest path that a socket may have everywhere.
+// maxPath is the maximum length of a socket path on all systems.
 const maxPath = 103
 
-// Path is where the gateway of a configuration listens: a name made from the
-// configuration's own path and from environment, which identifies the values
-// that it took from the environment, in the first folder in which it is short
-// enough. An empty configuration stands for none. The name reveals neither.
+// Path returns the path of the socket of a gateway, in the first folder in
+// which it is short enough. Its name is derived from the path of the
+// configuration, which is empty if there is none, and from environment, which
+// identifies the values taken from the environment. The name reveals neither.
 func Path(configuration, environment string, folders ...string) (string, error) {
 	if configuration != "" {
 		abs, err := filepath.Abs(configuration)
@@ -54,22 +54,23 @@ func Path(configuration, environment string, folders ...string) (string, error) 
 	return "", fmt.Errorf("no folder is short enough for a socket (%d bytes): %q", maxPath, folders)
 }
 
-// suffix ends the name of every socket.
+// suffix is the suffix of socket names.
 const suffix = ".sock"
 
-// sameFile matches the names of the sockets of one configuration file, which
-// differ in what the gateways took from the environment.
+// sameFile matches the names of sockets. Sockets of the same configuration
+// file share the first group and differ in the values taken from the
+// environment.
 var sameFile = regexp.MustCompile(`^(junctor-[0-9a-f]{16})(-[0-9a-f]{10})?\.sock$`)
 
-// OtherSockets returns the sockets of the same configuration file as path's
-// that are named by other values of its variables. Whether anyone listens is
-// not known.
+// OtherSockets returns the sockets of the same configuration file as path with
+// other values of its variables. It does not check whether a gateway is
+// listening.
 func OtherSockets(path string) []string {
 	own := sameFile.FindStringSubmatch(filepath.Base(path))
 	if own == nil {
 		return nil
 	}
-	entries, _ := os.ReadDir(filepath.Dir(path)) // a folder that is not there has none
+	entries, _ := os.ReadDir(filepath.Dir(path)) // none if the folder does not exist
 	var found []string
 	for _, e := range entries {
 		if m := sameFile.FindStringSubmatch(e.Name()); m != nil && m[1] == own[1] && m[0] != own[0] {
@@ -79,8 +80,8 @@ func OtherSockets(path string) []string {
 	return found
 }
 
-// resolve follows the symbolic links of a path, also of a file that is yet to
-// be written.
+// resolve resolves the symbolic links of a path, even if the file does not
+// exist yet.
 func resolve(path string) string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		return real
@@ -92,10 +93,10 @@ func resolve(path string) string {
 	return filepath.Join(resolve(folder), filepath.Base(path))
 }
 
-// Listen opens the socket at path for this user alone. A socket that nobody
-// listens on any more is taken over; when somebody does it is ErrRunning.
-// Closing the listener removes the socket. What killed gateways of the same file
-// have left is removed.
+// Listen opens the socket at path, for this user only. It replaces a socket
+// that is no longer in use, and returns ErrRunning if a gateway is listening.
+// Closing the listener removes the socket. Listen also removes unused sockets
+// of the same configuration file.
 func Listen(path string) (net.Listener, error) {
 	folder := filepath.Dir(path)
 	if err := os.MkdirAll(folder, 0o700); err != nil {
@@ -104,8 +105,8 @@ func Listen(path string) (net.Listener, error) {
 	if err := checkFolder(folder); err != nil {
 		return nil, err
 	}
-	// The lock, not the socket, shows whether a gateway runs: it is released
-	// with its process.
+	// The lock shows whether a gateway is running, not the socket: the lock is
+	// released when its process ends.
 	lock, err := lockFile(path + ".lock")
 	if err != nil {
 		return nil, err
@@ -133,9 +134,9 @@ func Listen(path string) (net.Listener, error) {
 	return &listener{Listener: ln, unlock: sync.OnceFunc(func() { unlock(lock) })}, nil
 }
 
-// lockFile takes the lock of a file for as long as the process lives. The file
-// is removed when the lock is given back, so that names that are not used again
-// leave nothing; a lock of a file that was removed meanwhile counts for nothing.
+// lockFile locks a file until unlock or the end of the process. unlock removes
+// the file, so that no files accumulate; a lock on a file that was removed in
+// the meantime is not valid, so lockFile retries.
 func lockFile(path string) (*os.File, error) {
 	for {
 		f, err := tryLock(path)
@@ -154,8 +155,8 @@ func lockFile(path string) (*os.File, error) {
 	}
 }
 
-// unlock removes the file while it is locked. Where the system does not remove
-// open files, it stays.
+// unlock removes the file while it is locked. On systems that cannot remove
+// open files, the file remains.
 func unlock(f *os.File) {
 	_ = os.Remove(f.Name())
 	_ = f.Close()
@@ -176,8 +177,8 @@ func tryLock(path string) (*os.File, error) {
 	return f, nil
 }
 
-// listener is a socket with the lock that makes it the only one. It takes
-// connections of this user alone.
+// listener is a socket with its lock. It accepts only connections of this
+// user.
 type listener struct {
 	net.Listener
 	unlock func()
@@ -202,10 +203,11 @@ func (l *listener) Close() error {
 	return err
 }
 
-// dialTimeout is how long a gateway may take to accept.
+// dialTimeout bounds the time to connect to a gateway.
 const dialTimeout = 2 * time.Second
 
-// Dial connects to the gateway that listens at path; ErrNotRunning when none does.
+// Dial connects to the gateway that listens at path. It returns ErrNotRunning
+// if there is none.
 func Dial(ctx context.Context, path string) (net.Conn, error) {
 	info, err := os.Lstat(path)
 	if err != nil || info.Mode()&fs.ModeSocket == 0 && !socketLike(info) {
@@ -219,7 +221,7 @@ func Dial(ctx context.Context, path string) (net.Conn, error) {
 	var d net.Dialer
 	c, err := d.DialContext(ctx, "unix", path)
 	if err != nil {
-		return nil, ErrNotRunning // left behind by a gateway that was killed
+		return nil, ErrNotRunning // left over from a gateway that was killed
 	}
 	if !sameUser(c) {
 		_ = c.Close()
@@ -228,7 +230,7 @@ func Dial(ctx context.Context, path string) (net.Conn, error) {
 	return c, nil
 }
 
-// Client returns an HTTP client whose every request goes to the gateway that
+// Client returns an HTTP client that sends every request to the gateway that
 // listens at path, whatever the host in its URL.
 func Client(path string) *http.Client {
 	return &http.Client{Transport: &http.Transport{

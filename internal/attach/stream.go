@@ -12,44 +12,45 @@ import (
 	"time"
 )
 
-// A connection begins either like an HTTP request or with one line that asks
-// for a stream: this word, and what is wanted as JSON. One line answers it.
+// greeting starts a connection for a stream. It is followed by a StreamRequest
+// in JSON on the same line; the reply is one line, too. Other connections are
+// HTTP.
 const greeting = "JUNCTOR/1 "
 
 // maxLine bounds the lines of the greeting.
 const maxLine = 4096
 
-// handshakeTimeout is how long either side may take to greet.
+// handshakeTimeout bounds the handshake on both sides.
 const handshakeTimeout = 10 * time.Second
 
 // StreamRequest selects the MCP view of a stream.
 type StreamRequest struct {
 	Mode   string `json:"mode,omitempty"`
 	Server string `json:"server,omitempty"`
-	// Profile is the one that the local user is narrowed to.
+	// Profile restricts the local user.
 	Profile string `json:"profile,omitempty"`
-	// Yield asks the gateway to leave the socket to the one that asks.
+	// Yield asks the gateway to give up the socket.
 	Yield bool `json:"yield,omitempty"`
 }
 
-// reply is the answer to a StreamRequest.
+// reply is the response to a StreamRequest.
 type reply struct {
 	OK        bool   `json:"ok"`
 	Version   string `json:"version,omitempty"`
 	Temporary bool   `json:"temporary,omitempty"`
 	Message   string `json:"message,omitempty"`
-	// Profile is that of the request. A gateway that knows no profiles leaves
-	// it out, and would serve everything.
+	// Profile is the requested profile. A gateway that does not support
+	// profiles omits it and would not restrict the stream.
 	Profile string `json:"profile,omitempty"`
 }
 
-// Refused is the error of a gateway that is running but refuses the request.
+// Refused is the error if a running gateway refuses the request.
 type Refused struct{ Message string }
 
 func (e *Refused) Error() string { return e.Message }
 
-// Open asks the gateway that listens at path for a stream. The error is
-// ErrNotRunning when no gateway runs and *Refused when it declines.
+// Open opens a stream to the gateway that listens at path. The error is
+// ErrNotRunning if there is no gateway and *Refused if it refuses the request.
 func Open(ctx context.Context, path string, req StreamRequest) (*Conn, error) {
 	c, err := Dial(ctx, path)
 	if err != nil {
@@ -66,8 +67,8 @@ func Open(ctx context.Context, path string, req StreamRequest) (*Conn, error) {
 	return &Conn{Conn: c, Temporary: answer.Temporary, r: r}, nil
 }
 
-// Yield asks the gateway that listens at path to leave the socket to the caller.
-// Only a temporary one does; the others answer with *Refused.
+// Yield asks the gateway that listens at path to give up the socket. Only a
+// temporary one does; others reply with *Refused.
 func Yield(ctx context.Context, path string) error {
 	c, err := Open(ctx, path, StreamRequest{Yield: true})
 	if err != nil {
@@ -79,15 +80,14 @@ func Yield(ctx context.Context, path string) error {
 // Conn is a stream to or from a gateway.
 type Conn struct {
 	net.Conn
-	Temporary bool          // the gateway at the other end is one of Options.Temporary
-	r         *bufio.Reader // has looked at the first bytes
+	Temporary bool          // the gateway at the other end is temporary
+	r         *bufio.Reader // has buffered the first bytes
 }
 
 // Read implements io.Reader.
 func (c *Conn) Read(b []byte) (int, error) { return c.r.Read(b) }
 
-// CloseWrite says that nothing more will be written, and leaves the other
-// direction open.
+// CloseWrite closes the write direction and leaves the other one open.
 func (c *Conn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -95,7 +95,7 @@ func (c *Conn) CloseWrite() error {
 	return c.Close()
 }
 
-// requestStream asks for the stream.
+// requestStream sends the request for a stream and returns the reply.
 func requestStream(c net.Conn, r *bufio.Reader, req StreamRequest) (answer reply, err error) {
 	line, err := json.Marshal(req)
 	if err != nil {
@@ -122,7 +122,7 @@ func requestStream(c net.Conn, r *bufio.Reader, req StreamRequest) (answer reply
 	return answer, nil
 }
 
-// readLine reads one line of bounded length.
+// readLine reads a line of at most maxLine bytes.
 func readLine(r *bufio.Reader) ([]byte, error) {
 	var line []byte
 	for {

@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// checkFolder reports, as an error, when others than this user could put
-// something into the folder.
+// checkFolder returns an error if other users could create files in the
+// folder.
 func checkFolder(folder string) error {
 	info, err := os.Stat(folder)
 	if err != nil {

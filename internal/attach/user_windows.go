@@ -6,8 +6,8 @@ import (
 	"os"
 )
 
-// checkFolder trusts the folder, which is in the user's profile and not
-// accessible to other users.
+// checkFolder only checks that the folder exists. It is in the user's profile
+// and not accessible to other users.
 func checkFolder(folder string) error {
 	if _, err := os.Stat(folder); err != nil {
 		return fmt.Errorf("look at the folder of the socket: %w", err)
