@@ -11,12 +11,12 @@ import (
 	"junctor/internal/waiting"
 )
 
-// asyncCapabilities are the kinds of questions that the caller of such a call can
-// answer, at the call's record.
+// asyncCapabilities are the kinds of questions that the caller of an
+// asynchronous call can answer, at the call's record.
 var asyncCapabilities = json.RawMessage(`{"elicitation":{"form":{},"url":{}}}`)
 
-// executeAsync executes a call that its caller does not wait for. The result, and
-// the questions of the server until then, are at /api/calls/{id}.
+// executeAsync executes a call asynchronously. The result, and questions of
+// the server until then, are available at /api/calls/{id}.
 func (a *API) executeAsync(w http.ResponseWriter, r *http.Request, server string, call provider.Call) error {
 	if a.Waiting == nil {
 		return &tool.Error{Kind: tool.Unavailable, Msg: `calls cannot be left here; send "wait": true`}
@@ -42,7 +42,7 @@ func (a *API) executeAsync(w http.ResponseWriter, r *http.Request, server string
 		defer cancel()
 		defer forget()
 		result, err := a.run(running, server, call, id, ex)
-		_ = record.Finish(running, result, err) // a write that fails is repeated
+		_ = record.Finish(running, result, err) // retries failed writes
 	}()
 	state, err := a.Waiting.Get(ctx, record.ID())
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"junctor/internal/waiting"
 )
 
-// asking is an executor whose calls ask before they answer.
+// asking is an executor whose calls ask a question first.
 type asking struct{}
 
 func (asking) Call(ctx context.Context, c tool.Call) (tool.Result, error) {
@@ -28,8 +28,8 @@ func (asking) Call(ctx context.Context, c tool.Call) (tool.Result, error) {
 	return tool.Result{Raw: json.RawMessage(`{"content":[],"answer":` + string(answer) + `}`)}, err
 }
 
-// A call with wait false is answered at once; its question and its result are
-// in the record that the answer names.
+// A call with wait false is answered immediately. Its question and its result
+// are in the record that the response identifies.
 func TestExecuteWithoutWaiting(t *testing.T) {
 	t.Parallel()
 	cfg := store.DefaultConfig()
@@ -50,7 +50,7 @@ func TestExecuteWithoutWaiting(t *testing.T) {
 	defer cancel()
 	request, leave := context.WithCancel(ctx)
 	httperr.Handler(a.execute)(w, httptest.NewRequestWithContext(request, http.MethodPost, "/execute", strings.NewReader(`{"provider":"gemini","call":{"name":"x","args":{}},"wait":false}`)))
-	leave() // the call goes on
+	leave() // the call continues
 	if w.Code != http.StatusAccepted {
 		t.Fatalf("HTTP %d %s", w.Code, w.Body)
 	}

@@ -33,8 +33,8 @@ import (
 	"junctor/internal/upstream"
 )
 
-// server is an MCP server in the process. Every tool answers with the
-// arguments that reached it, unless its name says otherwise.
+// server is an in-process MCP server. Every tool returns its arguments, unless
+// its name says otherwise.
 type server struct {
 	tools []string // definitions
 	start chan struct{}
@@ -79,7 +79,7 @@ func (s server) dial(ctx context.Context) (mcpclient.Transport, error) {
 	return mcpclient.OverLink(near), nil
 }
 
-// core is everything below the face, as app wires it.
+// core is the core below the API, wired as in app.
 type core struct {
 	catalog *catalog.Catalog
 	search  *search.Index
@@ -102,7 +102,7 @@ func definition(name, description, schema string) string {
 	return string(d)
 }
 
-// handlerOf returns a handler of the API alone.
+// handlerOf returns a handler with only this API.
 func handlerOf(a *API) http.Handler {
 	mux := http.NewServeMux()
 	a.Routes(mux)
@@ -126,7 +126,7 @@ var (
 	}}
 )
 
-// gateway runs a core with these servers, and the face over it.
+// gateway runs a core with these servers and the API on top of it.
 func gateway(t *testing.T, servers map[string]server, change func(*Options, *listing.Options)) (*API, *httptest.Server) {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
@@ -186,12 +186,12 @@ func gateway(t *testing.T, servers map[string]server, change func(*Options, *lis
 	return api, ts
 }
 
-// standard is a gateway with both servers connected.
+// standard returns a gateway with both servers connected.
 func standard(t *testing.T) *httptest.Server {
 	t.Helper()
 	var ups listing.Upstreams
 	_, ts := gateway(t, map[string]server{"files": files, "web": web}, func(_ *Options, l *listing.Options) { ups = l.Upstreams })
-	// The catalogue may have their tools before they count as connected.
+	// The catalogue may have their tools before they are connected.
 	if pending := ups.Await(t.Context()); len(pending) > 0 {
 		t.Fatalf("still starting: %v", pending)
 	}
@@ -253,7 +253,7 @@ func post(t *testing.T, url, body string, headers ...string) response {
 	return request(t, "POST", url, body, headers...)
 }
 
-// brokenLog is a store that does not answer.
+// brokenLog is a store that is unavailable.
 type brokenLog struct{ store.Log }
 
 func (brokenLog) Available(context.Context) error { return errors.New("disk /secret/path is gone") }
@@ -261,8 +261,8 @@ func (brokenLog) Calls(context.Context, store.CallQuery) ([]store.Call, error) {
 	return nil, errors.New("disk /secret/path is gone")
 }
 
-// within is how long a test waits for what must happen.
+// within is the timeout for expected events in tests.
 const within = 30 * time.Second
 
-// maxBody is the largest body of a request in these tests.
+// maxBody is the size limit of request bodies in these tests.
 const maxBody = 1 << 20

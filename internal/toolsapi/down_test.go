@@ -13,7 +13,7 @@ import (
 	"junctor/internal/upstream"
 )
 
-// someDown is a gateway of which two servers are not connected.
+// someDown is a gateway with two servers that are not connected.
 type someDown struct{ noServers }
 
 func (s someDown) StatusOf(name string) (upstream.Status, bool) {

@@ -29,7 +29,7 @@ type executeBody struct {
 	Provider string          `json:"provider"`
 	Call     json.RawMessage `json:"call"`
 	Server   string          `json:"server"`
-	Wait     *bool           `json:"wait"` // false: answer at once, and keep the result
+	Wait     *bool           `json:"wait"` // false: respond immediately and store the result
 }
 
 // execute executes a model's calls and responds in the provider's format.
@@ -71,8 +71,8 @@ func (a *API) executeOne(w http.ResponseWriter, r *http.Request, body executeBod
 	return err
 }
 
-// executeAll executes parallel calls. Each has its own result, errors included,
-// because a conversation needs one for every call.
+// executeAll executes parallel calls. Each call has its own result, even if it
+// fails, because a conversation needs one for every call.
 func (a *API) executeAll(w http.ResponseWriter, r *http.Request, body executeBody) error {
 	var raw []json.RawMessage
 	if err := json.Unmarshal(body.Call, &raw); err != nil {
@@ -193,8 +193,8 @@ func (a *API) run(ctx context.Context, server string, call provider.Call, id str
 }
 
 // resolve returns the tool that a model called, with its definition. If the
-// caller may use no such tool, it returns the server and the tool that called
-// itself names, and nil: whether others have the tool makes no difference.
+// caller may use no such tool, the definition is nil and the name is derived
+// from called, so that the result does not reveal whether the tool exists.
 func (a *API) resolve(caller *tool.Caller, server, called string) (tool.Name, *tool.Definition) {
 	snap, tools := a.Tools.ProviderTools()
 	if n, ok := tools.Resolve(server, called); ok {

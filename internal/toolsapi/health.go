@@ -59,8 +59,8 @@ func (a *API) live(w http.ResponseWriter, _ *http.Request) error {
 }
 
 // ready reports whether the gateway accepts requests. It is not ready while
-// records cannot be written; the reason is only logged, because it contains
-// paths and hosts.
+// records cannot be written, unless Open is set; the reason is only logged,
+// because it contains paths and hosts.
 func (a *API) ready(w http.ResponseWriter, r *http.Request) error {
 	body := probeBody{OK: a.Ready()}
 	if !body.OK {

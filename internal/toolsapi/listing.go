@@ -99,7 +99,7 @@ type selection struct {
 	down    []string // servers that are not connected, each with the reason
 }
 
-// selected parses a request for tools and returns the selected ones.
+// selected parses the request's filter and returns the selected tools.
 func (a *API) selected(r *http.Request) (filter, selection, error) {
 	f, err := readFilter(r.URL.Query())
 	if err != nil {
@@ -109,8 +109,8 @@ func (a *API) selected(r *http.Request) (filter, selection, error) {
 	return f, s, err
 }
 
-// selectedFor does the same for a path with a provider. An unknown provider is
-// a path that does not exist.
+// selectedFor is like selected for a path with a provider. An unknown provider
+// is reported as a path that does not exist.
 func (a *API) selectedFor(r *http.Request) (name string, f filter, s selection, err error) {
 	if name, err = provider.Lookup(r.PathValue("provider")); err != nil {
 		e := *tool.AsError(err)
@@ -121,8 +121,8 @@ func (a *API) selectedFor(r *http.Request) (name string, f filter, s selection, 
 	return name, f, s, err
 }
 
-// pick returns the tools that the caller may use and that match, in the order
-// of the catalogue or, with a query, of relevance.
+// pick returns the matching tools that the caller may use, in the order of the
+// catalogue or, with a query, of relevance.
 func (a *API) pick(ctx context.Context, f filter) (selection, error) {
 	caller := tool.CallerFrom(ctx)
 	s := selection{pending: a.Tools.Await(ctx, &caller, f.Servers...)}
@@ -130,7 +130,7 @@ func (a *API) pick(ctx context.Context, f filter) (selection, error) {
 	for _, name := range f.Servers {
 		err := a.Tools.CheckServer(s.snap, &caller, name)
 		if err != nil && tool.KindOf(err) != tool.ToolDisabled && !slices.Contains(s.pending, name) {
-			return s, err // a disabled server has no tools, and one that is starting is named in the answer
+			return s, err // a disabled server has no tools, and one that is starting is listed in the response
 		}
 	}
 	for _, server := range a.Tools.Servers(&caller) {
@@ -211,11 +211,11 @@ func (a *API) declare(w http.ResponseWriter, r *http.Request) error {
 const (
 	pendingServers = "pending" // servers that are still starting
 	downServer     = "down"    // a server that is not connected
-	ignored        = "ignored" // a parameter that is not known here
-	noTools        = "none"    // nothing fits
+	ignored        = "ignored" // an unknown parameter
+	noTools        = "none"    // no tool matches
 )
 
-// warnings explain why a listing may not be what was intended.
+// warnings returns warnings about why a listing may not be what was intended.
 func (f filter) warnings(q url.Values, s selection, found int) []provider.Warning {
 	var list []provider.Warning
 	warn := func(code, format string, args ...any) {
@@ -274,7 +274,7 @@ type contextBody struct {
 }
 
 // groups groups tools by server, in the order in which the servers first
-// appear: with a query, the server of the best match first.
+// appear; with a query, the server of the best match comes first.
 func groups(caller *tool.Caller, s selection) []provider.ContextGroup {
 	var groups []provider.ContextGroup
 	at := map[string]int{}

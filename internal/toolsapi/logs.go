@@ -17,7 +17,7 @@ import (
 type logEntry struct {
 	Seq        int64           `json:"seq"`
 	ID         string          `json:"id"`
-	RequestID  string          `json:"requestId,omitempty"` // given by the caller
+	RequestID  string          `json:"requestId,omitempty"` // from the caller
 	Timestamp  time.Time       `json:"timestamp"`
 	DurationMs float64         `json:"durationMs"`
 	Server     string          `json:"server,omitempty"`
@@ -41,7 +41,7 @@ func entryOf(c store.Call) logEntry {
 	}
 }
 
-// logs responds with the call log, newest last, or follows it.
+// logs responds with the call log, newest last, or streams it.
 func (a *API) logs(w http.ResponseWriter, r *http.Request) error {
 	q, err := readLogQuery(r.URL.Query())
 	if err != nil {
@@ -100,7 +100,7 @@ func (a *API) follow(w http.ResponseWriter, r *http.Request, q store.CallQuery, 
 	stream, ctx := httpstream.New(r.Context(), w, format)
 	defer stream.End()
 	send := func(event string, v any) { stream.Send(event, rawjson.MarshalOrNull(v)) }
-	send("open", map[string]int64{"after": last}) // lets the client know at once that it is connected
+	send("open", map[string]int64{"after": last}) // lets the client know immediately that it is connected
 	for _, c := range past {
 		send("call", entryOf(c))
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// openapiJSON describes the face. Its test calls every path of it.
+// openapiJSON describes the API. Its test calls every path.
 //
 //go:embed openapi.json
 var openapiJSON string

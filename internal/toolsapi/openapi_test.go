@@ -39,8 +39,8 @@ type openapiDoc struct {
 	}
 }
 
-// TestOpenAPI keeps the description true: it has every route and no other,
-// and every answer of every path is what it says.
+// TestOpenAPI checks that the description has exactly the existing routes, and
+// that every response matches it.
 func TestOpenAPI(t *testing.T) {
 	scripttest.NeedEngine(t)
 	ts := standard(t)
@@ -55,7 +55,7 @@ func TestOpenAPI(t *testing.T) {
 	described := 0
 	for path, methods := range doc.Paths {
 		if strings.HasPrefix(path, "/api/") {
-			continue // the other APIs, which a test of app generates
+			continue // other APIs; a test of package app generates their part
 		}
 		for method := range methods {
 			described++
@@ -153,7 +153,7 @@ func TestOpenAPI(t *testing.T) {
 		}
 		for method, op := range methods {
 			for status := range op.Responses {
-				switch status { // the rest take a gateway in another state; errors are one schema
+				switch status { // the others require another state of the gateway; errors share one schema
 				case "200", "400", "404":
 					if !covered[method+" "+path+" "+status] {
 						t.Errorf("%s %s %s was not tried", method, path, status)
@@ -171,7 +171,7 @@ func TestOpenAPI(t *testing.T) {
 	}
 }
 
-// noServers is a gateway whose catalogue was filled by hand.
+// noServers is a gateway whose catalogue is filled by the test.
 type noServers struct{}
 
 func (noServers) Status() []upstream.Status                 { return nil }

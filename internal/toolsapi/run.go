@@ -17,7 +17,7 @@ type Scripts interface {
 	Run(ctx context.Context, r codemode.Request) (codemode.Outcome, error)
 }
 
-// scriptAnswer is the response to a script that ran.
+// scriptAnswer is the response to a script.
 type scriptAnswer struct {
 	codemode.Outcome
 	Error *scriptFailure `json:"error,omitempty"`
@@ -29,11 +29,12 @@ type scriptFailure struct {
 	Details any       `json:"details,omitempty"`
 }
 
-// maxSession bounds the name of a session, in bytes: it is kept with what its
-// scripts store, and in the record of each call.
+// maxSession bounds the name of a session, in bytes, because it is stored with
+// the values of its scripts and in the record of each call.
 const maxSession = 256
 
-// runScript runs a script. One that throws is a response (200) that says so.
+// runScript runs a script. If the script throws, the status is still 200 and
+// the response contains the error.
 func (a *API) runScript(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		Code    string `json:"code"`
@@ -59,8 +60,8 @@ func (a *API) runScript(w http.ResponseWriter, r *http.Request) error {
 	return err
 }
 
-// runRequest runs a script. The error is that of a script that did not run to
-// its end.
+// runRequest runs a script. An error of the script itself is part of the
+// answer; the returned error means that it could not be run.
 func (a *API) runRequest(ctx context.Context, request codemode.Request) (scriptAnswer, error) {
 	out, err := a.Scripts.Run(ctx, request)
 	answer := scriptAnswer{Outcome: out}
@@ -74,7 +75,7 @@ func (a *API) runRequest(ctx context.Context, request codemode.Request) (scriptA
 	return answer, nil
 }
 
-// scriptEvent is one piece of the stream of a script.
+// scriptEvent is one event of a script's stream.
 type scriptEvent struct {
 	Type   string         `json:"type"` // call, result or error
 	Call   *codemode.Call `json:"call,omitempty"`
@@ -82,8 +83,7 @@ type scriptEvent struct {
 	Error  any            `json:"error,omitempty"`
 }
 
-// streamScript runs a script and reports each call when it begins and when it
-// has ended.
+// streamScript runs a script and streams the start and the end of each call.
 func (a *API) streamScript(w http.ResponseWriter, r *http.Request, request codemode.Request, format httpstream.Format) error {
 	stream, ctx := httpstream.New(r.Context(), w, format)
 	defer stream.End()

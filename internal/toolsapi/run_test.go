@@ -16,7 +16,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// sessionsOf notes the sessions of scripts.
+// sessionsOf records the sessions of scripts.
 type sessionsOf struct{ seen []string }
 
 func (s *sessionsOf) Run(_ context.Context, r codemode.Request) (codemode.Outcome, error) {
@@ -24,8 +24,8 @@ func (s *sessionsOf) Run(_ context.Context, r codemode.Request) (codemode.Outcom
 	return codemode.Outcome{}, nil
 }
 
-// The name of a session is kept in memory and in records, so its length is
-// bounded.
+// The length of session names is bounded, because they are stored in memory
+// and in records.
 func TestSessionsOfScriptsHaveShortNames(t *testing.T) {
 	t.Parallel()
 	scripts := &sessionsOf{}
@@ -42,7 +42,7 @@ func TestSessionsOfScriptsHaveShortNames(t *testing.T) {
 	}
 }
 
-// stepScripts reports a call and returns when it is told to.
+// stepScripts reports a call and returns after proceed receives a value.
 type stepScripts struct {
 	proceed chan struct{}
 	err     error
@@ -60,7 +60,8 @@ func (s stepScripts) Run(ctx context.Context, r codemode.Request) (codemode.Outc
 	return codemode.Outcome{Value: json.RawMessage(`42`), Calls: []codemode.Call{}}, s.err
 }
 
-// A client that accepts a stream learns of the calls while the script runs.
+// A client that accepts a stream receives the calls while the script is
+// running.
 func TestCallsOfScriptsAreStreamed(t *testing.T) {
 	t.Parallel()
 	proceed := make(chan struct{}, 1)

@@ -1,10 +1,10 @@
-// Package toolsapi is the REST face for programs that call a model provider
-// themselves: the tools in the provider's own format, one request to run what
-// the model chose, the call log, and the gateway's health.
+// Package toolsapi is the REST API for programs that call a model provider
+// themselves: the tools in the provider's format, one request to run the
+// model's calls, the call log, and the gateway's health.
 //
-// It shows a caller only what that caller may use. It translates between
-// HTTP, the providers' formats and the core; every call goes through the
-// executor, and no provider is ever called from here.
+// It shows callers only what they may use. It translates between HTTP, the
+// providers' formats and the core. Every call goes through the executor, and
+// the package never calls a provider.
 package toolsapi
 
 import (
@@ -39,7 +39,7 @@ type Options struct {
 	Ready    func() bool // whether the gateway accepts requests; nil means always
 	Open     bool        // calls are served while the store is unavailable
 	Version  string
-	Waiting  *waiting.Service // keeps calls that are left; nil keeps none
+	Waiting  *waiting.Service // stores asynchronous calls; nil disables them
 }
 
 // API serves the REST API for tools.

@@ -166,8 +166,8 @@ func TestInvalidRequests(t *testing.T) {
 	}
 }
 
-// TestHiddenToolsAreUnknown: a tool that the caller may not use is answered, and
-// recorded, as one that does not exist, by whichever of its names it is called.
+// TestHiddenToolsAreUnknown checks that a tool that the caller may not use is
+// reported and recorded like one that does not exist, under each of its names.
 func TestHiddenToolsAreUnknown(t *testing.T) {
 	ts := standard(t)
 	for _, tt := range []struct{ hidden, unknown, code string }{
@@ -203,7 +203,7 @@ func TestHiddenToolsAreUnknown(t *testing.T) {
 	if found != 1 {
 		t.Errorf("%d records of the call by the bare name without a server, want 1: %s", found, res.body)
 	}
-	// What both have is the caller's own.
+	// If both servers have the tool, the caller's is called.
 	post(t, ts.URL+"/execute", `{"provider":"gemini","call":{"name":"list","args":{}}}`, "X-Caller", "limited").has(t, `"functionResponse"`)
 }
 
@@ -289,7 +289,8 @@ func TestCallTool(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			res := post(t, ts.URL+"/call_tool", tt.body)
-			// The server speaks the newest protocol, which says so in results.
+			// The server uses the latest protocol version, which adds resultType
+			// to results.
 			if got := strings.Replace(strings.TrimSpace(string(res.body)), `"resultType":"complete",`, "", 1); res.status != 200 || got != tt.want {
 				t.Errorf("%d\ngot  %s\nwant %s", res.status, got, tt.want)
 			}
@@ -470,8 +471,8 @@ func TestSearchErrorsAreInternal(t *testing.T) {
 	}
 }
 
-// TestStartingServerIsWaitedFor: a server that is still starting is waited for, and named when
-// it takes too long.
+// TestStartingServerIsWaitedFor checks that a request waits for a server that
+// is starting, and lists it if it takes too long.
 func TestStartingServerIsWaitedFor(t *testing.T) {
 	late := web
 	late.start = make(chan struct{})
@@ -504,7 +505,7 @@ func TestPendingServersAreListed(t *testing.T) {
 	get(t, ts.URL+"/health").has(t, `"status":"connecting"`)
 }
 
-// impatient does not wait.
+// impatient reports all servers as pending without waiting.
 type impatient struct{ listing.Upstreams }
 
 func (i impatient) Await(_ context.Context, servers ...string) []string { return servers }

@@ -16,7 +16,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// Checker knows the schemas of a document.
+// Checker checks responses against the schemas of a document.
 type Checker struct {
 	mux *http.ServeMux
 
@@ -24,7 +24,7 @@ type Checker struct {
 	compiler *jsonschema.Compiler
 }
 
-// New reads a document.
+// New parses a document.
 func New(document []byte) (*Checker, error) {
 	var doc struct {
 		Paths map[string]map[string]json.RawMessage `json:"paths"`
@@ -39,7 +39,7 @@ func New(document []byte) (*Checker, error) {
 	c := &Checker{mux: http.NewServeMux(), compiler: jsonschema.NewCompiler()}
 	for path, methods := range doc.Paths {
 		for method := range methods {
-			// The name of a tool may have slashes.
+			// Names of tools may contain slashes.
 			c.mux.HandleFunc(strings.ToUpper(method)+" "+strings.Replace(path, "{tool}", "{tool...}", 1), func(http.ResponseWriter, *http.Request) {})
 		}
 	}
@@ -48,8 +48,9 @@ func New(document []byte) (*Checker, error) {
 
 var escape = strings.NewReplacer("~", "~0", "/", "~1")
 
-// Check returns what is wrong with a response. Responses with a status that the
-// document does not list are compared with the operation's default.
+// Check returns an error if a response does not match its schema. A response
+// with a status that the document does not list is compared with the
+// operation's default.
 func (c *Checker) Check(method, path string, status int, header http.Header, body []byte) error {
 	u, err := url.Parse(path)
 	if err != nil {
@@ -91,7 +92,7 @@ func (c *Checker) compile(pointer string) (*jsonschema.Schema, error) {
 }
 
 // Main runs the tests of a package and returns the exit code. It checks the
-// responses that they read with http.DefaultClient against the document in the
+// responses that they read with http.DefaultClient against the document in
 // file.
 func Main(m interface{ Run() int }, file string) int {
 	document, err := os.ReadFile(file)
@@ -119,8 +120,8 @@ func Main(m interface{ Run() int }, file string) int {
 	return code
 }
 
-// transport checks the JSON responses to requests below /api/ that the document
-// describes and passes what is wrong to report.
+// transport checks the JSON responses to described requests below /api/ and
+// passes mismatches to report.
 func (c *Checker) transport(next http.RoundTripper, report func(error)) http.RoundTripper {
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
 		res, err := next.RoundTrip(req)
