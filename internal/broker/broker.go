@@ -1,10 +1,10 @@
-// Package broker is the proxy face: one HTTP endpoint for each upstream that
-// allows it, through which a client sends any MCP request without holding the
-// upstream's credentials or its session.
+// Package broker is the proxy API: one HTTP endpoint for each upstream that
+// allows it. Clients can send any MCP request through it without having the
+// upstream's credentials or a session.
 //
-// It translates only. tools/call takes the executor's whole path and every
-// other method is forwarded by it, so that rules, limits and the call log hold
-// here as anywhere. Results pass byte for byte.
+// The package only translates. The executor runs tools/call and forwards every
+// other method, so that rules, limits and the call log apply here, too.
+// Results are passed on byte for byte.
 package broker
 
 import (
@@ -25,7 +25,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// Calls carries requests out; the executor does.
+// Calls executes requests; the executor implements it.
 type Calls interface {
 	Call(ctx context.Context, c tool.Call) (tool.Result, error)
 	Forward(ctx context.Context, r tool.Forward) (json.RawMessage, error)
@@ -34,15 +34,15 @@ type Calls interface {
 // Target is an upstream as the broker's clients see it.
 type Target struct {
 	Name           string
-	Proxy          bool   // may be reached through the broker
-	URL            string // of a remote upstream; stdio:COMMAND of a program
+	Proxy          bool   // can be reached through the broker
+	URL            string // URL of a remote upstream; stdio:COMMAND for a program
 	Available      bool   // is connected
-	Authorized     bool   // needs no consent now
-	HasToken       bool   // a token is configured or kept
+	Authorized     bool   // does not require a sign-in now
+	HasToken       bool   // a token is configured or stored
 	LastAuthorized time.Time
 }
 
-// Targets knows the upstreams, and what of them a caller has.
+// Targets provides the upstreams and a caller's login state.
 type Targets interface {
 	Target(name, caller string) (Target, bool)
 	Targets(caller string) []Target
@@ -79,7 +79,8 @@ func (b *Broker) Routes(mux *http.ServeMux) {
 	mux.HandleFunc("GET /api/connections", httperr.JSON(b.connections))
 }
 
-// target finds the upstream of the path, if the caller may know of it.
+// target returns the upstream in the path, or an error if the caller may not
+// see it.
 func (b *Broker) target(r *http.Request) (Target, error) {
 	name := r.PathValue("name")
 	caller := tool.CallerFrom(r.Context())
@@ -117,26 +118,26 @@ func (b *Broker) proxy(w http.ResponseWriter, r *http.Request) error {
 	return b.streamResponse(w, r, format, target.Name, req)
 }
 
-// writeResponse answers with one JSON-RPC object.
+// writeResponse responds with one JSON-RPC object.
 func (b *Broker) writeResponse(w http.ResponseWriter, r *http.Request, server string, req request) error {
 	answer, err := b.forward(r.Context(), server, req, tool.Exchange{})
 	if err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(answer) // a client that is gone reads no answer
+	_, _ = w.Write(answer) // the client may have disconnected
 	return nil
 }
 
-// streamResponse sends the call's notifications as they come, and the answer as
-// the last piece.
+// streamResponse sends the call's notifications as they arrive, and the
+// response as the last message.
 func (b *Broker) streamResponse(w http.ResponseWriter, r *http.Request, format httpstream.Format, server string, req request) error {
 	stream, ctx := httpstream.New(r.Context(), w, format)
 	defer stream.End()
 	notify := func(method string, params json.RawMessage) {
 		stream.Send("message", mcp.AppendMessage(nil, &mcp.Message{Method: method, Params: params}))
 	}
-	// Servers send progress to those alone who ask for it with a token.
+	// Servers send progress only for requests with a progress token.
 	if rawjson.Field(req.params, "_meta", "progressToken") == nil {
 		req.params = rawjson.SetField(object(req.params), json.RawMessage(req.id), "_meta", "progressToken")
 	}
@@ -153,9 +154,9 @@ func (b *Broker) streamResponse(w http.ResponseWriter, r *http.Request, format h
 	return nil
 }
 
-// forward sends the request to the upstream and returns the JSON-RPC response. An
-// error response of the upstream is a response, too; the error is for requests
-// that got none.
+// forward sends the request to the upstream and returns the JSON-RPC response.
+// An error response of the upstream is a response, too; the error is for
+// requests without a response.
 func (b *Broker) forward(ctx context.Context, server string, req request, ex tool.Exchange) ([]byte, error) {
 	var result json.RawMessage
 	var err error
@@ -184,7 +185,7 @@ func (b *Broker) forward(ctx context.Context, server string, req request, ex too
 	return mcp.AppendMessage(nil, &answer), nil
 }
 
-// request is what a client posted.
+// request is a client's request.
 type request struct {
 	id     mcp.ID
 	method string
@@ -239,7 +240,7 @@ func readRequest(r *http.Request) (request, error) {
 	return request{id: id, method: in.Method, params: params}, nil
 }
 
-// object returns params, or an empty object in place of none.
+// object returns params, or an empty object if there are none.
 func object(params json.RawMessage) json.RawMessage {
 	if len(params) == 0 {
 		return json.RawMessage("{}")

@@ -175,7 +175,7 @@ func TestStreamSendsNotificationsBeforeResult(t *testing.T) {
 	first := make(chan struct{})
 	g := &gateway{do: func(_ context.Context, ex tool.Exchange) (json.RawMessage, error) {
 		ex.Notify("notifications/progress", json.RawMessage(`{"progress":1}`))
-		<-first // the client has the first event before the second is sent
+		<-first // wait until the client has received the first event
 		ex.Notify("notifications/message", json.RawMessage(`{"data":"x"}`))
 		return json.RawMessage(`{"done":true}`), nil
 	}}

@@ -18,7 +18,7 @@ type ProxyStatus struct {
 	ProxyRequests    int64      `json:"proxyRequestCount"`
 }
 
-// status answers with the state of one proxied upstream.
+// status returns the state of one proxied upstream.
 func (b *Broker) status(r *http.Request) (any, error) {
 	t, err := b.target(r)
 	if err != nil {
@@ -28,7 +28,7 @@ func (b *Broker) status(r *http.Request) (any, error) {
 	return ProxyStatus{t.Name, t.Proxy, t.URL, t.Authorized, t.HasToken, moment(u.last), u.count}, nil
 }
 
-// Connection is one upstream in the list of all.
+// Connection is one upstream in the list of all upstreams.
 type Connection struct {
 	Name           string            `json:"name"`
 	Type           string            `json:"type"`
@@ -38,7 +38,7 @@ type Connection struct {
 	Details        ConnectionDetails `json:"details"`
 }
 
-// ConnectionDetails are the rest of a Connection.
+// ConnectionDetails has further fields of a Connection.
 type ConnectionDetails struct {
 	TargetURL      string     `json:"targetUrl"`
 	LastAuthorized *time.Time `json:"lastAuthorized"`
@@ -63,7 +63,7 @@ func (b *Broker) connections(r *http.Request) (any, error) {
 	return map[string]any{"connections": list}, nil
 }
 
-// moment is null for a time that never was.
+// moment returns nil for the zero time.
 func moment(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil

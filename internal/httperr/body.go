@@ -10,16 +10,16 @@ import (
 	"junctor/internal/tool"
 )
 
-// trustedLength is how much of an announced length is allocated before the
-// bytes have come.
+// trustedLength bounds the memory that is allocated for an announced length
+// before the body arrives.
 const trustedLength = 1 << 20
 
-// ReadBody reads the body of a request that holds JSON. Its size is bounded by
-// an [http.MaxBytesReader] before. A body that is too large, breaks off or is
-// not valid UTF-8 is a [tool.Error].
+// ReadBody reads the body of a request with JSON. An outer
+// [http.MaxBytesReader] must limit its size. The error for a body that is too
+// large, incomplete or not valid UTF-8 is a [tool.Error].
 func ReadBody(r *http.Request) ([]byte, error) {
 	var buf bytes.Buffer
-	buf.Grow(int(min(max(r.ContentLength, 0), trustedLength)) + bytes.MinRead) // which reads the end without growing
+	buf.Grow(int(min(max(r.ContentLength, 0), trustedLength)) + bytes.MinRead) // MinRead avoids growing the buffer to detect EOF
 	_, err := buf.ReadFrom(r.Body)
 	data := buf.Bytes()
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {

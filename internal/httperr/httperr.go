@@ -1,11 +1,11 @@
-// Package httperr gives every HTTP face the same failure: one body, one
-// request id.
+// Package httperr gives the errors of every HTTP API the same format: one
+// body, one request id.
 //
-// It promises that a caller of any face can read any error the same way (the
-// status from the error's kind, a message that says what to do, a code for
-// programs, the id under which the log has the rest), and that nothing of an
-// error's cause leaves the process. It decides nothing about what went wrong:
-// that is [tool.Error]'s.
+// A client can handle errors of all APIs in the same way: the status is
+// derived from the error's kind, the message explains what to do, a code is
+// for programs, and the request id leads to the details in the log. The cause
+// of an error never leaves the process. The package does not classify errors;
+// [tool.Error] does.
 package httperr
 
 import (
@@ -23,11 +23,11 @@ import (
 // Header carries the correlation id of a request, both ways.
 const Header = "X-Request-Id"
 
-// maxRequestID bounds an id that a client chose: it goes into every log line
-// and record of the call.
+// maxRequestID bounds an id that a client chose, because it is in every log
+// line and in the call's record.
 const maxRequestID = 128
 
-// Body is an error as HTTP callers see it.
+// Body is the body of an HTTP error response.
 type Body struct {
 	Error     string    `json:"error"` // the status's reason phrase
 	Message   string    `json:"message"`
@@ -37,8 +37,8 @@ type Body struct {
 	RequestID string    `json:"requestId,omitempty"`
 }
 
-// asError returns err as a [tool.Error]. An unavailable store is a passing
-// condition and not an internal error.
+// asError returns err as a [tool.Error]. An unavailable store is a temporary
+// condition, not an internal error.
 func asError(err error) *tool.Error {
 	e := tool.AsError(err)
 	if e.Kind == tool.Internal && errors.Is(err, tool.ErrStoreUnavailable) {
@@ -47,9 +47,9 @@ func asError(err error) *tool.Error {
 	return e
 }
 
-// New returns the body for err and the status that goes with it. Bodies that
-// are not a response of their own (the last event of a stream, one element of
-// an array) are made with it; responses with [Write].
+// New returns the body for err and its HTTP status. It is meant for errors
+// within a response, such as the last event of a stream or an element of an
+// array; for whole responses use [Write].
 func New(ctx context.Context, err error) (Body, int) {
 	e := asError(err)
 	status := Status(e.Kind)
@@ -63,9 +63,9 @@ func New(ctx context.Context, err error) (Body, int) {
 	}, status
 }
 
-// Status returns the HTTP status of a kind when it is reported as an error.
-// It differs from [tool.Kind.HTTP] only where that is a success: a tool that
-// failed is a result, and a body written as an error must not say 200.
+// Status returns the HTTP status of a kind that is reported as an error. It
+// differs from [tool.Kind.HTTP] only where that is a success: a failed tool is
+// a result, but an error response must not have status 200.
 func Status(k tool.Kind) int {
 	if status := k.HTTP(); status >= 400 {
 		return status
@@ -77,21 +77,22 @@ func reason(status int) string {
 	if text := http.StatusText(status); text != "" {
 		return text
 	}
-	return "Client Closed Request" // 499, the one status in use that the registry lacks
+	return "Client Closed Request" // 499, the only status in use that net/http does not name
 }
 
-// Write answers r with err. It must be the first thing written to w.
+// Write responds to r with err. Nothing may have been written to w before.
 func Write(w http.ResponseWriter, r *http.Request, err error) {
 	WriteStatus(w, r, Status(asError(err).Kind), err)
 }
 
-// WriteStatus is Write with another status than the error's kind has, for what
-// HTTP alone knows, such as a method that is not allowed.
+// WriteStatus is like Write, with a status other than that of the error's
+// kind. It is for conditions that only HTTP has, such as a method that is not
+// allowed.
 func WriteStatus(w http.ResponseWriter, r *http.Request, status int, err error) {
 	write(w, r, status, "", err)
 }
 
-// Reject is Write with a reason for those who observe rejected requests, finer
+// Reject is like Write, with a reason for the Observer that is more specific
 // than the error's kind.
 func Reject(w http.ResponseWriter, r *http.Request, reason string, err error) {
 	write(w, r, Status(asError(err).Kind), reason, err)
@@ -117,17 +118,16 @@ func write(w http.ResponseWriter, r *http.Request, status int, why string, err e
 	h.Del("Content-Length")
 	h.Del("Content-Encoding")
 	data, failed := json.Marshal(body)
-	if failed != nil { // details that are no JSON: the message is worth more
+	if failed != nil { // the details cannot be marshalled: send at least the message
 		body.Details = nil
 		data, _ = json.Marshal(body)
 	}
 	w.WriteHeader(status)
-	_, _ = w.Write(append(data, '\n')) // a client that has gone away reads no error either
+	_, _ = w.Write(append(data, '\n')) // the client may have disconnected
 }
 
-// WithRequestID gives every request an id: the client's own where it sent a
-// usable one, else a new one. The answer carries it back, and [RequestID]
-// finds it.
+// WithRequestID assigns every request an id: the client's, if it is valid,
+// otherwise a new one. The response contains it, and [RequestID] returns it.
 func WithRequestID(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id := RequestID(r.Context())
@@ -142,8 +142,8 @@ func WithRequestID(next http.Handler) http.Handler {
 	})
 }
 
-// WithContext returns the request with the context: r itself if it has it
-// already, as after [tool.SetValue].
+// WithContext returns r with ctx: r itself if it already has it, as after
+// [tool.SetValue].
 func WithContext(r *http.Request, ctx context.Context) *http.Request {
 	if r.Context() == ctx {
 		return r
@@ -151,13 +151,14 @@ func WithContext(r *http.Request, ctx context.Context) *http.Request {
 	return r.WithContext(ctx)
 }
 
-// RequestID returns the id that [WithRequestID] gave the request, or "".
+// RequestID returns the id that [WithRequestID] assigned to the request, or
+// "".
 func RequestID(ctx context.Context) string {
 	return telemetry.RequestID(ctx)
 }
 
-// validRequestID admits visible ASCII only, so that an id can stand in a
-// header, a log line and a terminal without harm.
+// validRequestID reports whether an id consists of visible ASCII, so that it
+// is safe in headers, log lines and terminals.
 func validRequestID(id string) bool {
 	if id == "" || len(id) > maxRequestID {
 		return false

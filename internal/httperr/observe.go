@@ -7,26 +7,27 @@ import (
 	"junctor/internal/tool"
 )
 
-// Observer is called for a request that was rejected. reason is one of a fixed set
-// of words.
+// Observer is called for rejected requests. reason is one of a fixed set of
+// words.
 type Observer func(r *http.Request, status int, reason string, err error)
 
 type observerKey struct{}
 
-// WithObserver has the Observer called for the requests that next, or what it
-// passes them to, rejects.
+// WithObserver returns a handler that calls o for the requests that next or a
+// nested handler rejects.
 func WithObserver(o Observer, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		next.ServeHTTP(w, WithContext(r, tool.SetValue(r.Context(), observerKey{}, o)))
 	})
 }
 
-// Rejected tells the request's Observer that it was rejected, for handlers that
-// answer with a body of their own.
+// Rejected notifies the request's Observer of a rejection. It is for handlers
+// that write the error response themselves.
 func Rejected(r *http.Request, status int, err error) { observe(r, status, "", err) }
 
-// observe reports a rejection under why, or else under the error's kind. What
-// is refused after a call has begun has its line in the call log.
+// observe reports a rejection with the reason why or, if that is empty, the
+// error's kind. Errors of calls that have started are not reported, because
+// they are in the call log.
 func observe(r *http.Request, status int, why string, err error) {
 	o, ok := r.Context().Value(observerKey{}).(Observer)
 	if !ok {

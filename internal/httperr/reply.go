@@ -6,8 +6,8 @@ import (
 	"net/http"
 )
 
-// Handler returns a handler that answers with the error of f, if it returns
-// one. f must not have written anything then.
+// Handler returns a handler that responds with the error of f, if any. f must
+// not write a response if it returns an error.
 func Handler(f func(w http.ResponseWriter, r *http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if err := f(w, r); err != nil {
@@ -16,8 +16,8 @@ func Handler(f func(w http.ResponseWriter, r *http.Request) error) http.HandlerF
 	}
 }
 
-// JSON returns a handler that answers with what f returns: an error, a value as
-// JSON, or no content when the value is nil.
+// JSON returns a handler that responds with the result of f: an error, a value
+// as JSON, or no content if the value is nil.
 func JSON(f func(r *http.Request) (any, error)) http.HandlerFunc {
 	return Handler(func(w http.ResponseWriter, r *http.Request) error {
 		v, err := f(r)
@@ -33,17 +33,17 @@ func JSON(f func(r *http.Request) (any, error)) http.HandlerFunc {
 	})
 }
 
-// Reply answers with a value as JSON that no cache keeps.
+// Reply responds with a value as JSON that must not be cached.
 func Reply(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(v) // a client that is gone reads nothing
+	_ = enc.Encode(v) // the client may have disconnected
 }
 
-// ReadJSON reads the body of a request into v, as [ReadBody] does, and returns
-// invalid for a body that is not JSON or has other members.
+// ReadJSON decodes the body of a request into v; see [ReadBody]. It returns
+// invalid if the body is not JSON or has unknown members.
 func ReadJSON(r *http.Request, v any, invalid error) error {
 	data, err := ReadBody(r)
 	if err != nil {
