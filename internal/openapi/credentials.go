@@ -12,21 +12,21 @@ import (
 	"junctor/internal/rawjson"
 )
 
-// scheme is one way in which the service recognizes its callers.
+// scheme is a security scheme of the service.
 type scheme struct {
 	kind  string // apiKey, basic, bearer or oauth2
-	in    string // of an apiKey: header, query or cookie
+	in    string // location of an apiKey: header, query or cookie
 	name  string
 	token string // the token endpoint of an oauth2 scheme with client credentials
 
-	// person tells that people sign in, with the endpoints if the document
-	// names them.
+	// person means that people sign in. The endpoints are set if the document
+	// has them.
 	person                     bool
 	authorization, personToken string
 }
 
-// readSchemes reads the security schemes of a document. Unknown kinds are left
-// out.
+// readSchemes reads the security schemes of a document. Unsupported kinds are
+// omitted.
 func readSchemes(d *document) map[string]scheme {
 	group := rawjson.Field(d.raw, "components", "securitySchemes")
 	if d.dialect == swagger2 {
@@ -72,15 +72,14 @@ func readScheme(raw json.RawMessage) (scheme, bool) {
 	return scheme{}, false
 }
 
-// credentialSource is where the credentials of a request are from.
+// credentialSource provides the credentials of a request.
 type credentialSource struct {
 	credentials map[string]string                    // by scheme
-	token       func(scheme, string) (string, error) // the access token for a credential of an oauth2 scheme
-	login       func(*http.Request) error            // sets the token of the person's login; nil if there is none
+	token       func(scheme, string) (string, error) // returns the access token for a credential of an oauth2 scheme
+	login       func(*http.Request) error            // sets the token of the person's login; nil if there is no login
 }
 
-// alternatives are the security requirements of an operation, of which one must
-// be met.
+// alternatives returns the alternative security requirements of an operation.
 func (s *Service) alternatives(o *operation) []map[string][]string {
 	if o.security == nil {
 		return s.security
@@ -88,9 +87,9 @@ func (s *Service) alternatives(o *operation) []map[string][]string {
 	return o.security
 }
 
-// authorize adds the credentials of the first alternative that has all of
-// them. An operation without a requirement gets none; one whose requirements
-// cannot be met is sent without, since the configured headers may be enough.
+// authorize adds the credentials of the first alternative for which all
+// credentials exist. If there is none, the request is sent without
+// credentials, because the configured headers may be sufficient.
 func (s *Service) authorize(r *http.Request, o *operation, from credentialSource) error {
 	for _, requirement := range s.alternatives(o) {
 		if !s.satisfied(requirement, from) {

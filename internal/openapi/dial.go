@@ -13,15 +13,16 @@ import (
 	"junctor/internal/upstream"
 )
 
-// Dialer connects upstreams to servers made from their OpenAPI documents.
+// Dialer connects upstreams to in-process servers for their OpenAPI documents.
 type Dialer struct {
-	CacheDir  string // for copies of fetched documents; empty keeps none
+	CacheDir  string // for copies of fetched documents; empty for no copies
 	UserAgent string
 	Proxy     func(*http.Request) (*url.URL, error)
 	Log       *slog.Logger
 
 	// Authorize sets the token of an upstream's login on a request; see
-	// [upstream.Authorizer]. It is used where the entry has a client (oauth).
+	// [upstream.Authorizer]. It is used if the entry configures a client
+	// (oauth).
 	Authorize func(ctx context.Context, server string, r *http.Request, refused *mcpclient.HTTPError) error
 	Logins    *Logins // nil if there are no logins
 }
@@ -48,9 +49,9 @@ func (d Dialer) options(cfg upstream.Config) Options {
 	return o
 }
 
-// Dial reads the document of an upstream and returns a connection to a server
-// in this process. The server ends with the connection. The context bounds the
-// reading alone.
+// Dial reads the document of an upstream and returns a connection to an
+// in-process server, which stops when the connection closes. ctx only bounds
+// reading the document.
 func (d Dialer) Dial(ctx context.Context, cfg upstream.Config) (mcpclient.Transport, error) {
 	handler, err := NewServer(ctx, d.options(cfg))
 	if err != nil {
@@ -61,14 +62,14 @@ func (d Dialer) Dial(ctx context.Context, cfg upstream.Config) (mcpclient.Transp
 	}
 	server := mcpserver.New(mcpserver.Options{Log: d.logger(cfg)}, handler)
 	near, far := mcp.Pipe()
-	// The requests of all callers come over this connection, which does not say
-	// whose they are: they begin no sign-in.
+	// All callers share this connection and the requests do not identify them,
+	// so they cannot begin a sign-in.
 	life, end := context.WithCancel(context.Background())
 	go handler.Watch(life, func() { server.Notify(mcp.MethodToolsChanged, nil) })
 	go func() {
 		defer end()
 		defer server.Close()
-		_ = server.ServeLink(life, far) // the end of the connection is no error
+		_ = server.ServeLink(life, far) // an error only means that the connection has ended
 	}()
 	return mcpclient.OverLink(near), nil
 }

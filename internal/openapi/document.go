@@ -15,7 +15,7 @@ import (
 	"junctor/internal/rawjson"
 )
 
-// Limits of what a document may contain.
+// Limits of a document.
 const (
 	maxDocumentBytes = 32 << 20
 	maxOperations    = 5000
@@ -25,7 +25,7 @@ const (
 )
 
 // dialect is the version of the specification that a document follows, as far
-// as it matters here.
+// as it affects parsing.
 type dialect int
 
 const (
@@ -34,24 +34,24 @@ const (
 	openapi31 // and later: its schemas are JSON Schema
 )
 
-// document is a parsed OpenAPI document or a file that one refers to.
+// document is a parsed OpenAPI document or a file that it references.
 type document struct {
 	raw        json.RawMessage
 	dialect    dialect
-	file       string                     // the name in files; empty for the main document
+	file       string                     // path of the file; empty for the main document
 	components map[string]json.RawMessage // "#/components/schemas/Pet" → its value
 	files      *files
 }
 
-// files reads the files beside a document. A document that did not come from a
-// file has none.
+// files reads the files that a document references. Only documents that are
+// files may reference others.
 type files struct {
 	root *os.Root
 	size int
 	read map[string]*document
 }
 
-// newDocument checks the bytes of a document, in JSON or YAML.
+// newDocument parses a document in JSON or YAML.
 func newDocument(data []byte) (*document, error) {
 	raw, err := toJSON(data)
 	if err != nil {
@@ -75,8 +75,8 @@ func newDocument(data []byte) (*document, error) {
 	return d, nil
 }
 
-// index remembers where the components are, so that a reference costs no scan
-// of the document.
+// index records the locations of the components, so that resolving a reference
+// does not scan the document.
 func (d *document) index() {
 	d.components = map[string]json.RawMessage{}
 	add := func(prefix string, group json.RawMessage) {
@@ -92,8 +92,8 @@ func (d *document) index() {
 	}
 }
 
-// toJSON returns the document as valid JSON. YAML is a superset of JSON, but
-// JSON is checked without being decoded.
+// toJSON returns the document as valid JSON. Although YAML is a superset of
+// JSON, JSON is handled separately: it is checked without being decoded.
 func toJSON(data []byte) (json.RawMessage, error) {
 	if len(data) > maxDocumentBytes {
 		return nil, fmt.Errorf("the document is larger than %d MB", maxDocumentBytes>>20)
@@ -107,15 +107,15 @@ func toJSON(data []byte) (json.RawMessage, error) {
 		if err := rawjson.Check(trimmed, maxDepth); err == nil {
 			return trimmed, nil
 		} else if json.Valid(trimmed) {
-			return nil, err // too deep
+			return nil, err // nested too deeply
 		}
 	}
 	return yamlToJSON(trimmed)
 }
 
-// yamlToJSON converts YAML. Aliases are expanded, so the result is bounded
-// while it is written: a few lines of nested aliases would otherwise fill the
-// memory.
+// yamlToJSON converts YAML to JSON. Aliases are expanded, so the size of the
+// result is checked while it is written: a few lines of nested aliases could
+// otherwise exhaust the memory.
 func yamlToJSON(data []byte) (json.RawMessage, error) {
 	var node yaml.Node
 	if err := yaml.Unmarshal(data, &node); err != nil {
@@ -165,9 +165,9 @@ func (w *yamlWriter) write(n *yaml.Node, depth int) error {
 	return nil
 }
 
-// mapping writes an object. Merge keys ("<<") are expanded behind the object's
-// own members; of two members with the same name the first one counts, as the
-// scanner finds it first.
+// mapping writes an object. Merge keys ("<<") are expanded after the object's
+// own members. Of several members with the same name, only the first is
+// written, as the scanner would find it first.
 func (w *yamlWriter) mapping(n *yaml.Node, depth int) error {
 	w.out = append(w.out, '{')
 	seen := map[string]bool{}
@@ -225,7 +225,7 @@ func (w *yamlWriter) scalar(n *yaml.Node) error {
 	var value any = n.Value
 	switch n.ShortTag() {
 	case "!!null", "!!bool", "!!int", "!!float":
-		if json.Valid([]byte(n.Value)) { // a number keeps its digits
+		if json.Valid([]byte(n.Value)) { // preserves the digits of a number
 			w.out = append(w.out, n.Value...)
 			return nil
 		}
@@ -244,8 +244,8 @@ func (w *yamlWriter) scalar(n *yaml.Node) error {
 	return nil
 }
 
-// resolve follows the references of a value until it has none, and returns the
-// value with the document that it is in.
+// resolve follows references until it finds a value without one, and returns
+// the value and its document.
 func (d *document) resolve(raw json.RawMessage) (json.RawMessage, *document, error) {
 	for range maxRefChain {
 		ref := rawjson.FieldString(raw, "$ref")
@@ -260,7 +260,7 @@ func (d *document) resolve(raw json.RawMessage) (json.RawMessage, *document, err
 	return nil, nil, errors.New("references refer to each other without end")
 }
 
-// lookup returns the value that a reference points to.
+// lookup returns the value that a reference points to, and its document.
 func (d *document) lookup(ref string) (json.RawMessage, *document, error) {
 	file, pointer, _ := strings.Cut(ref, "#")
 	if file != "" {
@@ -279,7 +279,7 @@ func (d *document) lookup(ref string) (json.RawMessage, *document, error) {
 	return value, d, nil
 }
 
-// open reads a file beside the document.
+// open reads a file that the document references.
 func (d *document) open(name string) (*document, error) {
 	if d.files == nil {
 		return nil, errors.New("refers to another file; only documents that are files themselves may do that")
@@ -297,7 +297,7 @@ func (d *document) open(name string) (*document, error) {
 	if len(d.files.read) >= maxFiles {
 		return nil, fmt.Errorf("refers to more than %d files", maxFiles)
 	}
-	data, err := d.files.root.ReadFile(name) // not outside the folder of the document
+	data, err := d.files.root.ReadFile(name) // os.Root prevents access outside the document's folder
 	if err != nil {
 		return nil, err
 	}

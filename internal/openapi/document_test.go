@@ -120,7 +120,7 @@ func TestToolsOfOperations(t *testing.T) {
 	for value, want := range map[string]bool{
 		`{"id":1,"name":"Rex","parent":{"name":null,"parent":null},"owner":{"name":"x","more":1}}`: true,
 		`{"id":1,"name":"Rex","owner":null}`: true,
-		`{}`:                                 true, // clients refuse a result that breaks its schema, so it only describes
+		`{}`:                                 true, // the schema only describes: clients reject results that do not match it
 		`{"id":"one"}`:                       false,
 		`[]`:                                 false,
 	} {
@@ -164,8 +164,9 @@ func TestToolsOfOperations(t *testing.T) {
 	}
 }
 
-// A nullable enumeration also has null, whatever its values are called; what is
-// no list is left out, so that the definition stays JSON.
+// A nullable enumeration includes null, whatever its values are called. An
+// enum that is not a list is omitted, so that the definition remains valid
+// JSON.
 func TestNullableEnumerations(t *testing.T) {
 	for enum, want := range map[string]string{
 		`["a", "b"]`:           `{"type":["string","null"],"enum":["a","b",null]}`,
@@ -245,8 +246,8 @@ func TestFilesBesideTheDocument(t *testing.T) {
 	}
 }
 
-// TestHostileDocuments are refused with an error, or lead to small tools, and
-// end.
+// TestHostileDocuments checks that hostile documents are rejected or lead to
+// small tools, in finite time.
 func TestHostileDocuments(t *testing.T) {
 	head := `{"openapi":"3.1.0","servers":[{"url":"http://x.example"}],`
 	operation := `"paths":{"/a":{"post":{"operationId":"a","requestBody":{"content":{"application/json":{"schema":{"$ref":"#/components/schemas/A"}}}},"responses":{}}}},`
@@ -263,7 +264,7 @@ func TestHostileDocuments(t *testing.T) {
 		"no operations":   {head + `"paths":{}}`, "no operation"},
 		"too large":       {head + `"x":"` + strings.Repeat("x", maxDocumentBytes) + `"}`, "larger than 32 MB"},
 		"deep":            {head + `"x":` + strings.Repeat(`[`, 5000) + strings.Repeat(`]`, 5000) + `}`, "deep"},
-		"billion laughs":  {laughs, ""}, // the size, or the library's own limit
+		"billion laughs":  {laughs, ""}, // the size limit or the YAML library's limit
 		"endless alias":   {"openapi: 3.1.0\npaths: &a {b: *a}\n", ""},
 		"reference cycle": {head + operation + `"components":{"schemas":{"A":{"$ref":"#/components/schemas/B"},"B":{"$ref":"#/components/schemas/A"}}}}`, "ok"},
 		"self reference":  {head + operation + `"components":{"schemas":{"A":{"type":"object","properties":{"a":{"$ref":"#/components/schemas/A"}}}}}}`, "ok"},

@@ -7,13 +7,14 @@ import (
 )
 
 // Filter selects operations by glob: "issues/*" matches operation ids, and
-// "GET /repos/**" methods and paths. One asterisk matches within a part
-// between slashes, two match across them. Without Include all are selected.
+// "GET /repos/**" methods and paths. One asterisk matches within a path
+// segment, two match across segments. Without Include all operations are
+// selected.
 type Filter struct {
 	Include, Exclude []string
 }
 
-// compile returns whether an operation is selected.
+// compile returns a function that reports whether an operation is selected.
 func (f Filter) compile() (func(id, method, path string) bool, error) {
 	include, err := globs(f.Include)
 	if err != nil {

@@ -15,12 +15,12 @@ import (
 	"junctor/internal/address"
 )
 
-// guard refuses addresses in a more private network than that of the document:
-// a document from the internet must not make the gateway call an internal
+// guard rejects addresses in a more private network than the document's: a
+// document from the internet must not make the gateway call an internal
 // service.
 type guard struct{ from address.Class }
 
-// newGuard returns nil where the configuration names the service itself.
+// newGuard returns nil if the configuration names the service itself.
 func newGuard(s *Service, from Source) *guard {
 	if s.Named {
 		return nil
@@ -28,7 +28,7 @@ func newGuard(s *Service, from Source) *guard {
 	g := &guard{from: address.Public}
 	if u, err := url.Parse(from.URL); err == nil {
 		if u.Host == s.Base.Host {
-			return nil // the address that the configuration names
+			return nil // the configured host
 		}
 		if c, known := address.OfHost(u.Hostname()); known {
 			g.from = c
@@ -39,8 +39,8 @@ func newGuard(s *Service, from Source) *guard {
 	return g
 }
 
-// lookup is the class of a host's addresses: public if one of them is, or if
-// it cannot be found out.
+// lookup returns the class of a host's addresses: public if one of them is
+// public or if the host cannot be resolved.
 func lookup(host string) address.Class {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -54,7 +54,7 @@ func lookup(host string) address.Class {
 	return address.Of(addrs[0])
 }
 
-// check refuses an address that can be judged before it is dialled.
+// check rejects a host whose address class is known before dialing.
 func (g *guard) check(u *url.URL) error {
 	if g == nil {
 		return nil
@@ -72,8 +72,8 @@ func (g *guard) refuse(host string, c address.Class) error {
 	return fmt.Errorf("the document comes from a %s address and says that its service is at %s, a %s one; if that is right, set baseUrl", g.from, host, c)
 }
 
-// control checks the address that is dialled, so that a name cannot resolve to
-// another one after the check.
+// control checks the address being dialed, so that a name cannot resolve to
+// another address after the check.
 func (g *guard) control(_, target string, _ syscall.RawConn) error {
 	ap, err := netip.ParseAddrPort(target)
 	if err != nil {
@@ -82,9 +82,9 @@ func (g *guard) control(_, target string, _ syscall.RawConn) error {
 	return g.refuse(ap.Addr().String(), address.Of(ap.Addr()))
 }
 
-// transport is the way to the service or to its document. Under a guard no
-// proxy is used for names that it could resolve to anything: the guard could
-// not see the address.
+// transport returns the HTTP transport for the service or its document. With a
+// guard it uses no proxy, because the proxy would resolve the names and the
+// guard could not check the addresses.
 func transport(proxy func(*http.Request) (*url.URL, error), g *guard) *http.Transport {
 	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
 	t := &http.Transport{
@@ -99,8 +99,10 @@ func transport(proxy func(*http.Request) (*url.URL, error), g *guard) *http.Tran
 	return t
 }
 
-// documentRedirect follows redirects of a document's address to public
-// addresses only by name; what it may lead to is judged by its own address.
+// documentRedirect follows redirects of a document's URL, except to an address
+// in a more private network. Only literal addresses are checked, because names
+// are not resolved here; a name in the document's URL counts as public.
+// Configured headers are not sent to another host.
 func documentRedirect(r *http.Request, via []*http.Request) error {
 	if len(via) > maxRedirects {
 		return errors.New("too many redirects")
@@ -122,7 +124,7 @@ func documentRedirect(r *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// serviceRedirect follows redirects within the host of the service.
+// serviceRedirect follows redirects within the host of the service only.
 func serviceRedirect(r *http.Request, via []*http.Request) error {
 	if r.URL.Host != via[0].URL.Host || r.URL.Scheme != via[0].URL.Scheme || len(via) > maxRedirects {
 		return http.ErrUseLastResponse

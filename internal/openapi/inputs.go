@@ -12,8 +12,8 @@ import (
 	"junctor/internal/rawjson"
 )
 
-// inputs collects the arguments of a tool: the parameters and the body of an
-// operation in one flat object.
+// inputs collects the arguments of a tool. The parameters and the body of an
+// operation are combined into one flat object.
 type inputs struct {
 	parameters []parameter
 	body       *body
@@ -26,12 +26,12 @@ type property struct {
 	argument    string
 	doc         *document
 	schema      json.RawMessage
-	description string // replaces that of the schema
+	description string // replaces the schema's description
 	required    bool
 }
 
-// add names an argument after a parameter or a member of the body. If the name
-// is taken, its place in the request goes before it.
+// add adds an argument named after a parameter or a member of the body. If the
+// name is taken, it is prefixed with its location in the request.
 func (in *inputs) add(place string, p property, name string) string {
 	base := sanitize(name, 60)
 	argument := base
@@ -87,8 +87,8 @@ type rawParameter struct {
 	raw json.RawMessage
 }
 
-// parameters returns those of the operation and those of its path that it does
-// not replace.
+// parameters returns the parameters of the operation and those of its path
+// that the operation does not override.
 func parameters(s source) ([]rawParameter, error) {
 	var out []rawParameter
 	seen := map[string]bool{}
@@ -105,7 +105,7 @@ func parameters(s source) ([]rawParameter, error) {
 			}
 		}
 	}
-	// path parameters first: they say what the operation is about
+	// path parameters first, because they identify the resource
 	slices.SortStableFunc(out, func(a, b rawParameter) int { return rank(a) - rank(b) })
 	return out, nil
 }
@@ -114,7 +114,7 @@ func rank(p rawParameter) int {
 	return slices.Index([]string{"path", "query", "header", "cookie"}, rawjson.FieldString(p.raw, "in")) & 0xff
 }
 
-// ignoredHeaders are set by the client itself or by the credentials.
+// ignoredHeaders are set by the HTTP client or the credentials.
 var ignoredHeaders = []string{
 	"Accept", "Authorization", "Connection", "Content-Length", "Content-Type", "Cookie", "Expect", "Host",
 	"Keep-Alive", "Proxy-Authorization", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
@@ -137,7 +137,7 @@ func (in *inputs) parameter(raw rawParameter, where string) {
 		}
 	}
 	if raw.doc.dialect == swagger2 {
-		schema = raw.raw // type, items, enum and so on are beside name and in
+		schema = raw.raw // type, items, enum and so on are members of the parameter itself
 		p.style, p.explode = collection(rawjson.FieldString(raw.raw, "collectionFormat"), where)
 	} else {
 		p.style = cmp.Or(p.style, map[string]string{"path": "simple", "header": "simple"}[where], "form")
@@ -152,7 +152,7 @@ func (in *inputs) parameter(raw rawParameter, where string) {
 	in.parameters = append(in.parameters, p)
 }
 
-// collection translates Swagger's way to write arrays.
+// collection translates Swagger's collection formats to styles.
 func collection(format, where string) (style string, explode bool) {
 	switch {
 	case format == "ssv":
@@ -169,7 +169,7 @@ func collection(format, where string) (style string, explode bool) {
 	return "form", false
 }
 
-// matchPath checks that each part of the path has a parameter.
+// matchPath returns an error if a template in the path has no parameter.
 func (in *inputs) matchPath(path string) error {
 	for rest := path; ; {
 		_, after, found := strings.Cut(rest, "{")
@@ -187,7 +187,8 @@ func (in *inputs) matchPath(path string) error {
 	}
 }
 
-// bodyTypes are the media types of bodies that can be written, best first.
+// bodyTypes match the supported media types of request bodies, the preferred
+// first.
 var bodyTypes = []func(string) bool{
 	isJSON,
 	func(t string) bool { return essence(t) == "application/x-www-form-urlencoded" },
@@ -211,8 +212,8 @@ func (in *inputs) requestBody(d *document, raw json.RawMessage) error {
 	return nil
 }
 
-// addBody makes an argument of each member of the body if it is a plain
-// object, else one of the whole body.
+// addBody adds an argument for each member of the body if it is a plain
+// object, otherwise one for the whole body.
 func (in *inputs) addBody(p property, encoding json.RawMessage) {
 	b := in.body
 	fields := isJSON(b.mediaType) || isForm(b.mediaType)
@@ -239,7 +240,7 @@ func (in *inputs) addBody(p property, encoding json.RawMessage) {
 	}
 }
 
-// encoding reads how a member of a form is written.
+// encoding reads the encoding of a form field.
 func (f *field) encoding(m property, raw json.RawMessage) {
 	f.mediaType = rawjson.FieldString(raw, "contentType")
 	if style := rawjson.FieldString(raw, "style"); style != "" {
@@ -260,8 +261,8 @@ func (f *field) encoding(m property, raw json.RawMessage) {
 		rawjson.FieldString(schema, "contentMediaType") == "application/octet-stream"
 }
 
-// flatten returns the members of a plain object: one with properties, or a
-// conjunction of such. Alternatives and maps are no plain objects.
+// flatten returns the members of a plain object: one with properties, or an
+// allOf of such objects. Alternatives and maps are not plain objects.
 func flatten(d *document, raw json.RawMessage, depth int) ([]property, bool) {
 	schema, doc, err := d.resolve(raw)
 	if err != nil || depth > maxRefChain || len(schema) == 0 || schema[0] != '{' {
@@ -294,13 +295,13 @@ func flatten(d *document, raw json.RawMessage, depth int) ([]property, bool) {
 		}
 	}
 	out = merge(out, own)
-	for i := range out { // "required" beside allOf may name members of its parts
+	for i := range out { // "required" next to allOf may name members of its parts
 		out[i].required = out[i].required || slices.Contains(required, out[i].argument)
 	}
 	return out, true
 }
 
-// merge adds members to a list; a later one of the same name replaces.
+// merge adds members to a list; a member with the same name is replaced.
 func merge(list, more []property) []property {
 	for _, m := range more {
 		if i := slices.IndexFunc(list, func(p property) bool { return p.argument == m.argument }); i >= 0 {
@@ -312,7 +313,7 @@ func merge(list, more []property) []property {
 	return list
 }
 
-// schema writes the input schema of the tool.
+// schema returns the input schema of the tool.
 func (in *inputs) schema(s *schemas) (json.RawMessage, error) {
 	dst := []byte(`{"type":"object","properties":{`)
 	var required []byte
@@ -342,7 +343,7 @@ func (in *inputs) schema(s *schemas) (json.RawMessage, error) {
 	return append(dst, '}'), nil
 }
 
-// essence is a media type without its parameters.
+// essence returns a media type without parameters, in lower case.
 func essence(mediaType string) string {
 	t, _, _ := strings.Cut(mediaType, ";")
 	return strings.ToLower(strings.TrimSpace(t))

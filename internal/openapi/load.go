@@ -16,19 +16,19 @@ import (
 	"time"
 )
 
-// How often a document is looked at for changes.
+// The intervals between checks of a document for changes.
 const (
 	fileCheckInterval = 5 * time.Second
 	urlCheckInterval  = 15 * time.Minute
 )
 
-// loader reads the document of one server: from a file, or from an address
-// with a copy for the times when that cannot be reached.
+// loader loads the document of one server from a file or from a URL. For a URL
+// it stores a copy, which is used if the URL is unreachable.
 type loader struct {
 	address string // a path or a URL
 	header  http.Header
 	client  *http.Client
-	cache   string // the folder of the copies; empty keeps none
+	cache   string // the folder for copies; empty for no copies
 	log     *slog.Logger
 
 	etag, modified string // of the last document
@@ -52,8 +52,7 @@ func (l *loader) interval() time.Duration {
 	return fileCheckInterval
 }
 
-// load returns the document, or nil if it has not changed since the last
-// time.
+// load returns the document, or nil if it has not changed since the last call.
 func (l *loader) load(ctx context.Context) ([]byte, error) {
 	if !l.isURL() {
 		return l.readFile()
@@ -121,8 +120,8 @@ func (l *loader) fetch(ctx context.Context) ([]byte, error) {
 	return data, nil
 }
 
-// keep writes the copy. The next start needs it only if the address cannot be
-// reached, so an error is logged and no more.
+// keep stores the copy. An error is only logged, because the copy is only
+// needed if the URL is unreachable at the next start.
 func (l *loader) keep(ctx context.Context, data []byte) {
 	if !l.isURL() || l.cache == "" {
 		return
@@ -151,7 +150,7 @@ func (l *loader) copyPath() string {
 	return filepath.Join(l.cache, hex.EncodeToString(sum[:12])+".openapi")
 }
 
-// redactedURL is an address without what may be secret in it.
+// redactedURL returns a URL without the parts that may be secret.
 func redactedURL(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil {
@@ -161,8 +160,8 @@ func redactedURL(raw string) string {
 	return u.String()
 }
 
-// withoutQuery takes the query out of an error of the HTTP client: an API key
-// may be in it.
+// withoutQuery removes the query from the URL in an error of the HTTP client,
+// because it may contain an API key.
 func withoutQuery(err error) error {
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		return fmt.Errorf("%s %s: %w", strings.ToUpper(e.Op), redactedURL(e.URL), e.Err)

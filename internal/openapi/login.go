@@ -15,15 +15,16 @@ import (
 	"junctor/internal/upstream"
 )
 
-// endpoints are where people sign in to a service, by its document.
+// endpoints are the OAuth endpoints for signing in to a service, from its
+// document.
 type endpoints struct {
 	base                 string
 	authorization, token string
 	scopes               []string
 }
 
-// Logins knows the OAuth endpoints of services, for upstreams whose entry has
-// a client (oauth). It is safe for concurrent use.
+// Logins caches the OAuth endpoints of services, for upstreams whose entry
+// configures a client (oauth). It is safe for concurrent use.
 type Logins struct {
 	mu    sync.Mutex
 	known map[string]endpoints // by document and base URL
@@ -40,13 +41,13 @@ func (l *Logins) put(cfg upstream.Config, e endpoints) {
 	l.known[loginKey(cfg)] = e
 }
 
-// readTimeout bounds reading a document for its endpoints alone, and reading it
-// again.
+// readTimeout bounds reading a document for its endpoints only, and reloading
+// it.
 const readTimeout = 20 * time.Second
 
-// Resolve returns the settings of an upstream with the address of its service
-// as URL and the endpoints of its document. What the settings name stays. The
-// document is read if no connection has read it yet.
+// Resolve returns the settings of an upstream with the service's address as
+// URL and the endpoints from its document. Configured values take precedence.
+// The document is read if no connection has done so yet.
 func (d Dialer) Resolve(cfg upstream.Config) upstream.Config {
 	if cfg.OpenAPI == "" || cfg.OAuth == nil || d.Logins == nil {
 		return cfg
@@ -77,7 +78,9 @@ func (d Dialer) Resolve(cfg upstream.Config) upstream.Config {
 	return cfg
 }
 
-// endpoints returns those of the first scheme by which people sign in.
+// endpoints returns the OAuth endpoints of a scheme with which people sign in.
+// Of several, it is the one with the smallest token endpoint, so that the
+// choice is deterministic.
 func (s *Server) endpoints() endpoints {
 	service := s.service.Load()
 	e := endpoints{base: service.Base.String()}
@@ -89,7 +92,7 @@ func (s *Server) endpoints() endpoints {
 	return e
 }
 
-// scopesOf returns the scopes of a scheme that the operations with a tool need.
+// scopesOf returns the scopes of a scheme that the tools' operations require.
 func (s *Service) scopesOf(name string) []string {
 	needed := map[string]bool{}
 	for _, o := range s.operations {
@@ -102,9 +105,10 @@ func (s *Service) scopesOf(name string) []string {
 	return slices.Sorted(maps.Keys(needed))
 }
 
-// Missing returns the security schemes that operations need and for which
-// there is no credential: of each operation those of its first alternative,
-// unless another can be met. login tells that there is a person's login.
+// Missing returns the security schemes without a credential that operations
+// require. For each operation these are the schemes of its first alternative,
+// unless another alternative can be satisfied. login reports whether a
+// person's login exists.
 func (s *Service) Missing(credentials map[string]string, login bool) []string {
 	from := credentialSource{credentials: credentials}
 	if login {
@@ -125,10 +129,10 @@ func (s *Service) Missing(credentials map[string]string, login bool) []string {
 	return slices.Sorted(maps.Keys(missing))
 }
 
-// Schemes returns the names of the security schemes that can be used.
+// Schemes returns the names of the supported security schemes.
 func (s *Service) Schemes() []string { return slices.Sorted(maps.Keys(s.schemes)) }
 
-// Inspect reads the document of an upstream, as a connection to it would.
+// Inspect reads the document of an upstream like Dial.
 func (d Dialer) Inspect(ctx context.Context, cfg upstream.Config) (*Service, error) {
 	s, err := NewServer(ctx, d.options(cfg))
 	if err != nil {
@@ -137,9 +141,9 @@ func (d Dialer) Inspect(ctx context.Context, cfg upstream.Config) (*Service, err
 	return s.service.Load().Service, nil
 }
 
-// mayAsk reports whether an endpoint of the document may be used: one on the
-// host of the service, or a public https address. A document of a stranger
-// must not direct a client's secret into a private network.
+// mayAsk reports whether an endpoint in the document may be used: on the host
+// of the service, or at a public https address. An untrusted document must not
+// send a client's secret into a private network.
 func (s *Service) mayAsk(endpoint string) bool {
 	u, err := url.Parse(endpoint)
 	if err != nil || u.Host == "" || u.User != nil {
@@ -152,8 +156,8 @@ func (s *Service) mayAsk(endpoint string) bool {
 	return u.Scheme == "https" && (s.Named || !literal || class == address.Public)
 }
 
-// login sets the token of the person's login on a request; refused is the
-// response to the request before, if that had one.
+// login sets the token of the person's login on a request. refused is the
+// response to the previous attempt, or nil.
 func (s *Server) login(r *http.Request, refused *http.Response) error {
 	var before *mcpclient.HTTPError
 	if refused != nil {

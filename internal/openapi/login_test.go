@@ -15,8 +15,8 @@ import (
 	"junctor/internal/upstream"
 )
 
-// TestPersonalLogin calls an operation whose scheme is the authorization code
-// flow: with the token of the login, again after the service refused it.
+// TestPersonalLogin calls an operation with an authorization code scheme: with
+// the token of the login, and again after the service has refused it.
 func TestPersonalLogin(t *testing.T) {
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer new" {
@@ -76,8 +76,8 @@ func TestPersonalLogin(t *testing.T) {
 	}
 }
 
-// TestLoginWithNonce calls a service that requires its nonce in the proof of a
-// bound token (DPoP), which it names when it refuses a request.
+// TestLoginWithNonce calls a service that requires a nonce in the proof of a
+// bound token (DPoP) and sends it with a refusal.
 func TestLoginWithNonce(t *testing.T) {
 	for name, refusals := range map[string][]string{
 		"at first":                {"n1"},

@@ -14,31 +14,31 @@ import (
 // maxDescription bounds the description of a tool, in bytes.
 const maxDescription = 4000
 
-// operation is one operation of the service: the definition of its tool and
-// what its requests need.
+// operation is an operation of the service: the definition of its tool and the
+// information for its requests.
 type operation struct {
 	name       string
 	definition json.RawMessage // an entry of tools/list
 	method     string
-	path       string // the template
-	server     string // replaces the service's base URL; empty mostly
+	path       string // the path template
+	server     string // replaces the service's base URL; usually empty
 	parameters []parameter
 	body       *body
 	accept     string
-	structured bool                  // there is an output schema
+	structured bool                  // has an output schema
 	wrapped    bool                  // structured results are under "result"
 	security   []map[string][]string // alternatives: scheme → scopes; nil means the document's
 	deprecated bool
 }
 
-// idempotent reports whether a request may be repeated.
+// idempotent reports whether a request may be retried.
 func (o *operation) idempotent() bool {
 	return o.method != http.MethodPost && o.method != http.MethodPatch
 }
 
-// parameter is a value of the request outside its body.
+// parameter is a parameter of the request outside of its body.
 type parameter struct {
-	argument string // the name in the tool's arguments
+	argument string // the name of the tool's argument
 	name     string
 	in       string // path, query, header or cookie
 	style    string
@@ -52,8 +52,8 @@ type parameter struct {
 type body struct {
 	mediaType string
 	required  bool
-	argument  string  // the argument that is the whole body; empty if there are fields
-	fields    []field // the arguments that are members of the body
+	argument  string  // the argument for the whole body; empty if there are fields
+	fields    []field // the arguments for members of the body
 }
 
 type field struct {
@@ -65,13 +65,13 @@ type field struct {
 
 var methods = []string{"get", "put", "post", "delete", "options", "head", "patch", "trace", "query"}
 
-// reader makes operations from a document.
+// reader reads operations from a document.
 type reader struct {
 	names map[string]bool
 }
 
-// operations returns those that the filter selects, and what was left out
-// with the reason.
+// operations returns the operations that keep selects, and a message for each
+// that is skipped.
 func operations(d *document, keep func(id, method, path string) bool) ([]*operation, []string, error) {
 	r := reader{names: map[string]bool{}}
 	var list []*operation
@@ -108,7 +108,7 @@ func operations(d *document, keep func(id, method, path string) bool) ([]*operat
 	return list, skipped, nil
 }
 
-// source is where an operation is in its document.
+// source is the location of an operation in its document.
 type source struct {
 	doc          *document
 	item, op     json.RawMessage // the path item and the operation
@@ -116,8 +116,8 @@ type source struct {
 	hint         hint
 }
 
-// hint is what a document says for tools alone: x-mcp, and the extension of
-// Speakeasy with the same meaning.
+// hint has the settings of a document for tools: x-mcp and the equivalent
+// extension of Speakeasy.
 type hint struct {
 	name, description string
 	excluded          bool
@@ -163,7 +163,8 @@ func (r reader) operation(s source) (*operation, error) {
 	return o, err
 }
 
-// uniqueName names the tool: by the hint, the operationId, or method and path.
+// uniqueName returns the name of the tool, from the hint, the operationId, or
+// method and path.
 func (r reader) uniqueName(s source) string {
 	base := sanitize(cmp.Or(s.hint.name, rawjson.FieldString(s.op, "operationId"), s.method+strings.NewReplacer("{", "", "}", "").Replace(s.path)), 64)
 	unique := base
@@ -175,7 +176,8 @@ func (r reader) uniqueName(s source) string {
 	return unique
 }
 
-// sanitize replaces what model providers refuse in names, and bounds them.
+// sanitize replaces characters that model providers reject in names, and
+// limits the length.
 func sanitize(name string, limit int) string {
 	var b strings.Builder
 	gap := false
@@ -198,7 +200,7 @@ func sanitize(name string, limit int) string {
 	return out[:min(len(out), limit)]
 }
 
-// define writes the tool's definition.
+// define returns the definition of the tool.
 func define(o *operation, s source, input json.RawMessage, answer response) (json.RawMessage, error) {
 	raw, err := rawjson.Marshal(struct {
 		Name        string          `json:"name"`
@@ -208,10 +210,10 @@ func define(o *operation, s source, input json.RawMessage, answer response) (jso
 		Output      json.RawMessage `json:"outputSchema,omitempty"`
 		Annotations json.RawMessage `json:"annotations"`
 	}{o.name, firstLine(rawjson.FieldString(s.op, "summary")), describe(o, s, answer), input, answer.schema, json.RawMessage(annotations(o.method))})
-	return bytes.Clone(raw), err // without the spare room of the buffer
+	return bytes.Clone(raw), err // drop the unused capacity of the buffer
 }
 
-// annotations are what the method promises.
+// annotations returns the tool annotations implied by the method.
 func annotations(method string) string {
 	switch method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, "QUERY":
@@ -257,14 +259,14 @@ func sentence(s string) string {
 	return s + "."
 }
 
-// firstLine is the first line of a text that comes from a document, as valid
-// UTF-8.
+// firstLine returns the first line of a text from a document, shortened, as
+// valid UTF-8.
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
 	return cut(strings.TrimSpace(line), 200)
 }
 
-// cut bounds a text at a character.
+// cut shortens a text without splitting a character.
 func cut(s string, limit int) string {
 	if len(s) <= limit {
 		return s
@@ -272,7 +274,7 @@ func cut(s string, limit int) string {
 	return strings.ToValidUTF8(s[:limit], "") + "…"
 }
 
-// requirements reads a list of security requirements; nil if there is none.
+// requirements parses a list of security requirements; nil if there is none.
 func requirements(raw json.RawMessage) []map[string][]string {
 	var list []map[string][]string
 	if len(raw) == 0 || json.Unmarshal(raw, &list) != nil {
@@ -281,8 +283,8 @@ func requirements(raw json.RawMessage) []map[string][]string {
 	return list
 }
 
-// serverURL is the first server of a list, with its variables replaced by
-// their defaults.
+// serverURL returns the URL of the first server in a list, with variables
+// replaced by their defaults.
 func serverURL(servers json.RawMessage) string {
 	for s := range rawjson.Elements(servers) {
 		u := rawjson.FieldString(s, "url")

@@ -18,8 +18,9 @@ import (
 	"junctor/internal/rawjson"
 )
 
-// request builds the request of a call. The arguments have been checked
-// against the tool's schema by the caller; what has no place is an error.
+// request builds the HTTP request of a call. The caller has validated the
+// arguments against the tool's schema. An argument that the operation does not
+// use is an error.
 func (o *operation) request(ctx context.Context, base *url.URL, arguments json.RawMessage) (*http.Request, error) {
 	args := map[string]json.RawMessage{}
 	for name, v := range rawjson.Members(arguments) {
@@ -92,8 +93,8 @@ func (o *operation) request(ctx context.Context, base *url.URL, arguments json.R
 	return r, nil
 }
 
-// content writes the body. It takes the arguments that it uses out of the
-// map. Without a media type there is no body.
+// content returns the body and its media type, which is empty if there is no
+// body. It removes the used arguments from args.
 func (o *operation) content(args map[string]json.RawMessage) (content []byte, mediaType string, err error) {
 	b := o.body
 	if b == nil {
@@ -143,7 +144,7 @@ func (o *operation) content(args map[string]json.RawMessage) (content []byte, me
 	return append(dst, '}'), b.mediaType, nil
 }
 
-// whole writes a body that is one argument.
+// whole returns the body for a single argument.
 func (b *body) whole(raw json.RawMessage) ([]byte, string, error) {
 	mediaType := b.mediaType
 	switch {

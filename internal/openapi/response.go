@@ -7,12 +7,12 @@ import (
 	"junctor/internal/rawjson"
 )
 
-// response is what a document says of the success of an operation.
+// response is the documented success response of an operation.
 type response struct {
 	description string
 	accept      string // the value of the Accept header
 	schema      json.RawMessage
-	wrapped     bool // the result is under "result", because it is no object
+	wrapped     bool // the result is under "result", because it is not an object
 }
 
 // response reads the success response: 200, 201, another 2xx, 2XX or default.
@@ -86,8 +86,8 @@ var successCodes = []func(string) bool{
 	func(c string) bool { return c == "DEFAULT" },
 }
 
-// outputSchema writes the schema of the structured result. MCP asks for an
-// object, so that every other value goes under "result".
+// outputSchema returns the schema of the structured result. MCP requires an
+// object, so other values are wrapped in "result".
 func (s *schemas) outputSchema(d *document, raw json.RawMessage) (json.RawMessage, error) {
 	text, err := s.convert(d, raw)
 	if err != nil {
@@ -112,7 +112,7 @@ func (s *schemas) outputSchema(d *document, raw json.RawMessage) (json.RawMessag
 	return append(dst, '}'), nil
 }
 
-// isObject reports whether a schema is plainly that of an object.
+// isObject reports whether a schema clearly describes an object.
 func isObject(d *document, raw json.RawMessage, depth int) bool {
 	schema, doc, err := d.resolve(raw)
 	if err != nil || isTrue(rawjson.Field(schema, "nullable")) {
@@ -127,14 +127,14 @@ func isObject(d *document, raw json.RawMessage, depth int) bool {
 	return string(kind) == `"object"` || len(kind) == 0 && len(rawjson.Field(schema, "properties")) > 0
 }
 
-// generic descriptions of responses say nothing.
+// generic are descriptions of responses without information.
 var generic = map[string]bool{
 	"response": true, "ok": true, "success": true, "successful operation": true, "successful response": true,
 	"default response": true, "created": true, "no content": true, "successful": true, "success response": true, "200": true,
 }
 
-// nameOf names what a schema describes: its title or the name that it is
-// referred to by.
+// nameOf returns the name of what a schema describes: its title or the name in
+// the reference.
 func nameOf(d *document, raw json.RawMessage) string {
 	schema, doc, err := d.resolve(raw)
 	if err != nil {

@@ -13,10 +13,10 @@ import (
 	"junctor/internal/rawjson"
 )
 
-// metaLinks is the key under which the links of a response are in _meta.
+// metaLinks is the key in _meta for the links of a response.
 const metaLinks = "junctor/links"
 
-// result turns a response into the result of the call.
+// result converts a response to the result of the call.
 func (o *operation) result(resp *http.Response, content []byte) json.RawMessage {
 	failed := resp.StatusCode >= 400
 	var out struct {
@@ -44,13 +44,13 @@ func (o *operation) result(resp *http.Response, content []byte) json.RawMessage 
 		out.Meta = map[string]any{metaLinks: links}
 	}
 	encoded, err := json.Marshal(out)
-	if err != nil { // nothing in it can fail
+	if err != nil { // all values can be marshalled
 		return json.RawMessage(`{"content":[],"isError":true}`)
 	}
 	return encoded
 }
 
-// structuredContent is the JSON of a response as an object.
+// structuredContent returns the JSON of a response as an object.
 func (o *operation) structuredContent(content []byte) json.RawMessage {
 	content = bytes.TrimSpace(content)
 	if content[0] == '{' && !o.wrapped {
@@ -63,7 +63,7 @@ func textBlock(s string) map[string]any {
 	return map[string]any{"type": "text", "text": strings.ToValidUTF8(s, "\ufffd")}
 }
 
-// block is the content of a response that is no JSON.
+// block returns the content block for a response that is not JSON.
 func block(resp *http.Response, mediaType string, content []byte) map[string]any {
 	encoded := func() string { return base64.StdEncoding.EncodeToString(content) }
 	switch {
@@ -77,7 +77,7 @@ func block(resp *http.Response, mediaType string, content []byte) map[string]any
 		return textBlock(string(content))
 	}
 	uri := *resp.Request.URL
-	uri.RawQuery, uri.User = "", nil // may hold an API key
+	uri.RawQuery, uri.User = "", nil // may contain an API key
 	return map[string]any{"type": "resource", "resource": map[string]any{"uri": uri.String(), "mimeType": cmp.Or(mediaType, "application/octet-stream"), "blob": encoded()}}
 }
 
@@ -91,8 +91,8 @@ func status(code int) string {
 	return strings.TrimSpace(fmt.Sprintf("%d %s", code, http.StatusText(code)))
 }
 
-// failure describes a response of 400 and above: the status, then the fields
-// of a problem (RFC 9457) or the body.
+// failure describes a response with status 400 or above: the status, followed
+// by the fields of a problem (RFC 9457) or the body.
 func failure(code int, mediaType string, content []byte, valid bool) string {
 	out := status(code)
 	if mediaType == "application/problem+json" && valid {
@@ -119,7 +119,8 @@ func failure(code int, mediaType string, content []byte, valid bool) string {
 	return out + "\n" + string(content)
 }
 
-// linkHeader returns the targets of Link headers by relation: next, prev, …
+// linkHeader returns the targets of Link headers by relation, such as next or
+// prev.
 func linkHeader(values []string) map[string]string {
 	links := map[string]string{}
 	for _, v := range values {

@@ -11,9 +11,8 @@ import (
 	"junctor/internal/rawjson"
 )
 
-// Limits of the schemas of one tool, in bytes. A schema that is larger is
-// built again with fewer levels of references; the levels below accept any
-// value.
+// Limits of the schemas of one tool, in bytes. A larger schema is rebuilt with
+// fewer levels of references; schemas below those levels accept any value.
 const (
 	maxInputSchema  = 64 << 10
 	maxOutputSchema = 8 << 10
@@ -21,11 +20,11 @@ const (
 
 var errTooLarge = errors.New("schema too large")
 
-// schemas builds self-contained JSON Schemas for one tool: what the document's
-// schemas refer to is copied to $defs.
+// schemas builds self-contained JSON Schemas for one tool: referenced schemas
+// are copied to $defs.
 type schemas struct {
-	output bool // for results: descriptive only, see keyword
-	levels int  // of references; beyond them any value is accepted
+	output bool // for results; descriptive only, see keyword
+	levels int  // of references; schemas below accept any value
 	limit  int  // bytes
 	size   int
 	names  map[string]string // file and reference → name under $defs
@@ -37,7 +36,7 @@ type definition struct {
 	text json.RawMessage
 }
 
-// pending is a schema that was referred to and is still to be copied.
+// pending is a referenced schema that has yet to be copied.
 type pending struct {
 	doc   *document
 	raw   json.RawMessage
@@ -45,7 +44,7 @@ type pending struct {
 	level int
 }
 
-// within builds with as many levels of references as fit into the limit.
+// within calls build with as many levels of references as fit into limit.
 func within(limit int, output bool, build func(*schemas) (json.RawMessage, error)) (json.RawMessage, error) {
 	for _, levels := range []int{maxDepth, 4, 2, 1, 0} {
 		s := &schemas{output: output, levels: levels, limit: limit, names: map[string]string{}}
@@ -57,7 +56,7 @@ func within(limit int, output bool, build func(*schemas) (json.RawMessage, error
 	return nil, errTooLarge
 }
 
-// copier copies one schema; the references that it finds are queued.
+// copier copies one schema and queues the references in it.
 type copier struct {
 	*schemas
 	doc   *document
@@ -65,8 +64,8 @@ type copier struct {
 	queue *[]pending
 }
 
-// convert returns the schema at raw in JSON Schema 2020-12. Everything that it
-// refers to is added to the definitions.
+// convert returns the schema in JSON Schema 2020-12. Referenced schemas are
+// added to the definitions.
 func (s *schemas) convert(d *document, raw json.RawMessage) (json.RawMessage, error) {
 	var queue []pending
 	text, err := copier{s, d, 0, &queue}.schema(nil, raw, 0)
@@ -113,7 +112,7 @@ func (c copier) schema(dst []byte, raw json.RawMessage, depth int) ([]byte, erro
 	if err != nil {
 		return nil, err
 	}
-	if depth == 0 { // nested schemas are part of it
+	if depth == 0 { // includes nested schemas
 		if c.size += len(dst) - before; c.size > c.limit {
 			return nil, errTooLarge
 		}
@@ -123,8 +122,8 @@ func (c copier) schema(dst []byte, raw json.RawMessage, depth int) ([]byte, erro
 	return dst, nil
 }
 
-// reference writes a reference into $defs, with the description beside it.
-// Results may be null wherever they refer to another schema.
+// reference writes a reference into $defs, with its description. In results, a
+// nested value that is a reference may also be null.
 func (c copier) reference(dst []byte, ref string, raw json.RawMessage, depth int) ([]byte, error) {
 	target, doc, err := c.doc.lookup(ref)
 	if err != nil {
@@ -159,7 +158,7 @@ func (c copier) reference(dst []byte, ref string, raw json.RawMessage, depth int
 	return dst, nil
 }
 
-// defName is the last part of the reference, made unique.
+// defName returns the last part of the reference, made unique.
 func (c copier) defName(ref string) string {
 	base := sanitize(rawjson.UnescapePointer(ref[strings.LastIndexByte(ref, '/')+1:]), 64)
 	name := base
@@ -169,7 +168,7 @@ func (c copier) defName(ref string) string {
 	return name
 }
 
-// object writes a schema that is an object and no reference.
+// object writes a schema that is an object without a reference.
 func (c copier) object(dst []byte, raw json.RawMessage, depth int) ([]byte, error) {
 	nullable := c.doc.dialect != openapi31 && (isTrue(rawjson.Field(raw, "nullable")) || isTrue(rawjson.Field(raw, "x-nullable")))
 	kind := rawjson.Field(raw, "type")
@@ -201,14 +200,14 @@ func (c copier) object(dst []byte, raw json.RawMessage, depth int) ([]byte, erro
 type keywordContext struct {
 	schema   json.RawMessage
 	nullable bool
-	hidden   []string // properties that are not part of this direction
+	hidden   []string // properties that do not apply to this direction
 	depth    int
 }
 
-// keyword writes one keyword of a schema, or nothing where it has no meaning
-// in JSON Schema. Of the schemas of results only what describes them is kept:
-// services drift from their documents, and clients refuse a result that breaks
-// its schema.
+// keyword writes one keyword of a schema, or nothing if it has no meaning in
+// JSON Schema. For results only descriptive keywords are kept: services
+// deviate from their documents, and clients reject a result that does not
+// match its schema.
 func (c copier) keyword(dst []byte, key string, value json.RawMessage, at keywordContext) ([]byte, error) {
 	name := func() []byte { return append(rawjson.AppendQuoted(dst, key), ':') }
 	plain := func() ([]byte, error) { return append(name(), value...), nil }
@@ -295,8 +294,8 @@ func (c copier) keyword(dst []byte, key string, value json.RawMessage, at keywor
 	return dst, nil // discriminator, xml, nullable, $schema, x-…
 }
 
-// types writes the type of a schema. Results may be null where a property is
-// not required.
+// types writes the type of a schema. In results, nested values may also be
+// null.
 func (c copier) types(dst []byte, value json.RawMessage, at keywordContext) []byte {
 	if string(value) == `"file"` { // Swagger 2.0
 		return append(dst, `"string","contentEncoding":"base64"`...)
@@ -337,8 +336,8 @@ func (c copier) list(dst []byte, value json.RawMessage, depth int) ([]byte, erro
 	return append(dst, ']'), nil
 }
 
-// hidden names the properties that only the other direction has: readOnly ones
-// are not sent, writeOnly ones do not come back.
+// hidden returns the properties that do not apply to this direction: readOnly
+// ones are not sent, and writeOnly ones are not returned.
 func (c copier) hidden(schema json.RawMessage) []string {
 	key := "readOnly"
 	if c.output {
@@ -354,7 +353,7 @@ func (c copier) hidden(schema json.RawMessage) []string {
 }
 
 func requiredWithout(dst []byte, list json.RawMessage, hidden []string) []byte {
-	if len(list) == 0 || list[0] != '[' { // Swagger puts a bool on parameters
+	if len(list) == 0 || list[0] != '[' { // in Swagger parameters it is a bool
 		return dst
 	}
 	start := len(dst)

@@ -31,14 +31,14 @@ import (
 const (
 	maxResponse   = 8 << 20
 	maxRetries    = 2
-	maxRetryAfter = 20 * time.Second // a longer wait is the caller's choice
+	maxRetryAfter = 20 * time.Second // for longer delays the caller decides
 	maxRedirects  = 5
 )
 
-// Options configure a server.
+// Options are the settings and dependencies of a Server.
 type Options struct {
 	Document    string // a path or an http(s) address
-	BaseURL     string // replaces the document's
+	BaseURL     string // replaces the document's base URL
 	Filter      Filter
 	Header      http.Header       // sent with every request to the service
 	Credentials map[string]string // by security scheme
@@ -46,34 +46,34 @@ type Options struct {
 	// without a credential; nil if there is no login.
 	Login func(context.Context, *http.Request, *mcpclient.HTTPError) error
 
-	CacheDir  string // for copies of fetched documents; empty keeps none
+	CacheDir  string // for copies of fetched documents; empty for no copies
 	UserAgent string
 	Proxy     func(*http.Request) (*url.URL, error)
 	Log       *slog.Logger
 }
 
-// Server is an mcpserver.Handler that offers the operations of a service as tools.
+// Server is an mcpserver.Handler with the operations of a service as tools.
 type Server struct {
 	opts    Options
 	loader  *loader
 	service atomic.Pointer[loaded]
 }
 
-// loaded is a service with the client that may reach it.
+// loaded is a service with its HTTP client.
 type loaded struct {
 	*Service
 	client *http.Client
 	tokens map[string]oauth2.TokenSource // by scheme and credential
 }
 
-// NewServer reads the document. The context bounds that alone.
+// NewServer returns a Server after reading the document. ctx only bounds that.
 func NewServer(ctx context.Context, o Options) (*Server, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{opts: o}
 	header := http.Header{"User-Agent": {o.UserAgent}}
-	if sameHost(o.Document, o.BaseURL) { // credentials go to the service alone
+	if sameHost(o.Document, o.BaseURL) { // credentials are only sent to the service
 		for name, values := range o.Header {
 			header[name] = values
 		}
@@ -88,7 +88,7 @@ func NewServer(ctx context.Context, o Options) (*Server, error) {
 	return s, nil
 }
 
-// reload reads the document again and reports whether its tools changed.
+// reload reloads the document and reports whether its tools have changed.
 func (s *Server) reload(ctx context.Context) (bool, error) {
 	data, err := s.loader.load(ctx)
 	if err != nil || data == nil {
@@ -123,8 +123,8 @@ func sameTools(a, b *Service) bool {
 	return slices.EqualFunc(a.operations, b.operations, func(x, y *operation) bool { return bytes.Equal(x.definition, y.definition) })
 }
 
-// Watch reads the document again from time to time and calls changed when its
-// tools are others. It returns when the context is done.
+// Watch periodically reloads the document and calls changed when its tools
+// have changed. It returns when ctx is done.
 func (s *Server) Watch(ctx context.Context, changed func()) {
 	tick := time.NewTicker(s.loader.interval())
 	defer tick.Stop()
@@ -182,7 +182,7 @@ func (s *Server) Serve(ctx context.Context, r *mcpserver.Request) (json.RawMessa
 		}
 		result, err := s.call(ctx, service, o, r.Arguments())
 		if tool.KindOf(err) == tool.UpstreamAuthRequired {
-			return nil, err // the upstream knows the caller and says how to sign in
+			return nil, err // package upstream has the caller and adds how to sign in
 		}
 		if err != nil {
 			return json.Marshal(map[string]any{"content": []any{textBlock(err.Error())}, "isError": true})
@@ -195,8 +195,8 @@ func (s *Server) Serve(ctx context.Context, r *mcpserver.Request) (json.RawMessa
 // Notified implements mcpserver.Handler. Notifications are ignored.
 func (s *Server) Notified(context.Context, *mcpserver.Session, string, json.RawMessage) {}
 
-// call sends the request, again if the service asks for that and the
-// operation may be repeated.
+// call sends the request. It retries if the service asks for that and the
+// operation is idempotent, and after a 401 with the person's login.
 func (s *Server) call(ctx context.Context, service *loaded, o *operation, arguments json.RawMessage) (json.RawMessage, error) {
 	var refused *http.Response
 	var triedNonce bool
@@ -214,7 +214,7 @@ func (s *Server) call(ctx context.Context, service *loaded, o *operation, argume
 			return nil, err
 		}
 		if resp.StatusCode == http.StatusUnauthorized && loggedIn && (refused == nil || !triedNonce && resp.Header.Get("DPoP-Nonce") != "") {
-			triedNonce, refused = refused != nil, resp // a new token may need a nonce too
+			triedNonce, refused = refused != nil, resp // a new token may require a nonce, too
 			continue
 		}
 		if wait, again := retryAfter(resp); again && o.idempotent() && attempt < maxRetries && sleep(ctx, wait) {
@@ -227,8 +227,9 @@ func (s *Server) call(ctx context.Context, service *loaded, o *operation, argume
 	}
 }
 
-// request makes the request of a call and reports whether the person's login
-// is in it. refused is the response to the same request with that login.
+// request builds the request of a call and reports whether it carries the
+// token of the person's login. refused is the response to the previous attempt
+// with that login.
 func (s *Server) request(ctx context.Context, service *loaded, o *operation, arguments json.RawMessage, refused *http.Response) (r *http.Request, loggedIn bool, err error) {
 	base := service.Base
 	if o.server != "" {
@@ -268,7 +269,8 @@ func readResponse(resp *http.Response) ([]byte, error) {
 	return content, nil
 }
 
-// retryAfter reports whether the service asks for a repetition soon.
+// retryAfter reports whether the service asks for a retry within
+// maxRetryAfter, and the delay.
 func retryAfter(resp *http.Response) (time.Duration, bool) {
 	if resp.StatusCode != http.StatusTooManyRequests && resp.StatusCode != http.StatusServiceUnavailable {
 		return 0, false
@@ -283,7 +285,7 @@ func retryAfter(resp *http.Response) (time.Duration, bool) {
 	return wait, wait >= 0 && wait <= maxRetryAfter
 }
 
-// sleep waits, unless the context would end before.
+// sleep waits for d. It returns false if ctx is or would be done before.
 func sleep(ctx context.Context, d time.Duration) bool {
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= d {
 		return false
@@ -298,7 +300,8 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// tokenSources prepares the client credentials of OAuth schemes.
+// tokenSources returns the token sources of OAuth schemes with client
+// credentials.
 func (s *Server) tokenSources(service *loaded) map[string]oauth2.TokenSource {
 	out := map[string]oauth2.TokenSource{}
 	for name, sc := range service.schemes {
@@ -315,7 +318,7 @@ func (s *Server) tokenSources(service *loaded) map[string]oauth2.TokenSource {
 	return out
 }
 
-// token is the access token of an OAuth scheme: obtained with client
+// token returns the access token of an OAuth scheme: obtained with client
 // credentials, or the credential itself.
 func (l *loaded) token(s scheme, credential string) (string, error) {
 	source := l.tokens[s.token+" "+credential]

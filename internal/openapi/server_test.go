@@ -27,7 +27,7 @@ import (
 	"junctor/internal/upstream"
 )
 
-// call calls a tool of a server in the way of its clients.
+// call calls a tool of a server as its clients do.
 func call(t *testing.T, s *Server, name, arguments string) json.RawMessage {
 	t.Helper()
 	result, err := s.Serve(t.Context(), &mcpserver.Request{Method: "tools/call", Params: fmt.Appendf(nil, `{"name":%q,"arguments":%s}`, name, arguments)})
@@ -53,7 +53,7 @@ const testDocument = `{"openapi":"3.1.0","info":{"title":"Test","version":"1","d
 		"cookie":{"type":"apiKey","in":"cookie","name":"session"},"basic":{"type":"http","scheme":"basic"},
 		"oauth":{"type":"oauth2","flows":{"clientCredentials":{"tokenUrl":"/oauth/token","scopes":{}}}}}}}`
 
-// start runs a service and a server for its document.
+// start starts a service and returns a server for its document.
 func start(t *testing.T, handler http.Handler, credentials map[string]string) *Server {
 	t.Helper()
 	service := httptest.NewServer(handler)
@@ -153,7 +153,7 @@ func TestCredentials(t *testing.T) {
 		_, _ = fmt.Fprintf(w, "key=%s query=%s cookie=%s auth=%s agent=%s", r.Header.Get("X-Key"), r.URL.RawQuery, r.Header.Get("Cookie"), r.Header.Get("Authorization"), r.UserAgent())
 	}), map[string]string{"query": "a b", "cookie": "c", "basic": "user:pass", "oauth": "id:secret"})
 	for tool, want := range map[string]string{
-		"json":  "key= query=key=a%20b cookie=session=c auth= agent=junctor/test", // the first alternative has no credential
+		"json":  "key= query=key=a%20b cookie=session=c auth= agent=junctor/test", // there is no credential for the first alternative
 		"basic": "auth=Basic dXNlcjpwYXNz",
 		"token": "auth=Bearer for id secret",
 		"none":  "key= query= cookie= auth= agent",
@@ -171,14 +171,15 @@ func TestCredentials(t *testing.T) {
 
 func TestErrorsNameNoSecret(t *testing.T) {
 	s := start(t, http.NotFoundHandler(), map[string]string{"query": "secret-key", "cookie": "c"})
-	s.service.Load().Base = &url.URL{Scheme: "http", Host: "127.0.0.1:1"} // nothing listens there
+	s.service.Load().Base = &url.URL{Scheme: "http", Host: "127.0.0.1:1"} // a closed port
 	got := string(call(t, s, "json", `{}`))
 	if strings.Contains(got, "secret-key") || !strings.Contains(got, "127.0.0.1:1/json") {
 		t.Error(got)
 	}
 }
 
-// TestRetryAfter repeats what may be repeated, when the service asks for it.
+// TestRetryAfter checks that idempotent requests are retried when the service
+// asks for it.
 func TestRetryAfter(t *testing.T) {
 	var requests sync.Map
 	s := start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -192,7 +193,7 @@ func TestRetryAfter(t *testing.T) {
 	}), nil)
 	for _, c := range []struct{ tool, arguments, want string }{
 		{"json", `{}`, "done"},
-		{"post", `{}`, "429 Too Many Requests"}, // may not be repeated
+		{"post", `{}`, "429 Too Many Requests"}, // not idempotent
 		{"get", `{"what":"long"}`, "429 Too Many Requests"},
 	} {
 		if got := string(call(t, s, c.tool, c.arguments)); !strings.Contains(got, c.want) {
@@ -201,8 +202,8 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// TestDocumentByAddress fetches a document, keeps a copy, and reads it again
-// only when it has changed.
+// TestDocumentByAddress fetches a document, stores a copy, and fetches it
+// again only if it has changed.
 func TestDocumentByAddress(t *testing.T) {
 	var version atomic.Int32
 	var notModified atomic.Int32
@@ -251,8 +252,8 @@ func TestDocumentByAddress(t *testing.T) {
 	}
 }
 
-// TestDocumentsCannotReachInternalAddresses checks that a document from outside cannot make
-// the gateway call a service in a more private network.
+// TestDocumentsCannotReachInternalAddresses checks that a document from the
+// internet cannot make the gateway call a service in a more private network.
 func TestDocumentsCannotReachInternalAddresses(t *testing.T) {
 	for base, refused := range map[string]bool{
 		"http://127.0.0.1:9/": true, "http://10.0.0.1/": true, "http://169.254.169.254/latest": true, "http://[::1]/": true,
@@ -268,15 +269,15 @@ func TestDocumentsCannotReachInternalAddresses(t *testing.T) {
 			t.Errorf("%s: %v", base, err)
 		}
 	}
-	// a name that resolves to this machine is refused when it is dialled
+	// a name that resolves to this machine is rejected when dialing
 	g := &guard{}
 	if err := g.control("tcp", "127.0.0.1:80", nil); err == nil || !strings.Contains(err.Error(), "set baseUrl") {
 		t.Errorf("dialled: %v", err)
 	}
 }
 
-// TestDial uses the server through a connection, and reads its document again
-// when the file changes.
+// TestDial uses the server through a connection and checks that the document
+// is reloaded when the file changes.
 func TestDial(t *testing.T) { synctest.Test(t, testDial) }
 
 func testDial(t *testing.T) {
@@ -328,13 +329,13 @@ func testDial(t *testing.T) {
 	}
 }
 
-// roundTripper answers requests without a network.
+// roundTripper is an http.RoundTripper without a network.
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// TestWatchSurvivesHangingFetch: a fetch that is never answered ends, and the
-// document is read again at the next time.
+// TestWatchSurvivesHangingFetch checks that a fetch without a response times
+// out and the document is read again at the next interval.
 func TestWatchSurvivesHangingFetch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fetches := 0

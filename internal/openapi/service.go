@@ -12,22 +12,22 @@ import (
 	"junctor/internal/rawjson"
 )
 
-// Source says where the bytes of a document are from.
+// Source is the origin of a document.
 type Source struct {
 	URL    string // empty for a file
-	Folder string // of a file; references may lead to the files in it
+	Folder string // of a file; references to files in it are allowed
 }
 
-// Service is the HTTP service that a document describes, ready to be called.
+// Service is the HTTP service that a document describes.
 type Service struct {
 	Title, Version, Description string
 
-	// Base is the address of the service. Named tells that the configuration
-	// gave it, or a document that is a file of the user's own.
+	// Base is the address of the service. Named reports whether it is from the
+	// configuration or from a document that is a local file.
 	Base  *url.URL
 	Named bool
 
-	// Skipped tells which operations have no tool, and why.
+	// Skipped lists the operations without a tool, with the reasons.
 	Skipped []string
 
 	operations []*operation
@@ -36,8 +36,8 @@ type Service struct {
 	security   []map[string][]string
 }
 
-// Parse reads a document. The base URL replaces the document's own; it may be
-// empty.
+// Parse parses a document. baseURL replaces the document's own base URL unless
+// it is empty.
 func Parse(data []byte, from Source, baseURL string, filter Filter) (*Service, error) {
 	keep, err := filter.compile()
 	if err != nil {
@@ -99,7 +99,7 @@ func (s *Service) empty() error {
 	return errors.New("no operation is selected; check paths in the document and operations.include and exclude")
 }
 
-// base finds the address of the service.
+// base returns the address of the service.
 func base(d *document, from Source, configured string) (*url.URL, error) {
 	raw := cmp.Or(configured, baseOf(d))
 	u, err := url.Parse(raw)
@@ -127,9 +127,9 @@ func base(d *document, from Source, configured string) (*url.URL, error) {
 	return u, nil
 }
 
-// otherHost is the host of an operation that has a server of its own on
-// another host: credentials are for one host alone. A server on the same host
-// replaces the base for that operation.
+// otherHost returns the host of an operation's own server if it differs from
+// the service's, because credentials are for one host only. A server on the
+// same host replaces the base URL for that operation.
 func (s *Service) otherHost(o *operation, from Source) string {
 	if o.server == "" {
 		return ""
@@ -151,7 +151,7 @@ func (s *Service) otherHost(o *operation, from Source) string {
 	return ""
 }
 
-// list returns a page of the tools, from an offset.
+// list returns a page of the tools, starting at offset.
 func (s *Service) list(offset int) json.RawMessage {
 	const pageBytes = 1 << 20
 	dst := []byte(`{"tools":[`)

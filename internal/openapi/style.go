@@ -10,12 +10,13 @@ import (
 	"junctor/internal/rawjson"
 )
 
-// value is an argument as the styles of parameters see it: one text, a list
-// of them, or an object of them. Values nested deeper are written as JSON.
+// value is an argument as parameter styles handle it: one string, a list of
+// strings, or an object of strings. More deeply nested values are strings of
+// JSON.
 type value struct {
 	one  string
 	list []string
-	keys []string // of an object, beside list
+	keys []string // of an object, parallel to list
 	kind byte     // 's', 'a' or 'o'
 }
 
@@ -37,7 +38,7 @@ func parseValue(raw json.RawMessage) value {
 	return value{kind: 's', one: scalar(raw)}
 }
 
-// scalar is a string without its quotes, and everything else as JSON.
+// scalar returns the value of a JSON string, and other values as JSON.
 func scalar(raw json.RawMessage) string {
 	if len(raw) > 0 && raw[0] == '"' {
 		return rawjson.FieldString(raw)
@@ -45,7 +46,7 @@ func scalar(raw json.RawMessage) string {
 	return strings.TrimSpace(string(raw))
 }
 
-// pairs joins the names and values of an object.
+// pairs joins the keys and values of an object.
 func (v value) pairs(equals, separator string, escape func(string) string) string {
 	var b strings.Builder
 	for i, k := range v.keys {
@@ -57,7 +58,7 @@ func (v value) pairs(equals, separator string, escape func(string) string) strin
 	return b.String()
 }
 
-// joined writes the values (and names, for an object) with a separator.
+// joined joins the values (and keys, for an object) with a separator.
 func (v value) joined(separator string, escape func(string) string) string {
 	switch v.kind {
 	case 's':
@@ -72,7 +73,7 @@ func (v value) joined(separator string, escape func(string) string) string {
 	return strings.Join(out, separator)
 }
 
-// inPath writes a path parameter. A value cannot leave its segment.
+// inPath returns a path parameter. The value cannot leave its path segment.
 func (p parameter) inPath(raw json.RawMessage) (string, error) {
 	v := parseValue(raw)
 	if p.json {
@@ -115,7 +116,7 @@ func (p parameter) matrix(v value) string {
 	return name + v.joined(",", escapeValue)
 }
 
-// inQuery writes a query parameter, as name=value pairs joined by &.
+// inQuery returns a query parameter as name=value pairs joined by &.
 func (p parameter) inQuery(raw json.RawMessage) string {
 	escape := escapeValue
 	if p.reserved {
@@ -142,7 +143,8 @@ func (p parameter) inQuery(raw json.RawMessage) string {
 	return name + v.joined(cmp.Or(separator, ","), escape)
 }
 
-// appendDeepObject writes an object as name[key]=value, nested ones as name[a][b]=value.
+// appendDeepObject appends an object as name[key]=value, nested ones as
+// name[a][b]=value.
 func appendDeepObject(out []string, name string, raw json.RawMessage, escape func(string) string, depth int) []string {
 	switch {
 	case depth < maxRefChain && len(raw) > 0 && raw[0] == '{':
@@ -159,7 +161,7 @@ func appendDeepObject(out []string, name string, raw json.RawMessage, escape fun
 	return out
 }
 
-// inHeader writes a header parameter.
+// inHeader returns a header parameter.
 func (p parameter) inHeader(raw json.RawMessage) (string, error) {
 	out := string(raw)
 	if !p.json {
@@ -175,13 +177,13 @@ func (p parameter) inHeader(raw json.RawMessage) (string, error) {
 	return out, nil
 }
 
-// escapeValue escapes everything but unreserved characters.
+// escapeValue escapes all characters that are not unreserved.
 func escapeValue(s string) string {
 	return strings.ReplaceAll(url.QueryEscape(s), "+", "%20")
 }
 
-// escapeReserved leaves reserved characters as they are, except those that
-// would end the value or the query.
+// escapeReserved keeps reserved characters, except those that would end the
+// value or the query.
 func escapeReserved(s string) string {
 	var b strings.Builder
 	for i := range len(s) {

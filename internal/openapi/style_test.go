@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// service parses a document of one path with the given operation.
+// service parses a document with the given operation at one path.
 func service(t *testing.T, path, operation string) *Service {
 	t.Helper()
 	s, err := Parse([]byte(`{"openapi":"3.1.0","info":{"title":"t","version":"1"},"servers":[{"url":"http://service.example/v1"}],
@@ -34,8 +34,7 @@ func (s *Service) only(t *testing.T) *operation {
 	return s.operations[0]
 }
 
-// TestParameterStyles follows the table of style examples in the OpenAPI
-// specification.
+// TestParameterStyles checks the style examples in the OpenAPI specification.
 func TestParameterStyles(t *testing.T) {
 	const empty, text, list, object = `""`, `"blue"`, `["blue","black","brown"]`, `{"R":100,"G":200,"B":150}`
 	for _, c := range []struct {

@@ -46,8 +46,8 @@ func (in *inputs) swaggerForm(s source, form []rawParameter) {
 	in.body.mediaType = mediaType
 }
 
-// baseOf is the address that the document gives for its service, as it is
-// written there: it may be relative to the document's own.
+// baseOf returns the service's address as written in the document. It may be
+// relative to the document's URL.
 func baseOf(d *document) string {
 	if d.dialect != swagger2 {
 		return serverURL(rawjson.Field(d.raw, "servers"))
