@@ -9,27 +9,28 @@ import (
 	"sync/atomic"
 )
 
-// Body is the body of a response. The connection belongs to it until it was
-// read to its end or closed. Close may be called while another goroutine reads.
+// Body is the body of a response. It owns the connection until it was read to
+// its end or closed. Close may be called concurrently with Read.
 type Body struct {
 	t      *Transport
 	c      *conn
 	resp   *http.Response
-	stop   func() bool // the watch over the context
+	stop   func() bool // stops watching the context
 	chunks io.Reader   // nil unless chunked
-	left   int64       // without chunks
+	left   int64       // unread bytes; not used if chunked
 
 	detached bool
 
-	ended atomic.Pointer[error] // what further reads return
+	ended atomic.Pointer[error] // error of further reads; nil while open
 }
 
-// newChunks reads a chunked body up to its last chunk, and leaves the trailer.
+// newChunks reads a chunked body including the last chunk, but not the
+// trailer.
 func newChunks(r *bufio.Reader) io.Reader { return httputil.NewChunkedReader(r) }
 
-// Detach parts the body from the context of its request: what is left can be
-// read after the context has ended. It must not be called while the body is
-// read or closed.
+// Detach detaches the body from the context of its request: the rest can be
+// read after the context is done. It must not be called concurrently with Read
+// or Close.
 func (b *Body) Detach() {
 	watched := b.stop()
 	b.stop = func() bool { return watched }
@@ -65,7 +66,7 @@ func (b *Body) Read(p []byte) (int, error) {
 	return n, b.check(err, false)
 }
 
-// readTrailer reads what follows the last chunk and returns io.EOF.
+// readTrailer reads the trailer after the last chunk and returns io.EOF.
 func (b *Body) readTrailer() error {
 	b.c.limit = b.t.maxHeader()
 	trailer, err := b.c.text.ReadMIMEHeader()
@@ -78,8 +79,8 @@ func (b *Body) readTrailer() error {
 	return io.EOF
 }
 
-// check ends the body with the error of a read. whole says that the response
-// was read to its end.
+// check ends the body if a read returned an error. whole reports that the
+// response was read to its end.
 func (b *Body) check(err error, whole bool) error {
 	if err == nil {
 		return nil
@@ -95,10 +96,11 @@ func (b *Body) check(err error, whole bool) error {
 
 var (
 	errClosed = errors.New("the body of the response is closed")
-	atEnd     = io.EOF // never changed
+	atEnd     = io.EOF // never modified
 )
 
-// Close gives up what was not read, and the connection with it.
+// Close closes the body. If it was not read to its end, the connection is
+// closed, too.
 func (b *Body) Close() error {
 	if b.ended.Load() == nil {
 		b.finish(false, errClosed)
@@ -106,11 +108,11 @@ func (b *Body) Close() error {
 	return nil
 }
 
-// finish parts the body from its connection, once. It may be called while
-// another goroutine reads.
+// finish detaches the body from its connection, once. It may be called
+// concurrently with Read.
 func (b *Body) finish(whole bool, err error) {
 	end := &atEnd
-	if err != io.EOF { // which every body that was read has
+	if err != io.EOF { // shared by all bodies that were read to their end
 		failed := err
 		end = &failed
 	}

@@ -15,30 +15,30 @@ import (
 	"time"
 )
 
-// conn is a connection to a server. One request uses it at a time.
+// conn is a connection to a server. It is used by one request at a time.
 type conn struct {
 	nc     net.Conn
-	raw    syscall.RawConn // nil when the socket cannot be looked at
+	raw    syscall.RawConn // nil if the socket cannot be peeked
 	remote net.Addr
 	key    string
 	r      *bufio.Reader
 	text   textproto.Reader
-	out    []byte // the request as it is written
-	limit  int64  // how much may still be read
+	out    []byte // buffer for the request
+	limit  int64  // number of bytes that may still be read
 	reused bool
-	began  time.Time     // when its last request did; the server counts its idle time from later on
-	hint   time.Duration // how long the server said to keep it; 0 when it did not
+	began  time.Time     // start of its last request; the server's idle timeout starts later
+	hint   time.Duration // timeout in the server's Keep-Alive header; 0 if there is none
 
 	end    func()                // c.close
 	look   func(fd uintptr) bool // c.peek
-	silent bool                  // what peek found
+	silent bool                  // result of peek
 }
 
-func (c *conn) close() { c.nc.Close() } // a connection that is given up has nothing to report
+func (c *conn) close() { c.nc.Close() } // errors do not matter for an abandoned connection
 
 var errHeadTooLarge = errors.New("the head of the response is too large")
 
-// limited reads from the connection no more than its limit allows.
+// limited reads from the connection up to its limit.
 type limited conn
 
 func (l *limited) Read(p []byte) (int, error) {
@@ -53,20 +53,21 @@ func (l *limited) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// isQuiet reports whether the idle connection is open and nothing came on it: a
-// response to no request may be meant for the next one.
+// isQuiet reports whether the idle connection is open and has no unread data:
+// unsolicited data might be taken for the response to the next request.
 func (c *conn) isQuiet() bool {
 	c.silent = false
 	return c.r.Buffered() == 0 && c.raw != nil && c.raw.Read(c.look) == nil && c.silent
 }
 
-// peek is called with the socket of the connection.
+// peek is called with the connection's socket.
 func (c *conn) peek(fd uintptr) bool {
 	c.silent = hasNoInput(fd)
 	return true
 }
 
-// maxKeptOutput is the largest buffer of requests that a connection keeps.
+// maxKeptOutput is the maximum size of a request buffer that a connection
+// keeps.
 const maxKeptOutput = 8 << 10
 
 // roundTrip writes a request and reads the head of its response.
@@ -90,8 +91,8 @@ func (c *conn) roundTrip(r *http.Request, body io.Reader, maxHeader int64) (*htt
 	return resp, err
 }
 
-// appendRequest appends the request as it is sent, with the body in place of
-// its own.
+// appendRequest appends the request in wire format, with body instead of
+// r.Body.
 func appendRequest(dst []byte, r *http.Request, body io.Reader) ([]byte, error) {
 	uri := r.URL.RequestURI()
 	for i := range len(uri) {
@@ -118,7 +119,7 @@ func appendRequest(dst []byte, r *http.Request, body io.Reader) ([]byte, error) 
 		}
 		for _, value := range values {
 			if !validValue(value) {
-				return nil, fmt.Errorf("invalid header field value for %q", name) // which may be a secret
+				return nil, fmt.Errorf("invalid header field value for %q", name) // the value may be secret
 			}
 			dst = append(append(dst, name...), ": "...)
 			dst = append(append(dst, strings.Trim(value, " \t")...), "\r\n"...)
@@ -139,7 +140,7 @@ func appendRequest(dst []byte, r *http.Request, body io.Reader) ([]byte, error) 
 // appendBody appends exactly n bytes.
 func appendBody(dst []byte, body io.Reader, n int) ([]byte, error) {
 	start, end := len(dst), len(dst)+n
-	if cap(dst) <= end { // one byte more, to see whether the body ends there
+	if cap(dst) <= end { // one more byte, to detect a body that is too long
 		dst = append(make([]byte, 0, end+1), dst...)
 	}
 	if _, err := io.ReadFull(body, dst[start:end]); err != nil {

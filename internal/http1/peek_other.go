@@ -2,8 +2,8 @@
 
 package http1
 
-// canPeek is false where a socket cannot be looked at without reading: there
-// the standard transport, which reads all the time, carries everything.
+// canPeek is false on systems where a socket cannot be peeked. There, all
+// requests use the standard transport, which always has a read pending.
 const canPeek = false
 
 func hasNoInput(uintptr) bool { return false }

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// readPlainHead reads a head as nearly all servers send them: it has come as a
-// whole, its lines end with CRLF, its names are written as [textproto] writes
-// them, and its values have no control characters. Its strings share one piece
-// of memory. Of any other head it reads nothing and reports false, and textproto
-// decides what that means.
+// readPlainHead parses a head in the form that nearly all servers send: it is
+// buffered completely, its lines end with CRLF, its names are canonical, and
+// its values have no control characters. The strings share one allocation. For
+// any other head it consumes nothing and returns false, so that textproto
+// parses it.
 func (c *conn) readPlainHead() (line string, header textproto.MIMEHeader, ok bool) {
 	buffered, _ := c.r.Peek(c.r.Buffered())
 	end := bytes.Index(buffered, []byte("\r\n\r\n"))
@@ -45,10 +45,10 @@ func (c *conn) readPlainHead() (line string, header textproto.MIMEHeader, ok boo
 	return line, header, err == nil
 }
 
-// isCanonical reports whether the name of a header field is a token in the form
-// of [textproto.CanonicalMIMEHeaderKey].
+// isCanonical reports whether the name of a header field is a token in
+// canonical form; see [textproto.CanonicalMIMEHeaderKey].
 func isCanonical(name string) bool {
-	upper := true // the next letter
+	upper := true // whether the next letter must be upper case
 	for i := range len(name) {
 		if c := name[i]; upper && 'a' <= c && c <= 'z' || !upper && 'A' <= c && c <= 'Z' {
 			return false

@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// TestPlainHead reads heads in both ways: one that is read as a plain head must
-// mean the same to textproto, and nothing but the head is read.
+// TestPlainHead parses heads in both ways. A head that readPlainHead accepts
+// must have the same meaning for textproto, and only the head must be
+// consumed.
 func TestPlainHead(t *testing.T) {
 	for name, tt := range map[string]struct {
 		head  string

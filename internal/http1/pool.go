@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// sweepInterval is how often idle connections are looked at.
+// sweepInterval is the interval between checks of idle connections.
 const sweepInterval = 5 * time.Second
 
-// get returns a connection to the address: the one that was used last and is
-// still open, or a new one.
+// get returns a connection to the address: the most recently used idle one
+// that is still open, or a new one.
 func (t *Transport) get(ctx context.Context, key string) (*conn, error) {
 	for {
 		t.mu.Lock()
@@ -53,12 +53,12 @@ func (t *Transport) dial(ctx context.Context, key string) (*conn, error) {
 	c.text.R = c.r
 	c.end, c.look = c.close, c.peek
 	if sc, ok := nc.(syscall.Conn); ok {
-		c.raw, _ = sc.SyscallConn() // nil: the connection is not used twice
+		c.raw, _ = sc.SyscallConn() // nil means that the connection is not reused
 	}
 	return c, nil
 }
 
-// put keeps a connection for the next request, or closes it.
+// put returns a connection to the pool, or closes it.
 func (t *Transport) put(c *conn) {
 	t.mu.Lock()
 	list := t.idle[c.key]
@@ -89,21 +89,21 @@ func (t *Transport) idleTimeout() time.Duration {
 	return math.MaxInt64
 }
 
-// defaultKeepAlive is after how long a server is assumed to close an idle
-// connection when it does not say: Node.js and uvicorn, which most MCP servers
-// run on, both do after 5 s.
+// defaultKeepAlive is the assumed idle timeout of a server that does not
+// announce one. It is that of Node.js and uvicorn, which most MCP servers run
+// on.
 const defaultKeepAlive = 5 * time.Second
 
 // keepFor returns for how long after the start of its last request c may be
-// reused: half the time after which the server closes it. Otherwise the server
-// could close the connection while a request is being sent, and a request that
-// may not be sent twice would fail.
+// reused: half of the server's idle timeout. Otherwise the server could close
+// the connection while a request is being sent, and a request that must not be
+// repeated would fail.
 func (t *Transport) keepFor(c *conn) time.Duration {
 	return min(t.idleTimeout(), cmp.Or(c.hint, t.keepAlive)/2)
 }
 
-// keepAliveHint returns the timeout of a Keep-Alive header ("timeout=5, max=9"),
-// 0 when it has none.
+// keepAliveHint returns the timeout in a Keep-Alive header ("timeout=5,
+// max=9"), or 0 if there is none.
 func keepAliveHint(header string) time.Duration {
 	if header == "" {
 		return 0
@@ -117,15 +117,15 @@ func keepAliveHint(header string) time.Duration {
 	return 0
 }
 
-// sweepIdle closes idle connections that have been so for too long, or that
-// their server has closed.
+// sweepIdle closes connections that have been idle for too long or that the
+// server has closed.
 func (t *Transport) sweepIdle() {
 	now := time.Now()
 	t.closeIdle(func(c *conn) bool { return now.Sub(c.began) >= t.keepFor(c) || !c.isQuiet() })
 }
 
-// CloseIdleConnections closes the connections that no request uses, those of
-// the standard transport too.
+// CloseIdleConnections closes the idle connections, including those of the
+// standard transport.
 func (t *Transport) CloseIdleConnections() {
 	t.closeIdle(func(*conn) bool { return true })
 	t.base.CloseIdleConnections()

@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// maxInterim bounds the responses of 1xx before the one that counts.
+// maxInterim bounds the number of interim (1xx) responses.
 const maxInterim = 5
 
-// readHead reads the head of the response that counts.
+// readHead reads the head of the final response.
 func (c *conn) readHead(r *http.Request) (*http.Response, error) {
 	for range maxInterim + 1 {
 		resp, err := c.readOneHead(r)
@@ -60,7 +60,7 @@ func (c *conn) readOneHead(r *http.Request) (*http.Response, error) {
 			return nil, c.headError(err)
 		}
 		for name := range header {
-			if strings.IndexByte(name, ' ') >= 0 { // "Content-Length : 1" is a length to some, and none to others
+			if strings.IndexByte(name, ' ') >= 0 { // "Content-Length : 1" is a valid length to some parsers and not to others
 				return nil, fmt.Errorf("malformed header %.80q", name)
 			}
 		}
@@ -72,10 +72,10 @@ func (c *conn) readOneHead(r *http.Request) (*http.Response, error) {
 	return resp, frame(resp)
 }
 
-// headError is the error of a head, or a trailer, that could not be read.
+// headError converts the error of reading a head or a trailer.
 func (c *conn) headError(err error) error {
 	switch {
-	case c.limit <= 0: // it may look as if the last line was malformed
+	case c.limit <= 0: // a truncated line may look malformed
 		return errHeadTooLarge
 	case errors.Is(err, io.EOF):
 		return io.ErrUnexpectedEOF
@@ -83,8 +83,7 @@ func (c *conn) headError(err error) error {
 	return err
 }
 
-// frame finds out where the response ends. What two parties could read
-// differently is refused.
+// frame determines where the response ends. An ambiguous response is an error.
 func frame(resp *http.Response) error {
 	lengths, encodings := resp.Header["Content-Length"], resp.Header["Transfer-Encoding"]
 	resp.ContentLength = -1
@@ -116,7 +115,7 @@ func frame(resp *http.Response) error {
 	return nil
 }
 
-// hasToken reports whether a list of header values has a token.
+// hasToken reports whether a list of header values contains a token.
 func hasToken(values []string, token string) bool {
 	for _, value := range values {
 		for part := range strings.SplitSeq(value, ",") {

@@ -1,17 +1,17 @@
 // Package http1 sends plain HTTP/1.1 requests on the goroutine of the caller.
 //
 // The standard http.Transport has two goroutines for each connection, and
-// every request changes goroutines four times. A [Transport] writes the request
-// and reads the response where it was asked to, which is cheaper for many short
-// calls to one server. It takes only requests for which that is safe: http
-// without a proxy, small bodies in memory, nothing that changes the protocol.
-// Everything else goes to the standard transport that it was made of, whose
+// every request switches between goroutines four times. A [Transport] writes
+// the request and reads the response on the caller's goroutine, which is
+// cheaper for many short requests to one server. It only handles requests for
+// which that is safe: http without a proxy, small bodies in memory, no
+// protocol changes. All others use the underlying standard transport, whose
 // dialer and limits it shares.
 //
-// It promises what the standard one does: a request is sent once, unless the
-// server cannot have seen it or it may be repeated; the end of the context
-// ends the request and the reading of its body; a connection is used again
-// only when the response was read to its end and nothing came behind it.
+// Its behavior is that of the standard transport: a request is sent once,
+// unless the server cannot have seen it or it may be repeated; canceling the
+// context cancels the request and the reading of its body; a connection is
+// reused only if the response was read to its end and no data followed it.
 package http1
 
 import (
@@ -28,23 +28,24 @@ import (
 	"time"
 )
 
-// maxBody is the largest body of a request that is sent from here. The buffers
-// of two sockets take as much without a reader, so that writing it does not
-// wait for a server that answers before it has read all.
+// maxBody is the maximum size of a request body that Transport sends. It fits
+// into the buffers of the two sockets, so that writing it does not block if
+// the server responds before it has read everything.
 const maxBody = 32 << 10
 
 // Transport is an http.RoundTripper. It is safe for concurrent use.
 type Transport struct {
 	base      *http.Transport
-	keepAlive time.Duration // after which a server that does not say closes an idle connection
+	keepAlive time.Duration // idle timeout of servers that do not announce one
 
 	mu    sync.Mutex
-	idle  map[string][]*conn // by address, the one that was used last at the end
+	idle  map[string][]*conn // by address, the most recently used last
 	count int                // of all idle connections
-	sweep *time.Timer        // runs while there are any
+	sweep *time.Timer        // set while there are idle connections
 }
 
-// New returns a Transport that hands to base what it does not take itself.
+// New returns a Transport that uses base for requests that it does not
+// support.
 func New(base *http.Transport) *Transport {
 	return &Transport{base: base, keepAlive: defaultKeepAlive, idle: map[string][]*conn{}}
 }
@@ -61,7 +62,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// Supports reports whether the request is one for Do.
+// Supports reports whether Do can send the request.
 func (t *Transport) Supports(r *http.Request) bool {
 	b := t.base
 	if !canPeek || r.URL.Scheme != "http" || r.URL.Opaque != "" || !plainHost(r.URL.Host) || r.Host != "" && r.Host != r.URL.Host ||
@@ -82,8 +83,8 @@ func (t *Transport) Supports(r *http.Request) bool {
 	return through == nil && err == nil
 }
 
-// Do sends a request that Supports accepts, and returns the address that it went
-// to beside the response.
+// Do sends a request that Supports accepts. It returns the response and the
+// remote address.
 func (t *Transport) Do(r *http.Request) (*http.Response, net.Addr, error) {
 	if r.Body != nil {
 		defer r.Body.Close()
@@ -131,11 +132,11 @@ func gotConn(ctx context.Context, c *conn) {
 	}
 }
 
-// staleError says that a connection ended before anything of the response
-// came.
+// staleError means that a connection ended before any part of the response was
+// received.
 type staleError struct {
 	err     error
-	written bool // something of the request was
+	written bool // a part of the request was written
 }
 
 func (e *staleError) Error() string {
@@ -143,8 +144,8 @@ func (e *staleError) Error() string {
 }
 func (e *staleError) Unwrap() error { return e.err }
 
-// replayable reports whether a request may be sent again after the server may
-// have seen it, as the standard transport decides.
+// replayable reports whether a request may be repeated although the server may
+// have seen it, by the rules of the standard transport.
 func replayable(r *http.Request) bool {
 	switch r.Method {
 	case "", http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
@@ -155,8 +156,8 @@ func replayable(r *http.Request) bool {
 	return key || xkey
 }
 
-// exchange writes the request and reads the head of its response. With an
-// error the connection is closed.
+// exchange writes the request and reads the head of its response. It closes
+// the connection on errors.
 func (t *Transport) exchange(c *conn, r *http.Request, send io.Reader) (*http.Response, error) {
 	stop := context.AfterFunc(r.Context(), c.end)
 	resp, err := c.roundTrip(r, send, t.maxHeader())
@@ -174,7 +175,7 @@ func (t *Transport) exchange(c *conn, r *http.Request, send io.Reader) (*http.Re
 		b.finish(true, io.EOF)
 		resp.Body = http.NoBody
 	default:
-		if resp.ContentLength < 0 { // to the end of the connection
+		if resp.ContentLength < 0 { // ends with the connection
 			b.left, resp.Close = math.MaxInt64, true
 		}
 		resp.Body = b
@@ -182,7 +183,7 @@ func (t *Transport) exchange(c *conn, r *http.Request, send io.Reader) (*http.Re
 	return resp, nil
 }
 
-// maxHeader bounds the head of a response.
+// maxHeader returns the maximum size of a response head.
 func (t *Transport) maxHeader() int64 {
 	if most := t.base.MaxResponseHeaderBytes; most > 0 {
 		return most
@@ -190,7 +191,7 @@ func (t *Transport) maxHeader() int64 {
 	return 1 << 20
 }
 
-// addressOf returns the host and port that a request goes to.
+// addressOf returns the host and port for a request.
 func addressOf(r *http.Request) string {
 	if r.URL.Port() != "" {
 		return r.URL.Host
@@ -198,7 +199,7 @@ func addressOf(r *http.Request) string {
 	return net.JoinHostPort(r.URL.Hostname(), "80")
 }
 
-// plainHost reports whether a host goes into the request as it is.
+// plainHost reports whether a host can be used in the request unchanged.
 func plainHost(host string) bool {
 	for i := range len(host) {
 		switch c := host[i]; {

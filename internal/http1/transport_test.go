@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// rawServer answers on each connection what the test writes.
+// rawServer is a server whose responses are written by the test.
 type rawServer struct {
 	t     *testing.T
 	ln    net.Listener
@@ -27,8 +27,8 @@ type rawServer struct {
 	wg    sync.WaitGroup
 }
 
-// serve starts a server; handle has a connection for itself, and the number of
-// it, from 1.
+// serve starts a server. handle serves one connection; n is its number,
+// starting at 1.
 func serve(t *testing.T, handle func(c net.Conn, r *bufio.Reader, n int)) *rawServer {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -56,7 +56,7 @@ func serve(t *testing.T, handle func(c net.Conn, r *bufio.Reader, n int)) *rawSe
 	return s
 }
 
-// answerAll answers every request of every connection with the same bytes.
+// answerAll starts a server that sends the same response to every request.
 func answerAll(t *testing.T, response string) *rawServer {
 	return serve(t, func(c net.Conn, r *bufio.Reader, _ int) {
 		for readRequest(r) != nil {
@@ -67,7 +67,8 @@ func answerAll(t *testing.T, response string) *rawServer {
 	})
 }
 
-// readRequest reads one request with its body; nil at the end.
+// readRequest reads one request with its body; nil at the end of the
+// connection.
 func readRequest(r *bufio.Reader) *http.Request {
 	req, err := http.ReadRequest(r)
 	if err != nil {
@@ -81,13 +82,14 @@ func readRequest(r *bufio.Reader) *http.Request {
 	return req
 }
 
-// transport is a Transport whose connections end with the test.
+// transport returns a Transport whose connections are closed at the end of the
+// test.
 func transport(t *testing.T) *Transport {
 	base := http.DefaultTransport.(*http.Transport).Clone()
 	base.Proxy = nil
 	base.MaxIdleConnsPerHost = 4
 	tr := New(base)
-	tr.keepAlive = time.Hour // on a busy machine the next request may come late
+	tr.keepAlive = time.Hour // the next request may be late on a slow machine
 	t.Cleanup(tr.CloseIdleConnections)
 	return tr
 }
@@ -105,7 +107,8 @@ func (s *rawServer) request(method, body string) *http.Request {
 	return req
 }
 
-// do sends a request that Supports must accept, and reads the whole response.
+// do sends a request, which Supports must accept, and reads the whole
+// response.
 func do(t *testing.T, tr *Transport, r *http.Request) (*http.Response, string, error) {
 	t.Helper()
 	if !tr.Supports(r) {
@@ -217,7 +220,7 @@ func TestBodies(t *testing.T) {
 						_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nsecond")
 						continue
 					}
-					_, _ = io.WriteString(c, tt.response) // a client that gives up stops reading
+					_, _ = io.WriteString(c, tt.response) // fails if the client has stopped reading
 					if !whole {
 						return
 					}
@@ -245,8 +248,8 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// A response to no request, and the end of the connection, are noticed before
-// the connection is used again.
+// Unsolicited data and a closed connection are detected before the connection
+// is reused.
 func TestIdleConnectionIsChecked(t *testing.T) {
 	for name, end := range map[string]func(net.Conn){
 		"closed":     func(c net.Conn) { c.Close() },
@@ -277,12 +280,12 @@ func TestIdleConnectionIsChecked(t *testing.T) {
 			tr.mu.Unlock()
 			close(goOn)
 			<-ended
-			quiet := func() bool { // the lock is what the sweep of idle connections looks under
+			quiet := func() bool { // idle connections are swept while holding the lock
 				tr.mu.Lock()
 				defer tr.mu.Unlock()
 				return idle.isQuiet()
 			}
-			for quiet() { // what was sent takes a moment
+			for quiet() { // wait until the data has arrived
 			}
 			if _, got, err := do(t, tr, s.request("POST", "{}")); got != "2" || err != nil {
 				t.Errorf("second = %q, %v", got, err)
@@ -291,8 +294,8 @@ func TestIdleConnectionIsChecked(t *testing.T) {
 	}
 }
 
-// A connection that ends under a request is replaced where the request may be
-// sent again, and only there.
+// If a reused connection ends during a request, the request is retried on a
+// new one only if it may be repeated.
 func TestStaleConnection(t *testing.T) {
 	for name, tt := range map[string]struct {
 		method string
@@ -310,7 +313,7 @@ func TestStaleConnection(t *testing.T) {
 			s := serve(t, func(c net.Conn, r *bufio.Reader, n int) {
 				for i := 0; readRequest(r) != nil; i++ {
 					if requests.Add(1); n == 1 && (i > 0 || tt.header == "fresh") {
-						return // having read the second request
+						return // after reading the second request
 					}
 					fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n%d", n)
 				}
@@ -350,7 +353,7 @@ func TestCancellation(t *testing.T) {
 	const head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
 	for name, tt := range map[string]struct {
 		send string
-		read bool // the response begins
+		read bool // whether the response starts
 	}{
 		"before the head": {"", false},
 		"in the head":     {"HTTP/1.1 200 OK\r\nContent", false},
@@ -367,7 +370,7 @@ func TestCancellation(t *testing.T) {
 				}
 				_, _ = io.WriteString(c, tt.send)
 				close(asked)
-				_, _ = r.ReadByte() // until the client has gone
+				_, _ = r.ReadByte() // until the client has disconnected
 				close(gone)
 			})
 			tr := transport(t)
@@ -403,8 +406,8 @@ func TestCancellation(t *testing.T) {
 	}
 }
 
-// The end of a context that comes after the response was read does not touch
-// the connection, which may be another request's.
+// Canceling the context after the response was read does not affect the
+// connection, which may be in use by another request.
 func TestLateCancellation(t *testing.T) {
 	s := answerAll(t, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nab")
 	tr := transport(t)
@@ -440,8 +443,8 @@ func TestContextThatHasEnded(t *testing.T) {
 	}
 }
 
-// A body that is closed before its end takes the connection with it, while it
-// is being read too, and is not read afterwards.
+// Closing a body early closes the connection, even during a read, and the body
+// cannot be read afterwards.
 func TestCloseEarly(t *testing.T) {
 	s := serve(t, func(c net.Conn, r *bufio.Reader, _ int) {
 		if readRequest(r) != nil {
@@ -511,7 +514,7 @@ func TestManyCallers(t *testing.T) {
 	}
 }
 
-// What cannot be written without changing the meaning of the request is not.
+// A request that cannot be written safely is rejected.
 func TestHeaderInjection(t *testing.T) {
 	s := answerAll(t, "HTTP/1.1 204 No Content\r\n\r\n")
 	tr := transport(t)
@@ -593,7 +596,7 @@ func TestSupports(t *testing.T) {
 	}
 }
 
-// What is not taken goes to the standard transport.
+// Unsupported requests use the standard transport.
 func TestFallback(t *testing.T) {
 	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Proto) }))
 	defer s.Close()
@@ -608,8 +611,8 @@ func TestFallback(t *testing.T) {
 	}
 }
 
-// The dialer of the standard transport is used, with its checks, and a
-// connection that cannot be looked at is not used twice.
+// The dialer of the standard transport is used, including its checks. A
+// connection that cannot be peeked is not reused.
 func TestDialer(t *testing.T) {
 	s := answerAll(t, "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na")
 	tr := transport(t)
@@ -632,8 +635,8 @@ func TestDialer(t *testing.T) {
 	}
 }
 
-// Connections that their server closed, or that were idle for too long, are
-// closed.
+// Connections that the server has closed, or that have been idle for too long,
+// are closed.
 func TestSweep(t *testing.T) {
 	s := answerAll(t, "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na")
 	tr := transport(t)
@@ -661,8 +664,8 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// A body that was parted from its context is read to its end after that has
-// ended, and its connection is used again.
+// A detached body can be read to its end after the context is done, and its
+// connection is reused.
 func TestDetach(t *testing.T) {
 	goOn := make(chan struct{}, 1)
 	s := serve(t, func(c net.Conn, r *bufio.Reader, _ int) {
@@ -700,7 +703,7 @@ func TestDetach(t *testing.T) {
 		t.Fatal(err)
 	}
 	cancel()
-	resp.Body.(*Body).Detach() // too late, perhaps
+	resp.Body.(*Body).Detach() // may be too late
 	goOn <- struct{}{}
 	if got, err := io.ReadAll(resp.Body); err == nil && string(got) != "ab" {
 		t.Errorf("= %q, %v", got, err)
@@ -708,8 +711,8 @@ func TestDetach(t *testing.T) {
 	resp.Body.Close()
 }
 
-// TestGotConnHook: the connection of a request is reported as by the standard
-// transport, a new one and one that was used before.
+// TestGotConnHook checks that new and reused connections are reported as by
+// the standard transport.
 func TestGotConnHook(t *testing.T) {
 	server := answerAll(t, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
 	tr := transport(t)

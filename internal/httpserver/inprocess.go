@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// InProcess is a transport that passes requests to a handler without a
-// network. The body of a response can be read while it is being written.
+// InProcess is an http.RoundTripper that passes requests to a handler without
+// a network. The body of a response can be read while it is being written.
 type InProcess struct{ Handler http.Handler }
 
 // RoundTrip implements http.RoundTripper.
@@ -22,14 +22,14 @@ func (t InProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 	go func() {
 		defer r.Body.Close()
 		t.Handler.ServeHTTP(w, r)
-		w.WriteHeader(http.StatusOK) // when the handler wrote nothing
+		w.WriteHeader(http.StatusOK) // if the handler has written nothing
 		_ = out.Close()
 	}()
 	select {
 	case <-w.begun:
 	case <-r.Context().Done():
 	}
-	if err := r.Context().Err(); err != nil { // a handler may have ended for it
+	if err := r.Context().Err(); err != nil { // the handler may have ended because of it
 		_ = body.CloseWithError(err)
 		return nil, err
 	}
@@ -40,7 +40,7 @@ func (t InProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// pipeWriter is the answer in progress.
+// pipeWriter is the ResponseWriter of a response in progress.
 type pipeWriter struct {
 	header, sent http.Header
 	status       int
@@ -63,5 +63,5 @@ func (w *pipeWriter) Write(b []byte) (int, error) {
 	return w.out.Write(b)
 }
 
-// Flush implements http.Flusher; a pipe holds nothing back.
+// Flush implements http.Flusher. A pipe has no buffer to flush.
 func (w *pipeWriter) Flush() { w.WriteHeader(http.StatusOK) }

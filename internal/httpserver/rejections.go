@@ -11,32 +11,32 @@ import (
 	"junctor/internal/tool"
 )
 
-// How many rejected requests get a line of the log: a burst, then one a
-// second. Lines that were left out are counted in the next one.
+// The rate limit of log lines about rejected requests: a burst, then one per
+// second. Omitted lines are counted in the next one.
 const (
 	rejectionBurst    = 20
 	rejectionInterval = time.Second
 )
 
 // Rejections counts requests that were rejected before they became a call, and
-// logs them at a bounded rate, so that somebody who guesses keys is seen and
-// cannot fill the disk.
+// logs them at a limited rate, so that guessing keys is noticed but cannot
+// fill the disk.
 type Rejections struct {
 	log   *slog.Logger
 	meter *telemetry.Metrics
 
 	mu      sync.Mutex
-	left    int // lines that may be written now
+	left    int // lines that may be logged now
 	refill  time.Time
 	omitted int
 }
 
-// NewRejections returns a Rejections that has seen none.
+// NewRejections returns a Rejections.
 func NewRejections(log *slog.Logger, m *telemetry.Metrics) *Rejections {
 	return &Rejections{log: log.With(telemetry.KeyComponent, "http"), meter: m, left: rejectionBurst, refill: time.Now()}
 }
 
-// Observe is an httperr.Observer.
+// Observe implements httperr.Observer.
 func (j *Rejections) Observe(r *http.Request, status int, reason string, err error) {
 	j.meter.Rejected(reason)
 	omitted, ok := j.take(time.Now())
@@ -51,8 +51,8 @@ func (j *Rejections) Observe(r *http.Request, status int, reason string, err err
 		"method", tool.Shorten(r.Method, 16), "path", tool.Shorten(r.URL.Path, 200), "from", from, "omitted", omitted, "err", tool.AsError(err).Msg)
 }
 
-// take reports whether a line may be written, and how many were not since the
-// last one.
+// take reports whether a line may be logged, and how many have been omitted
+// since the last one.
 func (j *Rejections) take(now time.Time) (omitted int, ok bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"junctor/internal/telemetry"
 )
 
-// Rejected requests are all counted. They are logged at a bounded rate, and the
-// next line says how many were not.
+// All rejected requests are counted. They are logged at a limited rate, and
+// the next line contains the number of omitted lines.
 func TestRejectionsAreLoggedAtABoundedRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer

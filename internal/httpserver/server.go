@@ -1,10 +1,11 @@
-// Package httpserver holds what every HTTP request passes before it reaches an
-// API, and what bounds the cost of a connection: timeouts, the size of headers
-// and bodies, streams per caller, request ids and recovery from panics.
+// Package httpserver has the handlers that every HTTP request passes before it
+// reaches an API, and the limits of a connection: timeouts, the size of
+// headers and bodies, streams per caller, request ids and recovery from
+// panics.
 //
-// It promises that a slow or greedy client costs a bounded amount of memory and
-// time, and that a panic in a handler ends that request alone. It knows no API
-// and makes no decision about callers.
+// A slow or greedy client costs a bounded amount of memory and time, and a
+// panic in a handler ends only that request. The package does not depend on
+// any API and makes no decisions about callers.
 package httpserver
 
 import (
@@ -21,7 +22,7 @@ import (
 	"junctor/internal/upstream"
 )
 
-// New returns a server for h with limits on what a connection may cost.
+// New returns a server for h that limits the resources of a connection.
 func New(h http.Handler, log *slog.Logger) *http.Server {
 	return &http.Server{
 		Handler:           defaultTimeouts.wrap(h),
@@ -37,8 +38,8 @@ func New(h http.Handler, log *slog.Logger) *http.Server {
 	}
 }
 
-// Wrap gives every request an id and the trace that its caller names, and
-// answers a panic with an error.
+// Wrap assigns every request an id and the trace of its caller, and responds
+// to a panic with an error.
 func Wrap(log *slog.Logger, next http.Handler) http.Handler {
 	identified := httperr.WithRequestID(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
@@ -56,11 +57,12 @@ func Wrap(log *slog.Logger, next http.Handler) http.Handler {
 	})
 }
 
-// LimitBody bounds the body of every request to what limit returns. Reading
-// past it fails with an [http.MaxBytesError].
+// LimitBody limits the body of every request to the number of bytes that limit
+// returns. Reading more fails with an [http.MaxBytesError].
 func LimitBody(limit func() int64, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// The server reads no more of a body than was announced.
+		// Without the reader, the server limits the body to the announced
+		// length.
 		if max := limit(); r.Body != nil && r.Body != http.NoBody && (r.ContentLength <= 0 || r.ContentLength > max) {
 			r.Body = http.MaxBytesReader(w, r.Body, max)
 		}
@@ -68,9 +70,9 @@ func LimitBody(limit func() int64, next http.Handler) http.Handler {
 	})
 }
 
-// WithClientIP lets upstreams know the address of the caller, where their
-// configuration says so. It belongs behind the gate, which has put the client's
-// address in place of that of a trusted proxy.
+// WithClientIP sets the client's address in the context, for upstreams that
+// are configured to receive it. It must be behind the gate, which has replaced
+// the address of a trusted proxy by the client's.
 func WithClientIP(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {

@@ -12,15 +12,16 @@ import (
 	"junctor/internal/tool"
 )
 
-// StreamLimit counts the streamed responses of each caller, over all listeners
-// that share it. MCP's own streams are bounded by sessions, and chats by the
-// chat host: there one caller may stand for thousands of people.
+// StreamLimit limits the streamed responses of each caller, over all listeners
+// that share it. Streams of MCP are limited by the number of sessions, and
+// chats by package chat, because one of their callers may represent thousands
+// of people.
 type StreamLimit struct {
 	mu   sync.Mutex
 	open map[string]int
 }
 
-// isStream reports whether the response may be a stream.
+// isStream reports whether the response may be a stream that counts.
 func isStream(r *http.Request) bool {
 	switch {
 	case r.URL.Path == "/mcp" || strings.HasPrefix(r.URL.Path, "/mcp/"), r.URL.Path == "/ws":
@@ -31,8 +32,8 @@ func isStream(r *http.Request) bool {
 	return httpstream.Accepted(r) != httpstream.None
 }
 
-// Wrap refuses streams of a caller that has as many open as limit returns; 0
-// means any number.
+// Wrap rejects a stream if its caller already has as many open as limit
+// returns; 0 means no limit.
 func (s *StreamLimit) Wrap(limit func() int, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !isStream(r) {
@@ -65,7 +66,7 @@ func (s *StreamLimit) take(caller string, max int) bool {
 	return true
 }
 
-// Open counts the streams of all callers.
+// Open returns the number of open streams of all callers.
 func (s *StreamLimit) Open() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -23,12 +23,12 @@ const (
 	writeTime = time.Minute
 )
 
-// serveTimed serves a handler with both timeouts, in a synctest bubble.
+// serveTimed serves a handler with both timeouts in a synctest bubble.
 func serveTimed(t *testing.T, h http.HandlerFunc) *pipenettest.Server {
 	return pipenettest.Start(t, &http.Server{Handler: timeouts{body: bodyTime, write: writeTime}.wrap(h)})
 }
 
-// dialRaw opens a connection to a server and writes to it.
+// dialRaw connects to a server and writes text.
 func dialRaw(t *testing.T, s *pipenettest.Server, text string) net.Conn {
 	t.Helper()
 	conn, err := s.Dial(t.Context())
@@ -58,7 +58,7 @@ func TestSlowBodyTimesOut(t *testing.T) {
 	})
 }
 
-// The deadline of a body does not end the call that it began.
+// The read deadline of a body does not end its call.
 func TestBodyDeadlineDoesNotEndCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := serveTimed(t, func(w http.ResponseWriter, r *http.Request) {
@@ -71,7 +71,7 @@ func TestBodyDeadlineDoesNotEndCall(t *testing.T) {
 			fmt.Fprint(w, "done")
 		})
 		client := &http.Client{Transport: s.Transport(t)}
-		for range 2 { // the second on the same connection
+		for range 2 { // the second request reuses the connection
 			resp, err := client.Post(pipenettest.URL, "text/plain", strings.NewReader("x"))
 			if err != nil {
 				t.Fatal(err)
@@ -105,7 +105,7 @@ func TestUnreadResponseTimesOut(t *testing.T) {
 	})
 }
 
-// A stream may pause for longer than a write may take, and ends without a
+// A stream may pause for longer than the write timeout, and may end without a
 // write.
 func TestIdleStreamIsNotTimedOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -146,8 +146,7 @@ func (d *deadlineRecorder) SetWriteDeadline(at time.Time) error {
 
 func (d *deadlineRecorder) Write(p []byte) (int, error) { return len(p), nil }
 
-// A deadline that was set a moment ago is kept, but not in place of one that
-// the handler set.
+// A recent deadline is kept unless the handler has set another one.
 func TestWriteDeadlineIsKeptForAMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var want []time.Time
@@ -163,7 +162,7 @@ func TestWriteDeadlineIsKeptForAMoment(t *testing.T) {
 			if err := control.SetWriteDeadline(time.Time{}); err != nil {
 				t.Error(err)
 			}
-			want = append(want, time.Time{}, time.Now().Add(writeTime)) // the second when the handler has returned
+			want = append(want, time.Time{}, time.Now().Add(writeTime)) // the second after the handler has returned
 		}))
 		got := &deadlineRecorder{}
 		h.ServeHTTP(got, &http.Request{})
@@ -214,7 +213,7 @@ func TestSlowHeadersTimeOut(t *testing.T) {
 		begun := time.Now()
 		conn := dialRaw(t, s, "GET / HTTP/1.1\r\nX-Slow: ")
 		if _, err := bufio.NewReader(conn).ReadString('\n'); err == nil {
-			t.Log("answered before it closed") // some versions say why
+			t.Log("answered before it closed") // some versions send a response first
 		}
 		if _, err := io.Copy(io.Discard, conn); err != nil {
 			t.Error(err)

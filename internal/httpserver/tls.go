@@ -48,21 +48,21 @@ func (c TLSConfig) Validate() error {
 	return errors.Join(errs...)
 }
 
-// certificates reads the certificate again when its files have changed.
+// certificates reloads the certificate when its files have changed.
 type certificates struct {
 	cfg TLSConfig
 	log *slog.Logger
 
 	mu      sync.Mutex
 	loaded  *tls.Certificate
-	state   string // of the files when they were read
+	state   string // of the files when they were loaded
 	checked time.Time
 }
 
-// fileCheckInterval is how often the files are looked at.
+// fileCheckInterval is the minimum interval between checks of the files.
 const fileCheckInterval = time.Second
 
-// UseTLS has the server speak TLS, with HTTP/2. It returns an error if the
+// UseTLS configures the server for TLS with HTTP/2. It returns an error if the
 // certificate cannot be read.
 func UseTLS(s *http.Server, cfg TLSConfig, log *slog.Logger) error {
 	c := &certificates{cfg: cfg, log: log}
@@ -88,7 +88,7 @@ func (c *certificates) load() error {
 	return nil
 }
 
-// fileState identifies the content of the files without reading them.
+// fileState identifies the contents of the files by their times and sizes.
 func (c *certificates) fileState() string {
 	var b strings.Builder
 	for _, path := range []string{c.cfg.Cert, c.cfg.Key} {
@@ -99,8 +99,9 @@ func (c *certificates) fileState() string {
 	return b.String()
 }
 
-// current returns the certificate. Files that cannot be used, such as a
-// certificate whose key is not there yet, leave the one before in use.
+// current returns the certificate. If changed files cannot be loaded, for
+// example because the new key is not written yet, the previous certificate
+// remains in use.
 func (c *certificates) current(now time.Time) *tls.Certificate {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -119,8 +120,8 @@ func (c *certificates) current(now time.Time) *tls.Certificate {
 	return c.loaded
 }
 
-// withHSTS tells browsers to use https alone for this host. Names of this machine
-// are left out: other services of the machine have them too.
+// withHSTS tells browsers to use only https for this host. It is not sent for
+// local names and addresses, because other services on the machine share them.
 func withHSTS(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := r.Host

@@ -21,7 +21,8 @@ import (
 	"time"
 )
 
-// writeCertificate writes a certificate for gateway.test with the serial number.
+// writeCertificate writes a certificate for gateway.test with the given serial
+// number.
 func writeCertificate(t *testing.T, cfg TLSConfig, serial int64) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -106,7 +107,7 @@ func TestChangedCertificateIsUsed(t *testing.T) {
 		}
 		return leaf.SerialNumber.Int64()
 	}
-	touch := func(at time.Time) { // file systems have coarse clocks
+	touch := func(at time.Time) { // file times may have a coarse resolution
 		t.Helper()
 		for _, path := range []string{cfg.Cert, cfg.Key} {
 			if err := os.Chtimes(path, at, at); err != nil {
