@@ -196,8 +196,8 @@ func (s settings) edit(edits ...config.Edit) error {
 	return s.editShared(edits, edits)
 }
 
-// editShared applies edits to the local file and publishes shared, the same
-// changes, to other nodes.
+// editShared applies edits to the local file and publishes shared, the
+// corresponding edits for other nodes.
 func (s settings) editShared(edits, shared []config.Edit) error {
 	if _, err := config.Apply(s.app.opts.Reload, edits...); err != nil {
 		return refusal(err)

@@ -103,8 +103,8 @@ func (g *Gate) originOf(r *http.Request) origin {
 
 // embedded reports whether a page of another site loads the URL as a
 // subresource, such as an image or a script. Browsers send no Origin for these
-// requests; the page cannot read the response, but the request itself must be
-// refused. Navigation is not embedding.
+// requests. The page cannot read the response, but it could trigger the
+// request. Navigation is not embedding.
 func embedded(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "cross-site", "same-site":

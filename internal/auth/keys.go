@@ -21,8 +21,8 @@ import (
 // secret scanners recognize one.
 const keyPrefix = "jct_"
 
-// NewKey creates an API key and its record. The key is shown to its owner once
-// and only its hash is stored.
+// NewKey creates an API key and its record. The key is shown to its owner once;
+// only its hash and a short hint are stored.
 func NewKey(name string) (telemetry.Secret, store.Key) {
 	key := keyPrefix + rand.Text()
 	return telemetry.Secret(key), store.Key{

@@ -81,8 +81,7 @@ func (c Config) personRules() []JWTRule {
 }
 
 const (
-	// OIDCCallbackPath is the address to which the provider redirects
-	// browsers.
+	// OIDCCallbackPath is the path to which the provider redirects browsers.
 	OIDCCallbackPath = "/api/oidc/callback"
 	// OIDCStartPath begins a sign-in.
 	OIDCStartPath = "/api/oidc/start"

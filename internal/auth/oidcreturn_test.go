@@ -56,7 +56,7 @@ func TestSignInReturnsToAuthorization(t *testing.T) {
 			t.Errorf("%q leads to %s", hostile, at)
 		}
 	}
-	// Without TLS the page keeps the session, so the sign-in ends there.
+	// Without TLS the page stores the session, so the sign-in ends there.
 	if _, _, _, at := visit(g.URL, "ada", request.Encode()); at.Path != "/" || at.Query().Get("signin") == "" {
 		t.Errorf("without TLS the browser returns to %s", at)
 	}
