@@ -24,11 +24,11 @@
 // A code is valid for a minute and is consumed by the first attempt, even a
 // failed one. Reusing a code ends its grant (replayed), and so does reusing a
 // replaced refresh token: one of its two holders has stolen it. A person has
-// at most 100 grants; the oldest is removed for a new one. For 10 seconds the
-// refresh token that was replaced last still gets its successor, which is
-// derived from it, in case a response was lost or a client refreshes in
-// parallel. Access tokens are signed, valid for 15 minutes, and checked
-// against their grant with each use; a grant is cached for a second
+// at most 100 grants; the least recently used one is removed for a new one.
+// For 10 seconds the refresh token that was replaced last still gets its
+// successor, which is derived from it, in case a response was lost or a client
+// refreshes in parallel. Access tokens are signed, valid for 15 minutes, and
+// checked against their grant with each use; a grant is cached for a second
 // (grants.find).
 //
 // Goroutines: the package has none; every step runs on the goroutine of its

@@ -22,8 +22,8 @@ const (
 
 	// grantTTL is how long a consent lasts after the last refresh.
 	grantTTL = 30 * 24 * time.Hour
-	// maxGrants bounds the consents of one person; the oldest are removed
-	// first.
+	// maxGrants bounds the consents of one person; the least recently used are
+	// removed first.
 	maxGrants = 100
 
 	grantCacheTTL = time.Second // how long a cached grant is used without another lookup
@@ -140,7 +140,7 @@ func (g *grants) end(ctx context.Context, id string) error {
 	return g.store.DeleteValue(ctx, SpaceGrants, id, store.AnyVersion)
 }
 
-// trim removes the oldest grants of a person who has too many.
+// trim removes the least recently used grants of a person who has too many.
 func (g *grants) trim(ctx context.Context, owner string) error {
 	all, err := List(ctx, g.store)
 	if err != nil {

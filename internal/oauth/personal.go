@@ -57,7 +57,7 @@ type CallerLogin struct {
 }
 
 // CallerLogins returns the callers that have their own login to an upstream,
-// sorted as in the store.
+// sorted by their names in the store.
 func (s *Service) CallerLogins(ctx context.Context, server string) ([]CallerLogin, error) {
 	v, _, err := s.vault()
 	if err != nil {

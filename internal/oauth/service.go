@@ -266,7 +266,8 @@ func (s *Service) proxied(address string) bool {
 const cacheTTL = 2 * time.Second
 
 // known returns the login for the upstream's current URL. If again is true, it
-// always reads the store.
+// reads the store even if the cached login is recent. A login that could not
+// be stored yet takes precedence over the stored one.
 func (s *Service) known(ctx context.Context, cfg upstream.Config, st *state, again bool) (*record, error) {
 	st.mu.Lock()
 	recent := !again && !st.read.IsZero() && time.Since(st.read) < cacheTTL || st.unsaved
