@@ -27,8 +27,8 @@ func (a *App) LocalHandler() http.Handler {
 	}))
 }
 
-// PagePath returns the URL of the page, including the local token. It is
-// served only to the local user, over the socket.
+// PagePath is the endpoint that returns the URL of the page, including the
+// local token. It is served only to the local user, over the socket.
 const PagePath = "/api/page"
 
 func (a *App) showPage(w http.ResponseWriter, r *http.Request) {

@@ -38,7 +38,7 @@ func (a *App) resumeTask(ctx context.Context, r *waiting.Record, ask func(ctx co
 }
 
 // cancelWithKey calls cancel when the caller's key is revoked or expires. It
-// returns when ctx is done.
+// returns then or when ctx is done.
 func (a *App) cancelWithKey(ctx context.Context, caller string, cancel context.CancelCauseFunc) {
 	changed := a.store.Watch(ctx, store.TopicKeys)
 	for {

@@ -239,7 +239,7 @@ func (s *Service) Complete(ctx context.Context, q url.Values) (server string, er
 func (s *Service) complete(ctx context.Context, q url.Values, f flow) error {
 	st := s.state(f.login())
 	st.mu.Lock()
-	st.pending = nil // each attempt can be used only once
+	st.pending = nil // drop the cached attempts: each can be used only once
 	st.mu.Unlock()
 	// A callback from another issuer is rejected before its code or error is
 	// read.
