@@ -14,11 +14,11 @@ import (
 // Status is how a call ended.
 type Status string
 
-// The ends of a call.
+// Outcomes of a call.
 const (
 	StatusOK     Status = "ok"
 	StatusError  Status = "error"  // the tool ran and reported failure (isError)
-	StatusFailed Status = "failed" // the call did not get through; Kind says why
+	StatusFailed Status = "failed" // the call did not complete; Kind says why
 
 	// StatusNotOK selects both kinds of failure in a query; no record has it.
 	StatusNotOK Status = "notok"
@@ -30,19 +30,19 @@ func (s Status) Matches(have Status) bool {
 }
 
 // Call is the record of one call: a tool's execution or a forwarded request.
-// Arguments and Result must have been redacted and cut before they come here.
+// Arguments and Result must be redacted and truncated before they are stored.
 type Call struct {
-	Seq         int64           // given by the store, in order of commit, without gaps but for forgotten records
-	ID          string          // given by Junctor, unique
-	RequestID   string          // given by the caller (X-Request-Id); may be empty, and may come twice
+	Seq         int64           // assigned by the store in commit order; gaps only where records were deleted
+	ID          string          // assigned by Junctor, unique
+	RequestID   string          // chosen by the caller (X-Request-Id); may be empty or not unique
 	Parent      string          // ID of the call that caused this one; may be empty
-	Time        time.Time       // when the call came in
-	Duration    time.Duration   // until its answer was ready
+	Time        time.Time       // when the call was received
+	Duration    time.Duration   // until its response was ready
 	Face        string          // discovery, tools, broker, chat, agentify, control, app
 	Caller      string          // tool.Caller.ID
 	CallerName  string          // tool.Caller.Name at the time of the call
 	Session     string          // chat or MCP session; may be empty
-	Server      string          // as resolved; may be empty when it was not
+	Server      string          // as resolved; empty if it was not resolved
 	Tool        string          // empty for methods other than tools/call
 	Method      string          // the MCP method
 	Status      Status          //
@@ -50,11 +50,11 @@ type Call struct {
 	Error       string          // its message
 	Arguments   json.RawMessage //
 	Result      json.RawMessage //
-	ArgBytes    int             // size of the arguments before they were cut
-	ResultBytes int             // size of the result before it was cut
+	ArgBytes    int             // size of the arguments before truncation
+	ResultBytes int             // size of the result before truncation
 	TraceID     string          // W3C trace id
-	Node        string          // which process took the call
-	Stages      Stages          // where the time went
+	Node        string          // process that handled the call
+	Stages      Stages          // where the time was spent
 }
 
 // CallQuery selects records of the call log. Empty fields do not limit.
@@ -66,7 +66,7 @@ type CallQuery struct {
 	Face    string
 	Status  Status
 	Parent  string      // ID of the call that caused them
-	Tools   []tool.Name // only these; one without a tool stands for the requests other than calls. Nil does not limit
+	Tools   []tool.Name // only these; a name without a tool selects requests other than calls. Nil: no limit
 	Text    string      // in the arguments, the result, the error, the names or the ids, as recorded; ASCII letters match in either case
 	Since   time.Time   // inclusive
 	Until   time.Time   // exclusive
@@ -74,13 +74,12 @@ type CallQuery struct {
 	AfterSeq  int64 // exclusive; reads forward
 	BeforeSeq int64 // exclusive; 0: no limit
 
-	// Forward takes the oldest Limit records that match instead of the
-	// newest. AfterSeq implies it: who asks for what comes after a record
-	// wants no gap behind it.
+	// Forward selects the oldest Limit records that match instead of the
+	// newest. AfterSeq implies it, so that there is no gap after that record.
 	Forward bool
 
-	// Brief leaves arguments, results and stages out of the answer, which
-	// is cheaper to read.
+	// Brief omits arguments, results and stages, which makes the query
+	// cheaper.
 	Brief bool
 
 	Limit int // 0 means DefaultLimit; MaxLimit at most
@@ -104,7 +103,7 @@ const (
 	MaxLimit     = 10_000
 )
 
-// Rows returns the limit that holds.
+// Rows returns the effective limit.
 func (q CallQuery) Rows() int {
 	switch {
 	case q.Limit <= 0:
@@ -115,49 +114,49 @@ func (q CallQuery) Rows() int {
 	return q.Limit
 }
 
-// Oldest reports whether the oldest matching records are wanted.
+// Oldest reports whether the query selects the oldest matching records.
 func (q CallQuery) Oldest() bool { return q.Forward || q.AfterSeq > 0 }
 
-// CallLog keeps one record for every call.
+// CallLog stores one record for every call.
 type CallLog interface {
 	// Append writes one record. When it returns nil the record is committed:
-	// every process reads it at once, and it survives the end of this one.
-	// Calls that come at the same time share a commit.
+	// it is immediately visible to every process and survives the exit of this
+	// one. Concurrent calls share a commit.
 	Append(ctx context.Context, c Call) error
 
-	// Available reports whether records can be written, as far as that is
+	// Available returns an error if records cannot be written, as far as is
 	// known. It does not wait for a store that is known to fail.
 	Available(ctx context.Context) error
 
 	// Lost returns the number of records that this process could not write
-	// although their calls were answered ([FailOpen]).
+	// although their calls were served ([FailOpen]).
 	Lost() int64
 
 	// Calls returns the records that match, newest last. Arguments and results
-	// have the bytes that were appended, except that invalid UTF-8 is replaced
-	// by U+FFFD.
+	// are byte for byte as appended, except that invalid UTF-8 is replaced by
+	// U+FFFD.
 	Calls(ctx context.Context, q CallQuery) ([]Call, error)
 
 	// Call returns the record with the ID, or else the newest with that
 	// RequestID, or ErrNotFound.
 	Call(ctx context.Context, id string) (Call, error)
 
-	// Stats summarises the records that match. The limit and the sequence
-	// numbers of the query do not count.
+	// Stats summarises the records that match. It ignores the limit and the
+	// sequence numbers of the query.
 	Stats(ctx context.Context, q CallQuery) (CallStats, error)
 
-	// LastSeq returns the highest sequence number given so far, 0 for none.
+	// LastSeq returns the highest sequence number assigned so far, or 0.
 	LastSeq(ctx context.Context) (int64, error)
 }
 
-// Stage is one step of a call on its path through the gateway.
+// Stage is one step of the processing of a call.
 type Stage struct {
 	Name string
 	Took time.Duration
 }
 
-// Stages are the steps of a call in order. As text, which is also how they
-// are kept, they read "policy=12 validate=40 dispatch=18230": microseconds.
+// Stages are the steps of a call in order. Their text form, which is also how
+// they are stored, is "policy=12 validate=40 dispatch=18230", in microseconds.
 type Stages []Stage
 
 // String returns the stages as text.
@@ -178,7 +177,7 @@ func (s Stages) Append(b []byte) []byte {
 	return b
 }
 
-// ParseStages reads what String wrote.
+// ParseStages parses the output of String.
 func ParseStages(text string) (Stages, error) {
 	if text == "" {
 		return nil, nil
@@ -246,7 +245,7 @@ func (c Call) MarshalJSON() ([]byte, error) {
 	return json.Marshal(j)
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote.
+// UnmarshalJSON parses the output of MarshalJSON.
 func (c *Call) UnmarshalJSON(b []byte) error {
 	var j CallJSON
 	if err := json.Unmarshal(b, &j); err != nil {
@@ -266,6 +265,6 @@ func (c *Call) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// millis keeps microseconds: finer is noise.
+// millis returns milliseconds with microsecond precision; finer is noise.
 func millis(d time.Duration) float64      { return float64(d.Microseconds()) / 1000 }
 func fromMillis(ms float64) time.Duration { return time.Duration(ms*1000+0.5) * time.Microsecond }

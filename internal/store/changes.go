@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Topics name what can change. What the store itself writes it announces.
+// Topics of changes. The store announces its own writes.
 const (
 	TopicCalls      = "calls"
 	TopicKeys       = "keys"
@@ -19,8 +19,8 @@ func TopicValues(space string) string { return "values/" + space }
 // TopicSession is the topic of one chat session.
 func TopicSession(id string) string { return "session/" + id }
 
-// Changes notifies this and other processes on the same database that something
-// changed, but not what: receivers read it again.
+// Changes notifies this and other processes on the same database of changes. A
+// notification has no content: receivers read the records again.
 type Changes interface {
 	// Announce publishes a change under the topic. It does not block;
 	// announcements close in time are merged.
@@ -52,8 +52,8 @@ func Tail(ctx context.Context, s Log, q CallQuery) iter.Seq2[Call, error] {
 		changed := s.Watch(ctx, TopicCalls)
 		q.Forward = true
 		for {
-			// Taken before the records are read: records up to here that do
-			// not match need not be looked at again.
+			// Read before the records: those up to last that do not match
+			// need not be read again.
 			last, err := s.LastSeq(ctx)
 			if err == nil && last > q.AfterSeq {
 				var calls []Call
@@ -84,7 +84,7 @@ func Tail(ctx context.Context, s Log, q CallQuery) iter.Seq2[Call, error] {
 			case <-ctx.Done():
 				return
 			}
-			// More may come at once: read them together.
+			// Records often arrive in bursts: read them together.
 			select {
 			case <-time.After(tailPause):
 			case <-ctx.Done():

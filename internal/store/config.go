@@ -46,10 +46,11 @@ type Retention struct {
 	SizeMB int `json:"sizeMB"`
 }
 
-// Age returns the age from which calls are deleted; 0 means never.
+// Age returns the age at which calls are deleted; 0 means never.
 func (r Retention) Age() time.Duration { return time.Duration(r.AgeDays) * 24 * time.Hour }
 
-// Bytes returns the size from which calls are deleted; 0 means never.
+// Bytes returns the size above which the oldest calls are deleted; 0 means
+// never.
 func (r Retention) Bytes() int64 { return int64(r.SizeMB) << 20 }
 
 // DefaultConfig returns the embedded store with thirty days or one gigabyte
@@ -60,10 +61,10 @@ func DefaultConfig() Config {
 
 const defaultTimeoutMs = 2000
 
-// Timeout returns for how long a call waits for the database.
+// Timeout returns how long a call waits for the database.
 func (c Config) Timeout() time.Duration { return cmp.Or(c.TimeoutMs, defaultTimeoutMs).Duration() }
 
-// maxDays keeps an age within what a time.Duration holds.
+// maxDays keeps an age within the range of a time.Duration.
 const maxDays = 36_500
 
 // Validate reports everything that is wrong with the configuration.

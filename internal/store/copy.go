@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Batch is a number of records on their way from one store to another.
+// Batch is a set of records to copy from one store to another.
 type Batch struct {
 	Calls        []Call
 	Catalogues   []Catalogue
@@ -18,11 +18,12 @@ type Batch struct {
 	Events       []Event
 }
 
-// Importer takes records over as they are.
+// Importer imports records unchanged.
 type Importer interface {
-	// Import writes records with their numbers, versions and times. What is
-	// there already stays, so that a copy that broke off can be repeated.
-	// Messages and events need their session there or in the same batch.
+	// Import writes records with their numbers, versions and times. It does
+	// not overwrite existing records, so that an interrupted copy can be
+	// repeated. The session of messages and events must be in the store or in
+	// the same batch.
 	Import(ctx context.Context, b Batch) error
 }
 
@@ -32,14 +33,14 @@ type CopyProgress struct {
 	Done int
 }
 
-// clockSkew is how much the clocks of nodes may differ.
+// clockSkew is how far the clocks of nodes may differ.
 const clockSkew = time.Minute
 
-// copyPage is how many records travel together.
+// copyPage is the number of records in one batch.
 const copyPage = 500
 
 // Empty reports whether a store has no records. Leases, budgets and messages
-// between nodes do not count: they are not worth keeping.
+// between nodes do not count: they are short-lived.
 func Empty(ctx context.Context, s Store) (bool, error) {
 	for _, count := range []func() (int, error){
 		func() (int, error) { list, err := s.Calls(ctx, CallQuery{Limit: 1}); return len(list), err },
@@ -56,12 +57,12 @@ func Empty(ctx context.Context, s Store) (bool, error) {
 	return true, nil
 }
 
-// Copy copies everything from one store to another, which should be new: its
-// call log must be empty, or be the beginning of this one. Leases are not
-// copied. Sealed secrets are copied as they are and need the same key. The first
-// store may be written to meanwhile: the copy has every record that was
-// committed before it began, and possibly newer ones. report, which may be nil,
-// is called after every step.
+// Copy copies all records from one store to another, which should be new: its
+// call log must be empty or a prefix of the source's. Leases are not copied.
+// Sealed secrets are copied as they are and need the same key. The source may
+// be written to meanwhile: the copy has every record that was committed before
+// it began, and possibly newer ones. report, which may be nil, is called after
+// every step.
 func Copy(ctx context.Context, from, to Store, report func(CopyProgress)) error {
 	if report == nil {
 		report = func(CopyProgress) {}
@@ -116,9 +117,9 @@ func sameLog(ctx context.Context, from, to Store) error {
 	return nil
 }
 
-// copySessions copies all sessions. They are listed by their last change, the
-// newest first. One that changes while it is not copied yet moves to the front,
-// behind the reader, so what changed meanwhile is listed again.
+// copySessions copies all sessions. They are listed by last change, newest
+// first. A session that changes before it is copied moves to the front, where
+// the reader has already been, so recently changed sessions are listed again.
 func copySessions(ctx context.Context, from, to Store, report func(CopyProgress)) error {
 	seen := map[string]bool{}
 	since := time.Time{}
@@ -164,13 +165,13 @@ func copySessionsSince(ctx context.Context, from, to Store, since time.Time, see
 		}
 		last := page[len(page)-1].Updated
 		switch oneMoment := fresh == 0 && page[0].Updated.Equal(last); {
-		case oneMoment && q.Limit < MaxLimit: // more at once
+		case oneMoment && q.Limit < MaxLimit: // try a larger page
 			q.Limit *= 2
 		case oneMoment:
 			q.Before = last
 		default:
-			// Sessions of the same moment may be on either side of the
-			// page's end: look at that moment again.
+			// Sessions with the same time may be on both sides of the end of
+			// the page: read that time again.
 			q.Before = last.Add(time.Microsecond)
 		}
 	}
@@ -205,8 +206,8 @@ func copySession(ctx context.Context, from, to Store, s Session) error {
 	}
 }
 
-// copyCalls copies the records up to a number: new ones may come as fast as
-// they are copied.
+// copyCalls copies the records up to last. It has a limit because new ones may
+// arrive as fast as they are copied.
 func copyCalls(ctx context.Context, from, to Store, last int64, report func(CopyProgress)) error {
 	var done int
 	q := CallQuery{Forward: true, Limit: copyPage, BeforeSeq: last + 1}

@@ -14,7 +14,7 @@ import (
 
 func TestCopyOnline(t *testing.T) { storetest.CopyOnline(t, openStore(t), openStore(t)) }
 
-// TestCopyReportsErrors: a copy returns the error of any step.
+// TestCopyReportsErrors checks that Copy returns the error of any step.
 func TestCopyReportsErrors(t *testing.T) {
 	ctx := context.Background()
 	broken := errors.New("broken")
@@ -27,7 +27,7 @@ func TestCopyReportsErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for n := range 11 { // as many as a copy of one of each reads
+	for n := range 11 { // the number of reads of such a copy
 		to := openStore(t)
 		if err := store.Copy(ctx, &failing{Store: from, after: n, err: broken}, to, nil); !errors.Is(err, broken) {
 			t.Errorf("a read that fails after %d others: Copy = %v", n, err)
@@ -41,7 +41,7 @@ func TestCopyReportsErrors(t *testing.T) {
 	}
 }
 
-// failing is a store whose n-th use fails.
+// failing is a store that fails with err after a number of uses.
 type failing struct {
 	store.Store
 	after int
@@ -133,7 +133,7 @@ func TestTailReturnsNewCalls(t *testing.T) {
 		if err != nil || c.Seq != next {
 			t.Fatalf("tail gave %d, %v; want %d", c.Seq, err, next)
 		}
-		if next++; c.Seq == 5 { // the sixth comes while it waits
+		if next++; c.Seq == 5 { // append the sixth while Tail waits
 			appended.Go(func() {
 				if err := s.Append(ctx, storetest.Call(6)); err != nil {
 					t.Error(err)
@@ -146,7 +146,7 @@ func TestTailReturnsNewCalls(t *testing.T) {
 	}
 	appended.Wait()
 	for range store.Tail(ctx, s, store.CallQuery{AfterSeq: 5}) {
-		cancel() // and it ends
+		cancel() // ends the range
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)

@@ -2,20 +2,20 @@
 // call log, the tools last seen, fingerprints, API keys, sealed secrets, chat
 // sessions, leases and messages between processes.
 //
-// It promises that every engine behind these interfaces behaves alike; the
-// suite in storetest is that promise in code. What a method has returned
-// without an error is committed: it survives the end of this process.
+// Every engine behind these interfaces behaves the same; the test suite in
+// storetest is the contract. When a method returns without an error, its
+// writes are committed and survive the exit of this process.
 //
 // The package opens no database. The engines (sqlite, postgres) implement
-// [Store]; those who need a part of it ask for that part's interface alone.
+// [Store]; callers depend only on the interfaces that they need.
 //
-// What both engines build on is here too: [Group] lets concurrent writers share
-// one commit, on the goroutine of one of them; [Hub] wakes watchers; [Vault] keeps
-// sealed values. A value is changed with the version that was read, so that of
-// two writers one gets [ErrConflict]. A [Lease] ends by itself when its owner
-// dies.
+// The package also has what both engines build on: [Group] lets concurrent
+// writers share one commit, on the goroutine of one of them; [Hub] wakes
+// watchers; [Vault] stores sealed values. A value is updated with the version
+// that was read, so that of two concurrent writers one gets [ErrConflict]. A
+// [Lease] expires when its owner dies.
 //
-// Start reading at [Store] and calls.go, then storetest for what is promised.
+// Start reading at [Store] and calls.go, then storetest for the contract.
 package store
 
 import (
@@ -25,25 +25,25 @@ import (
 	"junctor/internal/tool"
 )
 
-// The failures that callers tell apart with errors.Is. Anything else is an
-// error of the engine, with a message that says what to do.
+// Errors that callers distinguish with errors.Is. Any other error is the
+// engine's own; its message says what to do.
 var (
 	// ErrNotFound means that there is no such record.
 	ErrNotFound = errors.New("not in the store")
 
-	// ErrConflict means that someone else wrote first: the version, the name
-	// or the sequence number is not what the writer believed.
+	// ErrConflict means that another writer was first: the version, the name
+	// or the sequence number is not what this writer expected.
 	ErrConflict = errors.New("the record was changed by someone else")
 
 	// ErrClosed means that the store was closed, or has not been opened.
 	ErrClosed = errors.New("the store is closed")
 
-	// ErrUnavailable means that the database cannot be reached now and that
-	// trying again later makes sense.
+	// ErrUnavailable means that the database cannot be reached at present; a
+	// later retry may succeed.
 	ErrUnavailable = tool.ErrStoreUnavailable
 )
 
-// Store is everything an engine offers.
+// Store is the complete interface of an engine.
 type Store interface {
 	CallLog
 	Catalogues
@@ -56,11 +56,11 @@ type Store interface {
 	Changes
 	Importer
 
-	// Run does the engine's background work (retention, changes made by
-	// other processes) until ctx is done. The store works without it, but
-	// deletes nothing and does not see what other processes change.
+	// Run does the engine's background work until ctx is done: retention, and
+	// notification of changes made by other processes. Without it the store
+	// works, but deletes no old records and misses such notifications.
 	Run(ctx context.Context) error
 
-	// Close waits for what is being written and frees the database.
+	// Close waits for writes in progress and closes the database.
 	Close() error
 }

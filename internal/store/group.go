@@ -8,8 +8,8 @@ import (
 
 // Group lets concurrent writers share one commit. A writer that arrives while
 // no commit is running becomes the leader: it commits all waiting items,
-// including its own, at once. Writers that arrive meanwhile wait for the next
-// commit. A single writer therefore waits for nothing, and many share their
+// including its own, together. Writers that arrive meanwhile wait for the next
+// commit. A single writer therefore never waits, and concurrent ones share
 // commits, without a background goroutine.
 type Group[T any] struct {
 	work func(batch []*T)
@@ -28,11 +28,11 @@ type Group[T any] struct {
 type member[T any] struct {
 	item   *T
 	wake   chan bool // true: lead; false: done
-	queued bool      // still waiting, and may withdraw
+	queued bool      // still waiting; may withdraw
 }
 
-// NewGroup makes a Group that hands work at most size items at once. work
-// leaves the outcome of each item in the item; it must not panic.
+// NewGroup returns a Group that calls work with at most size items at a time.
+// work stores the outcome of each item in the item; it must not panic.
 func NewGroup[T any](size int, work func(batch []*T)) *Group[T] {
 	g := &Group[T]{work: work, size: size}
 	g.idle = sync.NewCond(&g.mu)
@@ -40,9 +40,9 @@ func NewGroup[T any](size int, work func(batch []*T)) *Group[T] {
 	return g
 }
 
-// Do returns nil when work has been done with item. When ctx ends before its
-// work began, the item is withdrawn and the error is that of ctx; work under
-// way is not abandoned: its outcome is known a moment later.
+// Do returns nil after work has processed item. If ctx is done before that
+// begins, Do withdraws the item and returns the error of ctx. Work in progress
+// is not abandoned, because it finishes soon.
 func (g *Group[T]) Do(ctx context.Context, item *T) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -78,15 +78,15 @@ func (g *Group[T]) Do(ctx context.Context, item *T) error {
 	return nil
 }
 
-// Waiting returns how many items wait for their turn.
+// Waiting returns the number of queued items.
 func (g *Group[T]) Waiting() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return len(g.queue)
 }
 
-// Close refuses new items and waits for the work in hand. It reports whether
-// the group was open.
+// Close rejects new items and waits for those in progress or queued. It reports
+// whether the group was open.
 func (g *Group[T]) Close() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -109,7 +109,7 @@ func (g *Group[T]) withdraw(m *member[T]) bool {
 	return true
 }
 
-// lead processes one batch and then passes the lead to the next waiting writer,
+// lead processes one batch and then makes the next waiting writer the leader,
 // so that no writer works for others for longer than one commit.
 func (g *Group[T]) lead() {
 	g.mu.Lock()
@@ -137,6 +137,6 @@ func (g *Group[T]) lead() {
 		g.idle.Broadcast()
 		return
 	}
-	g.queue[0].queued = false // it can no longer withdraw: the others rely on it
+	g.queue[0].queued = false // the leader must not withdraw: the others wait for it
 	g.queue[0].wake <- true
 }

@@ -16,8 +16,8 @@ type item struct {
 	done bool
 }
 
-// TestGroupBatchesConcurrentWork: every item is processed once, by one leader
-// at a time, and concurrent items share a batch.
+// TestGroupBatchesConcurrentWork checks that every item is processed once, by
+// one leader at a time, and that concurrent items share a batch.
 func TestGroupBatchesConcurrentWork(t *testing.T) {
 	var inside, batches, items atomic.Int32
 	g := store.NewGroup(8, func(batch []*item) {
@@ -35,7 +35,7 @@ func TestGroupBatchesConcurrentWork(t *testing.T) {
 			it.done = true
 			items.Add(1)
 		}
-		runtime.Gosched() // let others come
+		runtime.Gosched() // let others enqueue
 		inside.Add(-1)
 	})
 	var wg sync.WaitGroup
@@ -61,8 +61,8 @@ func TestGroupBatchesConcurrentWork(t *testing.T) {
 	}
 }
 
-// TestGroupWaiterCanCancel: a waiting item can be cancelled, one in progress
-// cannot.
+// TestGroupWaiterCanCancel checks that a waiting item can be cancelled and one
+// in progress cannot.
 func TestGroupWaiterCanCancel(t *testing.T) {
 	started, release := make(chan struct{}), make(chan struct{})
 	var first sync.Once

@@ -5,14 +5,14 @@ import (
 	"sync"
 )
 
-// Hub fans announcements out to the watchers of this process. The zero Hub is
-// ready. Engines embed it and add what other processes announce.
+// Hub delivers announcements to the watchers in this process. The zero Hub is
+// ready to use. Engines embed it and add the announcements of other processes.
 type Hub struct {
 	mu       sync.Mutex
 	watchers map[string]map[chan struct{}]struct{}
 }
 
-// Watch implements the half of [Changes] that concerns this process.
+// Watch implements [Changes] for announcements in this process.
 func (h *Hub) Watch(ctx context.Context, topic string) <-chan struct{} {
 	ch := make(chan struct{}, 1)
 	h.mu.Lock()
@@ -35,8 +35,8 @@ func (h *Hub) Watch(ctx context.Context, topic string) <-chan struct{} {
 	return ch
 }
 
-// Wake signals the watchers of a topic. A watcher that has not taken the last
-// signal yet gets no second one.
+// Wake signals the watchers of a topic. A watcher that has not yet received the
+// last signal gets no second one.
 func (h *Hub) Wake(topic string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -45,7 +45,7 @@ func (h *Hub) Wake(topic string) {
 	}
 }
 
-// WakeAll signals every watcher: something changed, or may have.
+// WakeAll signals every watcher: anything may have changed.
 func (h *Hub) WakeAll() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -56,7 +56,7 @@ func (h *Hub) WakeAll() {
 	}
 }
 
-// Watched reports whether anyone watches anything.
+// Watched reports whether there are watchers.
 func (h *Hub) Watched() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -27,13 +27,14 @@ type Key struct {
 	LastUsed time.Time `json:"lastUsed,omitzero"` // zero: not used yet
 }
 
-// Valid reports whether the key opens anything at the time given.
+// Valid reports whether the key is neither revoked nor expired at the given
+// time.
 func (k Key) Valid(now time.Time) bool {
 	return k.Revoked.IsZero() && (k.Expires.IsZero() || now.Before(k.Expires))
 }
 
-// MayChat reports whether the key may use models. Unless that is set, a key
-// may that is not limited to servers, tools or a profile.
+// MayChat reports whether the key may use models. If Chat is nil, the key may
+// unless it is limited to servers, tools or a profile.
 func (k Key) MayChat() bool {
 	if k.Chat != nil {
 		return *k.Chat
@@ -41,23 +42,24 @@ func (k Key) MayChat() bool {
 	return k.Servers == nil && k.Tools == nil && k.Profile == ""
 }
 
-// Keys keeps the API keys. Changes are announced under [TopicKeys].
+// Keys stores the API keys. Changes are announced under [TopicKeys].
 type Keys interface {
-	// AddKey adds a key; ErrConflict when its name or hash is taken.
+	// AddKey adds a key; ErrConflict when its ID, its hash, or its name among
+	// the keys not revoked, is in use.
 	AddKey(ctx context.Context, k Key) error
 
-	// Keys returns all keys, the revoked too, oldest first. There are few:
-	// those who check callers keep them in memory and watch for changes.
+	// Keys returns all keys, including revoked ones, oldest first. There are
+	// few: code that authenticates callers caches them and watches for changes.
 	Keys(ctx context.Context) ([]Key, error)
 
 	// KeyByHash returns the key with the hash, valid or not, or ErrNotFound.
 	KeyByHash(ctx context.Context, hash []byte) (Key, error)
 
-	// RevokeKey ends the key in effect with that name or id and returns it;
-	// ErrNotFound when there is none.
+	// RevokeKey revokes the key with that name or ID and returns it;
+	// ErrNotFound when there is none that is not revoked.
 	RevokeKey(ctx context.Context, nameOrID string, at time.Time) (Key, error)
 
-	// TouchKeys notes when keys, by id, were last used. It never moves that
-	// time backwards and announces nothing.
+	// TouchKeys records when keys, by ID, were last used. It never sets that
+	// time back and announces nothing.
 	TouchKeys(ctx context.Context, used map[string]time.Time) error
 }

@@ -5,42 +5,40 @@ import (
 	"time"
 )
 
-// Lease is the right to do something alone for a while. Its time runs by the
+// Lease is an exclusive right that expires. Its time is measured by the
 // database's clock, so that nodes whose clocks differ agree.
 type Lease struct {
 	Name  string
 	Owner string        // who holds it
-	Left  time.Duration // how long it still lasts
+	Left  time.Duration // until it expires
 
 	// Token increases with every change of owner. Work done under a lease can
 	// include it, so that late writes of a former owner are detected.
 	Token int64
 }
 
-// Leases gives rights that end by themselves when their owner dies.
+// Leases grants leases, which expire when their owner dies.
 type Leases interface {
-	// Acquire acquires the lease, or renews it if owner has it already. If
-	// another owner holds it, held is false and the lease has the owner and the
-	// expiry.
+	// Acquire acquires the lease, or renews it if owner holds it already. If
+	// another owner holds it, held is false and l is the lease of that owner.
 	Acquire(ctx context.Context, name, owner string, ttl time.Duration) (l Lease, held bool, err error)
 
-	// Release gives the lease back if owner still has it.
+	// Release releases the lease if owner still holds it.
 	Release(ctx context.Context, name, owner string) error
 }
 
 // probeDuration is how long a probe holds a lease that had expired.
 const probeDuration = time.Millisecond
 
-// Expired reports whether nobody holds the lease by which an owner shows that it
-// is alive. It is determined by acquiring it, so that the database's clock
-// decides.
+// Expired reports whether the heartbeat lease name has expired. It tries to
+// acquire the lease, so that the database's clock decides.
 func Expired(ctx context.Context, l Leases, name, prober string) (bool, error) {
 	_, expired, err := l.Acquire(ctx, name, "probe/"+prober, probeDuration)
 	return expired, err
 }
 
 // Renew acquires or renews a lease that others only probe with [Expired]. While
-// a probe holds it, Renew tries again.
+// a probe holds it, Renew retries.
 func Renew(ctx context.Context, l Leases, name, owner string, ttl time.Duration) error {
 	for {
 		_, held, err := l.Acquire(ctx, name, owner, ttl)

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// NewestMigration returns the highest version among the files of the folder
-// migrations, whose names begin with it.
+// NewestMigration returns the highest version of the files in the folder
+// migrations. The name of a file begins with its version.
 func NewestMigration(files embed.FS) (n int64, err error) {
 	list, err := files.ReadDir("migrations")
 	for _, f := range list {

@@ -10,9 +10,9 @@ import (
 	"junctor/internal/tool"
 )
 
-// ParseCallQuery reads which calls a request asks for: by server, tool, api (or
-// face), caller, session, status, parent and text, with a seq after or before
-// one, in the time from (or since) one to (or until) another, limit at most.
+// ParseCallQuery parses the parameters of a request for calls: server, tool,
+// api (or face), caller, session, status, parent, text, after and before
+// (sequence numbers), from (or since) and to (or until), and limit.
 func ParseCallQuery(v url.Values) (CallQuery, error) {
 	q := CallQuery{
 		Server: v.Get("server"), Tool: v.Get("tool"), Face: cmp.Or(v.Get("api"), v.Get("face")), Caller: v.Get("caller"),

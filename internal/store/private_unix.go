@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// private refuses a key file that other users may read.
+// private returns an error for a key file that other users may access.
 func private(path string, info fs.FileInfo) error {
 	if info.Mode().Perm()&0o077 != 0 {
 		return fmt.Errorf("key file %s may be read by other users (mode %04o); run: chmod 600 %s", path, info.Mode().Perm(), path)
@@ -18,9 +18,9 @@ func private(path string, info fs.FileInfo) error {
 	return nil
 }
 
-// CheckFolder refuses a folder that belongs to another user, or into which
-// others may write: they could put files of their own in place of ours. A
-// folder that does not exist is fine.
+// CheckFolder returns an error for a folder that belongs to another user or
+// that others may write to: they could replace our files. A folder that does
+// not exist is not an error.
 func CheckFolder(path string) error {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -24,7 +24,7 @@ func JoinRaw(values []json.RawMessage) []byte {
 	return append(b, ']')
 }
 
-// SplitRaw reads what JoinRaw wrote; an empty array gives nil.
+// SplitRaw parses the output of JoinRaw. It returns nil for an empty array.
 func SplitRaw(array []byte) ([]json.RawMessage, error) {
 	if len(array) == 0 {
 		return nil, nil
@@ -39,9 +39,9 @@ func SplitRaw(array []byte) ([]json.RawMessage, error) {
 	return out, nil
 }
 
-// ValidUTF8 returns v with every invalid byte replaced by U+FFFD. Records of
-// earlier versions may hold such bytes, and strict clients refuse a whole page
-// because of one of them.
+// ValidUTF8 returns v with every run of invalid bytes replaced by U+FFFD.
+// Records of earlier versions may contain such bytes, and strict clients reject
+// a whole page because of one.
 func ValidUTF8(v json.RawMessage) json.RawMessage {
 	if utf8.Valid(v) {
 		return v

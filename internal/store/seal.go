@@ -21,8 +21,8 @@ const KeySize = 32
 // ErrSealed means that a secret cannot be opened with the keys of this Sealer.
 var ErrSealed = errors.New("the secret was encrypted with another key, or was altered")
 
-// Sealer encrypts what the store must not see, with AES-256-GCM. A sealed
-// secret is bound to its name: moved to another name it does not open.
+// Sealer encrypts, with AES-256-GCM, secrets that the store must not see. A
+// sealed secret is bound to its name: it cannot be opened under another one.
 type Sealer struct {
 	keys []sealKey // the first seals; all open
 }
@@ -32,11 +32,12 @@ type sealKey struct {
 	aead cipher.AEAD
 }
 
-// sealVersion leads every sealed secret: version, key id, nonce, ciphertext.
+// sealVersion is the first byte of every sealed secret: version, key id, nonce,
+// ciphertext.
 const sealVersion = 1
 
-// NewSealer makes a Sealer that seals with key, and opens what was sealed
-// with key or with one of the older keys, so that keys can be replaced.
+// NewSealer returns a Sealer that seals with key, and opens secrets that were
+// sealed with key or with one of the older keys, so that keys can be rotated.
 func NewSealer(key []byte, older ...[]byte) (*Sealer, error) {
 	s := &Sealer{}
 	for _, k := range append([][]byte{key}, older...) {
@@ -69,7 +70,8 @@ func (s *Sealer) Seal(name string, plain []byte) []byte {
 	return k.aead.Seal(out, nonce, plain, []byte(name))
 }
 
-// Open decrypts what Seal made under the same name; ErrSealed otherwise.
+// Open decrypts a secret that Seal encrypted under the same name. The error is
+// ErrSealed when none of the keys fits or the secret was altered.
 func (s *Sealer) Open(name string, sealed []byte) ([]byte, error) {
 	for _, k := range s.keys {
 		head := 1 + len(k.id)
@@ -105,9 +107,9 @@ func ParseKey(text string) ([]byte, error) {
 	return nil, errors.New("a sealing key is 32 random bytes as base64 or hexadecimal; make one with: openssl rand -base64 32")
 }
 
-// KeyFile returns the sealing key kept in a file, making the file (mode 0600)
-// with a new key when there is none. Processes that start together agree on
-// one key. A file that others may read is refused.
+// KeyFile returns the sealing key in a file. If there is no file, it creates
+// one (mode 0600) with a new key; processes that start simultaneously agree on
+// one key. A file that other users may read is an error.
 func KeyFile(path string) ([]byte, error) {
 	for {
 		info, err := os.Stat(path)
@@ -137,9 +139,9 @@ func KeyFile(path string) ([]byte, error) {
 	}
 }
 
-// CreateFile makes a file that only this user can read, complete in one step:
-// it is never seen half-written, and of two processes one wins. The error of
-// the other is [fs.ErrExist].
+// CreateFile creates a file that only this user can read. The creation is
+// atomic: the file is never seen half-written, and of two processes one wins;
+// the other gets [fs.ErrExist].
 func CreateFile(path, text string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err

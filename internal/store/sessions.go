@@ -28,8 +28,8 @@ type Message struct {
 	Native  json.RawMessage `json:"native,omitempty"` // the provider's own form, with its signatures
 }
 
-// Event is one message that went out to a session's connections, kept so that
-// a connection that was lost can be given what it missed.
+// Event is one message sent to a session's connections. It is stored so that a
+// client that reconnects receives the events it missed.
 type Event struct {
 	Session string
 	Seq     int64 // 1, 2, 3 … within the session; chosen by the writer
@@ -41,12 +41,12 @@ type Event struct {
 type SessionQuery struct {
 	Owner  string    // empty: of all owners
 	Before time.Time // updated before; zero: no limit
-	Text   string    // in the title or in the content of a message, as JSON has it; in any case of ASCII letters
+	Text   string    // in the title or in the JSON of a message's content; ASCII letters match in either case
 	Limit  int       // 0 means DefaultLimit; MaxLimit at most
 }
 
-// Pattern returns Text as a pattern for LIKE with the escape character \\, as it
-// is and as it is inside a JSON string.
+// Pattern returns Text as patterns for LIKE with the escape character \: one
+// for plain text and one for text inside a JSON string.
 func (q SessionQuery) Pattern() (plain, quoted string) {
 	escape := strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`)
 	inJSON := q.Text
@@ -56,34 +56,34 @@ func (q SessionQuery) Pattern() (plain, quoted string) {
 	return "%" + escape.Replace(q.Text) + "%", "%" + escape.Replace(inJSON) + "%"
 }
 
-// Rows returns the limit that holds.
+// Rows returns the effective limit.
 func (q SessionQuery) Rows() int { return CallQuery{Limit: q.Limit}.Rows() }
 
 // Sessions stores conversations. A session has one writer at a time, which
 // numbers its records; a second writer gets ErrConflict, because its numbers
 // are taken. Changes are announced under [TopicSession].
 type Sessions interface {
-	// CreateSession adds a session; ErrConflict when the id is taken.
+	// CreateSession adds a session; ErrConflict when the id is in use.
 	CreateSession(ctx context.Context, s Session) error
 
 	// Session returns one, or ErrNotFound.
 	Session(ctx context.Context, id string) (Session, error)
 
-	// Sessions returns those that match, newest change first.
+	// Sessions returns the sessions that match, newest change first.
 	Sessions(ctx context.Context, q SessionQuery) ([]Session, error)
 
-	// UpdateSession reads a session, lets change alter title, model, owner
-	// and metadata, and writes it, as one step. An error of change is
-	// returned and nothing is written. change may run more than once and
-	// must not use the store.
+	// UpdateSession atomically reads a session, lets change modify its title,
+	// model, owner and metadata, and writes it. If change returns an error,
+	// UpdateSession returns it and writes nothing. change may run more than
+	// once and must not use the store.
 	UpdateSession(ctx context.Context, id string, change func(*Session) error) (Session, error)
 
-	// DeleteSession removes a session with all that belongs to it; it is no
-	// error when there is none.
+	// DeleteSession deletes a session with its messages and events. A session
+	// that does not exist is not an error.
 	DeleteSession(ctx context.Context, id string) error
 
 	// AppendMessages adds messages to a session's history, all or none;
-	// ErrNotFound without the session, ErrConflict when a number is taken.
+	// ErrNotFound without the session, ErrConflict when a number is in use.
 	AppendMessages(ctx context.Context, session string, msgs ...Message) error
 
 	// Messages returns the history after a number, oldest first; limit 0
@@ -98,6 +98,6 @@ type Sessions interface {
 	// all.
 	Events(ctx context.Context, session string, after int64, limit int) ([]Event, error)
 
-	// TrimEvents forgets the events up to and including a number.
+	// TrimEvents deletes the events up to and including a number.
 	TrimEvents(ctx context.Context, session string, upTo int64) error
 }

@@ -21,15 +21,15 @@ type CallStats struct {
 }
 
 // CallSummary summarises the calls of one tool, server, caller, face or
-// interval, or all. The percentiles are those of the duration, over calls
-// however they ended.
+// interval, or all calls. The percentiles are of the duration, over calls of
+// every status.
 type CallSummary struct {
 	Server     string
 	Tool       string
 	Caller     string
 	CallerName string
 	Face       string
-	From       time.Time // where the interval begins
+	From       time.Time // start of the interval
 	Calls      int64
 	Errors     int64 // StatusError
 	Failed     int64 // StatusFailed
@@ -59,7 +59,7 @@ func (s CallSummary) MarshalJSON() ([]byte, error) {
 	return json.Marshal(CallSummaryJSON{s.Server, s.Tool, s.Caller, s.CallerName, s.Face, s.From, s.Calls, s.Errors, s.Failed, millis(s.P50), millis(s.P95), millis(s.P99)})
 }
 
-// EmptyStats returns the statistics of no call, with the intervals of q.
+// EmptyStats returns statistics without any call, with the intervals of q.
 func EmptyStats(q CallQuery) CallStats {
 	s := CallStats{Servers: []CallSummary{}, Tools: []CallSummary{}, Callers: []CallSummary{}, Faces: []CallSummary{}}
 	for i := range q.Intervals {
@@ -75,8 +75,8 @@ type StatsCollector struct {
 	intervals []counter
 }
 
-// GroupCollector gathers the statistics of the calls that have a server,
-// tool, caller and face in common.
+// GroupCollector gathers statistics of the calls that share a server, tool,
+// caller and face.
 type GroupCollector struct {
 	since     int64 // in microseconds
 	width     int64
@@ -106,8 +106,8 @@ func (c *StatsCollector) Group(server, tool, caller, callerName, face string) *G
 	return g
 }
 
-// Add counts a call of a time, in microseconds since 1970, that took so many
-// microseconds.
+// Add counts a call at the given time, in microseconds since 1970, that took
+// micros microseconds.
 func (g *GroupCollector) Add(status Status, at, micros int64) {
 	g.add(status, micros)
 	if len(g.intervals) > 0 {
@@ -184,9 +184,9 @@ func (c *StatsCollector) by(key func(CallSummary) CallSummary) []CallSummary {
 	return out
 }
 
-// Durations counts durations in buckets of which each is at most 1/64 wide,
-// so that percentiles of any number of calls take little memory and are less
-// than one per cent off. The zero Durations is empty.
+// Durations is a histogram of durations. A bucket has a single value or is at
+// most 1/64 of its values wide, so that percentiles of any number of calls take
+// little memory and are less than one per cent off. The zero Durations is empty.
 type Durations struct {
 	n       int64
 	buckets []uint32
@@ -204,7 +204,7 @@ func (d *Durations) Add(micros int64) {
 	d.n++
 }
 
-// Merge adds what other counted.
+// Merge adds the counts of other.
 func (d *Durations) Merge(other *Durations) {
 	if missing := len(other.buckets) - len(d.buckets); missing > 0 {
 		d.buckets = append(d.buckets, make([]uint32, missing)...)
@@ -215,7 +215,7 @@ func (d *Durations) Merge(other *Durations) {
 	d.n += other.n
 }
 
-// Percentile returns the duration that p of a hundred calls do not exceed.
+// Percentile returns the duration that p per cent of the calls do not exceed.
 func (d *Durations) Percentile(p float64) time.Duration {
 	rank := int64(p / 100 * float64(d.n))
 	if float64(rank)*100 < p*float64(d.n) {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestDurationPercentiles: percentiles from buckets are within one per cent of the
-// exact ones, whatever the spread, and merging loses nothing.
+// TestDurationPercentiles checks that percentiles from buckets are within one
+// per cent of the exact ones, whatever the distribution, and after a merge.
 func TestDurationPercentiles(t *testing.T) {
 	var all Durations
 	var exact []int64

@@ -181,7 +181,7 @@ func TestKeyFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "new", "secret.key")
 	var wg sync.WaitGroup
 	keys := make([][]byte, 8)
-	for i := range keys { // processes that start together agree
+	for i := range keys { // processes that start simultaneously agree on a key
 		wg.Go(func() {
 			k, err := store.KeyFile(path)
 			if err != nil {
@@ -305,7 +305,7 @@ func TestHubWakesWatchers(t *testing.T) {
 	}
 	a, b := h.Watch(ctx, "a"), h.Watch(ctx, "b")
 	h.Wake("a")
-	h.Wake("a") // not taken yet: no second signal
+	h.Wake("a") // not received yet: no second signal
 	h.Wake("nobody")
 	<-a
 	select {
@@ -319,7 +319,7 @@ func TestHubWakesWatchers(t *testing.T) {
 	<-a
 	<-b
 	cancel()
-	for h.Watched() { // forgetting runs beside the cancel
+	for h.Watched() { // the watchers are removed asynchronously
 		runtime.Gosched()
 	}
 	h.Wake("a")

@@ -9,17 +9,18 @@ import (
 	"time"
 )
 
-// spaceTasks is the space of the values.
+// spaceTasks is the space of the values of [TaskOwners].
 const spaceTasks = "task-owners"
 
-// taskTimeout bounds the reads and writes of owners.
+// taskTimeout is the timeout of each read and write.
 const taskTimeout = 10 * time.Second
 
-// taskOwnerTTL is how long the owner of a task is known. Servers drop tasks sooner.
+// taskOwnerTTL is how long the owner of a task is stored. Servers drop tasks
+// sooner.
 const taskOwnerTTL = 7 * 24 * time.Hour
 
-// TaskOwners stores the owners of servers' tasks, for all processes on the
-// store and for the next start.
+// TaskOwners stores the owners of servers' tasks. All processes on the store
+// share them, and they survive a restart.
 type TaskOwners struct{ Values Values }
 
 func taskName(server, id string) string {
@@ -27,7 +28,7 @@ func taskName(server, id string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// ClaimTask records who has started a task of a server.
+// ClaimTask records caller as the owner of a task, unless it has one.
 func (t TaskOwners) ClaimTask(ctx context.Context, server, id, caller string) error {
 	ctx, cancel := context.WithTimeout(ctx, taskTimeout)
 	defer cancel()
@@ -40,7 +41,7 @@ func (t TaskOwners) ClaimTask(ctx context.Context, server, id, caller string) er
 	return nil
 }
 
-// TaskOwner returns who has started a task, "" when that is not known.
+// TaskOwner returns the owner of a task, or "" if none is recorded.
 func (t TaskOwners) TaskOwner(ctx context.Context, server, id string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, taskTimeout)
 	defer cancel()

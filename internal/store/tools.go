@@ -8,13 +8,13 @@ import (
 	"junctor/internal/tool"
 )
 
-// Catalogue is what one upstream offered when it was last seen, byte for
-// byte, so that a restart serves its tools before the upstream answers.
+// Catalogue is what one upstream offered when it was last connected, byte for
+// byte, so that after a restart its tools are served before it responds.
 type Catalogue struct {
 	Server string
 
-	// Config identifies the configuration of the upstream. A catalogue of
-	// another configuration is not valid for this one.
+	// Config identifies the configuration of the upstream. A catalogue is valid
+	// only for the configuration that it was read with.
 	Config string
 
 	Info     json.RawMessage // the server's name, version, protocol, capabilities, instructions
@@ -23,7 +23,7 @@ type Catalogue struct {
 	Seen     time.Time
 }
 
-// Catalogues keeps the catalogue last seen of every upstream.
+// Catalogues stores the latest catalogue of every upstream.
 type Catalogues interface {
 	// PutCatalogue replaces the catalogue of c.Server.
 	PutCatalogue(ctx context.Context, c Catalogue) error
@@ -33,7 +33,8 @@ type Catalogues interface {
 }
 
 // Fingerprint is the history of one tool's definition. The first definition
-// seen counts as approved; one that differs from the approved has changed.
+// seen counts as approved; a definition that differs from the approved one has
+// changed.
 type Fingerprint struct {
 	Server string
 	Tool   string
@@ -42,17 +43,17 @@ type Fingerprint struct {
 	FirstSeen time.Time
 
 	Current     string    // fingerprint when it was last seen
-	CurrentSeen time.Time // when Current became what it is
+	CurrentSeen time.Time // when the tool was first seen with Current
 
-	Approved   string // fingerprint that was agreed to
+	Approved   string // fingerprint that was approved
 	ApprovedAt time.Time
-	ApprovedBy string // Caller.ID; empty when it was approved by being the first
+	ApprovedBy string // Caller.ID; empty if approved as the first one seen
 
 	// Definition is the approved definition, to show what changed.
 	Definition json.RawMessage
 }
 
-// Changed reports whether the tool is not what was approved.
+// Changed reports whether the current definition differs from the approved one.
 func (f Fingerprint) Changed() bool { return f.Current != f.Approved }
 
 // Observation is one tool as an upstream offers it now.
@@ -62,18 +63,18 @@ type Observation struct {
 	Definition  json.RawMessage
 }
 
-// Fingerprints remembers what every tool looked like.
+// Fingerprints stores the fingerprint of every tool.
 type Fingerprints interface {
-	// Observe notes what a server offers now and returns the fingerprints of
-	// exactly those tools, in the same order.
+	// Observe records the tools that a server offers now and returns their
+	// fingerprints, in the same order.
 	Observe(ctx context.Context, server string, seen []Observation) ([]Fingerprint, error)
 
-	// Approve agrees to a definition; ErrConflict when it is no longer the
+	// Approve approves a definition; ErrConflict when it is no longer the
 	// current one, ErrNotFound when the tool was never seen.
 	Approve(ctx context.Context, server string, o Observation, by string) error
 
-	// Fingerprints returns those of one server, or of all when server is
-	// empty, by server and tool.
+	// Fingerprints returns the fingerprints of one server, or of all servers
+	// if server is empty, by server and tool.
 	Fingerprints(ctx context.Context, server string) ([]Fingerprint, error)
 }
 

@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-// SpaceSecrets is where a Vault keeps what it sealed.
+// SpaceSecrets is the space of the values that a Vault stores.
 const SpaceSecrets = "secrets"
 
-// Vault keeps secrets in a store that must not see them: tokens, client
-// registrations. What it writes is sealed, and bound to its name.
+// Vault stores secrets such as tokens and client registrations in a store that
+// must not see them. Each is sealed and bound to its name.
 type Vault struct {
 	values Values
 	sealer *Sealer
 }
 
-// NewVault makes a Vault over values.
+// NewVault returns a Vault on values.
 func NewVault(values Values, sealer *Sealer) *Vault {
 	return &Vault{values: values, sealer: sealer}
 }
 
-// Get returns a secret with its version; ErrNotFound when there is none,
-// ErrSealed when the key is not the one that it was sealed with.
+// Get returns a secret and its version; ErrNotFound when there is none,
+// ErrSealed when it was sealed with a key that the Sealer does not have.
 func (v *Vault) Get(ctx context.Context, name string) (plain []byte, version int64, err error) {
 	val, err := v.values.Value(ctx, SpaceSecrets, name)
 	if err != nil {
@@ -40,12 +40,12 @@ func (v *Vault) Put(ctx context.Context, name string, plain []byte, ifVersion in
 	return val.Version, err
 }
 
-// Delete forgets a secret; it is no error when there is none.
+// Delete deletes a secret. A secret that does not exist is not an error.
 func (v *Vault) Delete(ctx context.Context, name string) error {
 	return v.values.DeleteValue(ctx, SpaceSecrets, name, AnyVersion)
 }
 
-// SecretInfo is the public information about a secret.
+// SecretInfo describes a secret without revealing it.
 type SecretInfo struct {
 	Name    string
 	Updated time.Time
@@ -65,13 +65,13 @@ func (v *Vault) List(ctx context.Context) ([]SecretInfo, error) {
 	return out, nil
 }
 
-// Open returns a secret as it was when List read it; ErrSealed when the key is
-// not the one that it was sealed with.
+// Open returns a secret as it was when List read it; ErrSealed when it was
+// sealed with a key that the Sealer does not have.
 func (v *Vault) Open(s SecretInfo) ([]byte, error) { return v.sealer.Open(s.Name, s.sealed) }
 
-// Reseal re-encrypts, with the first key, whatever was sealed with an older
-// one, and returns how many secrets it changed. Secrets that cannot be opened
-// stay as they are and are reported.
+// Reseal re-encrypts with the first key the secrets that were sealed with
+// another one, and returns how many it changed. Secrets that cannot be opened
+// are left unchanged and reported in the error.
 func (v *Vault) Reseal(ctx context.Context) (int, error) {
 	vals, err := v.values.Values(ctx, SpaceSecrets)
 	if err != nil {
@@ -90,7 +90,7 @@ func (v *Vault) Reseal(ctx context.Context) (int, error) {
 		switch {
 		case err == nil:
 			n++
-		case !errors.Is(err, ErrConflict): // someone wrote it again meanwhile: sealed already
+		case !errors.Is(err, ErrConflict): // after a conflict, the other writer has sealed it
 			errs = append(errs, fmt.Errorf("seal %s anew: %w", val.Name, err))
 		}
 	}

@@ -7,8 +7,9 @@ import (
 	"junctor/internal/tool"
 )
 
-// VisibleTo reports whether the caller may read the record. Operators read
-// all; others read their own, with a profile those of what it allows.
+// VisibleTo reports whether the caller may read the record. Operators may read
+// all records; others only their own, and with a profile only those of the
+// tools and methods that it allows and those without a server.
 func (c *Call) VisibleTo(caller *tool.Caller) bool {
 	if caller.IsOperator() {
 		return true
@@ -19,8 +20,9 @@ func (c *Call) VisibleTo(caller *tool.Caller) bool {
 // maxVisiblePages bounds the pages that one VisibleCalls reads.
 const maxVisiblePages = 20
 
-// VisibleCalls returns what [CallLog.Calls] does of the records that are
-// visible to the caller. It reads more of them where others are left out.
+// VisibleCalls is like [CallLog.Calls], but returns only records that are
+// visible to the caller. It reads further pages, up to maxVisiblePages, to make
+// up for records that are not.
 func VisibleCalls(ctx context.Context, log CallLog, q CallQuery, caller *tool.Caller) ([]Call, error) {
 	if !caller.IsOperator() {
 		q.Caller = caller.ID
@@ -60,9 +62,9 @@ func VisibleCalls(ctx context.Context, log CallLog, q CallQuery, caller *tool.Ca
 	return out, nil
 }
 
-// VisibleStats returns what [CallLog.Stats] does of the records that are visible
-// to the caller. With a profile, requests other than calls count if the profile
-// has all of the server's.
+// VisibleStats is like [CallLog.Stats], but counts only records that are
+// visible to the caller. With a profile, requests other than tool calls count
+// only if the profile allows the whole server.
 func VisibleStats(ctx context.Context, log CallLog, q CallQuery, caller *tool.Caller) (CallStats, error) {
 	if caller.IsOperator() {
 		return log.Stats(ctx, q)

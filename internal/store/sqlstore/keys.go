@@ -40,8 +40,8 @@ WHERE revoked {none} AND id = coalesce((SELECT id FROM keys WHERE name = ?1 AND 
 	return k, r.announced(store.TopicKeys, err)
 }
 
-// TouchKeys implements store.Keys. Rows are locked in order, so that two nodes
-// do not wait for each other.
+// TouchKeys implements store.Keys. It locks rows in the order of their IDs, so
+// that two nodes do not deadlock.
 func (r Records) TouchKeys(ctx context.Context, used map[string]time.Time) error {
 	if len(used) == 0 {
 		return nil

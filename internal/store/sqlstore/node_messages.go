@@ -11,8 +11,8 @@ var nodeMessages = table[store.NodeMessage]{
 	func(m *store.NodeMessage) []any { return []any{&m.Seq, &m.Data} },
 }
 
-// SendMessages implements store.NodeMessages. It is repeated when the
-// connection breaks: messages may arrive twice.
+// SendMessages implements store.NodeMessages. It is retried when the connection
+// breaks, so messages may arrive twice.
 func (r Records) SendMessages(ctx context.Context, queue string, messages ...[]byte) error {
 	if len(messages) == 0 {
 		return nil
@@ -40,7 +40,8 @@ func (r Records) TakeMessages(ctx context.Context, queue string, done []int64) (
 	return nodeMessages.list(ctx, r.db, act, " WHERE box = ?1 ORDER BY seq LIMIT ?2", queue, store.MaxNodeMessages)
 }
 
-// Release implements store.Leases. The row stays a while for its token.
+// Release implements store.Leases. The row remains for a while because the next
+// token is derived from it.
 func (r Records) Release(ctx context.Context, name, owner string) error {
 	_, err := r.exec(ctx, Op{"release lease " + name, Repeat}, "UPDATE leases SET owner = '', until = {now} WHERE name = ?1 AND owner = ?2", name, owner)
 	return err

@@ -82,9 +82,9 @@ func (r Records) Sessions(ctx context.Context, q store.SessionQuery) ([]store.Se
 	return out, nil
 }
 
-// UpdateSession implements store.Sessions. The change runs in the caller's
-// goroutine and is written only if no other writer has changed the session
-// meanwhile.
+// UpdateSession implements store.Sessions. change runs in the caller's
+// goroutine. Its result is written only if no other writer has changed the
+// session meanwhile; otherwise UpdateSession starts over.
 func (r Records) UpdateSession(ctx context.Context, id string, change func(*store.Session) error) (store.Session, error) {
 	for {
 		s, err := r.session(ctx, id)
@@ -99,7 +99,7 @@ func (r Records) UpdateSession(ctx context.Context, id string, change func(*stor
 SET owner = ?3, title = ?4, model = ?5, metadata = ?6, updated = {max}(updated, {now}), version = version + 1
 WHERE id = ?1 AND version = ?2`, id, s.version, next.Owner, next.Title, next.Model, next.Metadata)
 		if errors.Is(err, store.ErrNotFound) {
-			continue // changed or deleted meanwhile: look again
+			continue // changed or deleted meanwhile: read it again
 		}
 		return changed.Session, r.announced(store.TopicSession(id), err)
 	}

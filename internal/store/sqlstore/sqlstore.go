@@ -1,21 +1,20 @@
-// Package sqlstore is what the stores of two databases have in common: the
-// records of small tables, the columns that hold them, and the statements that
-// read and write them.
+// Package sqlstore is the part that the stores of both databases share: the
+// records of small tables, their columns, and the statements that read and
+// write them.
 //
-// A statement is written once. Parameters are numbered (?1, ?2 …), and what the
-// two SQL dialects spell differently is a word in braces, which each [Database]
-// replaces:
+// A statement is written once. Parameters are numbered (?1, ?2 …). Where the two
+// SQL dialects differ, it has a word in braces, which each [Database] replaces:
 //
 //	{now}   the database's time
 //	{ticks} the same as a number, in microseconds since 1970
 //	{none}  the condition that a time is not set
 //	{max}   the function that returns the larger of two values
-//	{like}  the operator that matches a pattern in any case of ASCII letters
+//	{like}  the operator that matches a pattern, ignoring the case of ASCII letters
 //	{content}  the column content as text
 //	{bytes} orders text by its bytes
 //
-// The call log, the taking of leases and budgets are different in each
-// database and not part of this package.
+// The call log, the acquisition of leases and budgets differ between the
+// databases and are not part of this package.
 package sqlstore
 
 import (
@@ -29,17 +28,18 @@ import (
 
 // Database executes statements.
 type Database interface {
-	// Query executes a statement and lets read take its rows, possibly
-	// repeatedly, from the start.
+	// Query executes a statement and passes its rows to read. It may do so
+	// more than once, each time from the first row.
 	Query(ctx context.Context, op Op, s Statement, read func(Rows) error) error
 
 	// Exec executes statements, all or none, and returns how many rows the
 	// first one changed. The error is store.ErrConflict when the key of a row
-	// exists already, store.ErrNotFound when what it refers to does not.
+	// exists already, and store.ErrNotFound when a row refers to another that
+	// does not exist.
 	Exec(ctx context.Context, op Op, s ...Statement) (int64, error)
 
-	// Fields returns pointers to the fields of a record, as Table has them,
-	// in a form that Rows.Scan takes.
+	// Fields converts pointers to the fields of a record into a form that
+	// Rows.Scan accepts.
 	Fields(pointers []any) []any
 
 	// Announce publishes a change.
@@ -52,14 +52,15 @@ type Op struct {
 	Kind Kind
 }
 
-// Kind is what an operation does to the database.
+// Kind is the effect of an operation on the database. It determines whether the
+// operation may be retried.
 type Kind uint8
 
 // The kinds of operations.
 const (
 	Read   Kind = iota
-	Repeat      // writes, and may do so twice when the connection breaks
-	Once        // writes, and must not do so twice
+	Repeat      // writes, and may be retried when the connection breaks
+	Once        // writes, and must not be executed twice
 )
 
 // Statement is a statement in the common dialect, with its parameters: values,
@@ -101,19 +102,19 @@ func (t table[T]) insert(record T) Statement {
 	return Statement{b.String(), fields}
 }
 
-// list returns the records that a SELECT with a condition and an order has.
+// list returns the records selected by rest, which is the part of a SELECT
+// after FROM: the condition and the order.
 func (t table[T]) list(ctx context.Context, db Database, name, rest string, args ...any) ([]T, error) {
 	return t.query(ctx, db, Op{name, Read}, "SELECT "+t.columns+" FROM "+t.name+rest, args...)
 }
 
-// one is a list of which the first record counts; store.ErrNotFound when
-// there is none.
+// one returns the first record of a list; store.ErrNotFound when it is empty.
 func (t table[T]) one(ctx context.Context, db Database, name, rest string, args ...any) (T, error) {
 	return t.first(ctx, db, Op{name, Read}, "SELECT "+t.columns+" FROM "+t.name+rest, args...)
 }
 
-// change executes a statement on one record and returns what it is then;
-// store.ErrNotFound when there is none.
+// change executes a statement on one record and returns the changed record;
+// store.ErrNotFound when the statement changed none.
 func (t table[T]) change(ctx context.Context, db Database, name, statement string, args ...any) (T, error) {
 	return t.first(ctx, db, Op{name, Once}, statement+" RETURNING "+t.columns, args...)
 }
@@ -149,7 +150,7 @@ func (r Records) exec(ctx context.Context, op Op, query string, args ...any) (in
 	return r.db.Exec(ctx, op, Statement{query, args})
 }
 
-// announced announces a change if it was made.
+// announced announces a change unless err is set, and returns err.
 func (r Records) announced(topic string, err error) error {
 	if err == nil {
 		r.db.Announce(topic)
@@ -160,8 +161,8 @@ func (r Records) announced(topic string, err error) error {
 func notFound(op Op) error { return fmt.Errorf("%s: %w", op.Name, store.ErrNotFound) }
 func conflict(op Op) error { return fmt.Errorf("%s: %w", op.Name, store.ErrConflict) }
 
-// Clean replaces what the text columns of some database refuse: NUL and
-// invalid UTF-8.
+// Clean replaces NUL and invalid UTF-8, which not every database accepts in
+// text columns, by U+FFFD.
 func Clean(s string) string {
 	if strings.IndexByte(s, 0) >= 0 {
 		s = strings.ReplaceAll(s, "\x00", "\uFFFD")
@@ -169,8 +170,8 @@ func Clean(s string) string {
 	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
-// Import returns the statements that add the records of a batch, calls
-// excepted, and leave alone what exists.
+// Import returns the statements that add the records of a batch except calls.
+// They do not change existing records.
 func Import(b store.Batch) []Statement {
 	var out []Statement
 	out = add(out, catalogues, b.Catalogues)

@@ -50,7 +50,7 @@ func (r Records) Observe(ctx context.Context, server string, seen []store.Observ
 	if err != nil {
 		return nil, err
 	}
-	// Usually nothing is new, and then nothing need be written.
+	// Usually nothing is new and nothing needs to be written.
 	out, same := store.MatchFingerprints(all, seen)
 	if same {
 		return out, nil
@@ -61,7 +61,7 @@ func (r Records) Observe(ctx context.Context, server string, seen []store.Observ
 ON CONFLICT (server, tool) DO UPDATE SET current = excluded.current, current_seen = excluded.current_seen WHERE fingerprints.current <> excluded.current`,
 			[]any{server, o.Tool, o.Fingerprint, o.Definition}})
 	}
-	// In order, so that two nodes that see the same do not wait for each other.
+	// Sorted, so that two nodes that observe the same tools do not deadlock.
 	slices.SortStableFunc(upserts, func(a, b Statement) int { return cmp.Compare(a.Args[1].(string), b.Args[1].(string)) })
 	if _, err := r.db.Exec(ctx, Op{"write the fingerprints of " + server, Repeat}, upserts...); err != nil {
 		return nil, err

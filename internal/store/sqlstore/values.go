@@ -14,7 +14,7 @@ var values = table[store.Value]{
 	},
 }
 
-// unexpired excludes values that expired but are not deleted yet.
+// unexpired excludes values that have expired but are not deleted yet.
 const unexpired = "(expires {none} OR expires > {now})"
 
 // Versions start at the time of the first write, so that they also increase

@@ -9,7 +9,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// callStats counts calls and tells how long they take.
+// callStats checks the counts and percentiles of calls.
 func callStats(t *testing.T, open Opener) {
 	s, ctx := open(t), deadline(t)
 	empty := must[store.CallStats](t)(s.Stats(ctx, store.CallQuery{}))
@@ -86,7 +86,7 @@ func callStats(t *testing.T, open Opener) {
 	}
 }
 
-// callIntervals divides a range of time into intervals.
+// callIntervals checks the statistics of the intervals of a time range.
 func callIntervals(t *testing.T, open Opener) {
 	s, ctx := open(t), deadline(t)
 	for i, c := range []store.Call{{Time: at(9)}, {Time: at(10), Status: store.StatusError}, {Time: at(19).Add(999 * time.Millisecond)}, {Time: at(20), Status: store.StatusFailed}, {Time: at(39)}, {Time: at(40)}} {
@@ -118,7 +118,7 @@ func callIntervals(t *testing.T, open Opener) {
 	}
 }
 
-// near compares summaries; durations may be one per cent off.
+// near compares summaries, allowing durations to be one per cent off.
 func near(t testing.TB, got *store.CallSummary, want store.CallSummary) {
 	t.Helper()
 	for _, d := range [][2]*time.Duration{{&got.P50, &want.P50}, {&got.P95, &want.P95}, {&got.P99, &want.P99}} {

@@ -14,7 +14,7 @@ import (
 	"junctor/internal/store"
 )
 
-// Call returns a full record, the n-th of many that differ.
+// Call returns the n-th of many different records with all fields set.
 func Call(n int) store.Call {
 	return store.Call{
 		ID: fmt.Sprintf("req-%d", n), RequestID: fmt.Sprintf("theirs-%d", n), Parent: "req-0", Time: at(n), Duration: 1234 * time.Microsecond,
@@ -65,8 +65,8 @@ func appendAndRead(t *testing.T, open Opener) {
 	}
 }
 
-// callByRequestID: a call is found by the id that its caller gave, unless that
-// is the id of another.
+// callByRequestID checks that a call is found by the id that its caller chose,
+// unless that is the ID of another call.
 func callByRequestID(t *testing.T, open Opener) {
 	s, ctx := open(t), deadline(t)
 	for n, theirs := range []string{"a", "b", "b", "req-1", ""} {
@@ -88,7 +88,7 @@ func callByRequestID(t *testing.T, open Opener) {
 	}
 }
 
-// callBrief: a short answer has all but what makes a record large.
+// callBrief checks that a brief query omits only arguments, results and stages.
 func callBrief(t *testing.T, open Opener) {
 	s, ctx := open(t), deadline(t)
 	failed := Call(2)
@@ -104,8 +104,8 @@ func callBrief(t *testing.T, open Opener) {
 	equal(t, "brief records", must[[]store.Call](t)(s.Calls(ctx, store.CallQuery{Brief: true})), want)
 }
 
-// callSearch finds records by what is in their arguments, results, errors,
-// names and ids.
+// callSearch checks that records are found by text in their arguments, results,
+// errors, names and ids.
 func callSearch(t *testing.T, open Opener) {
 	s, ctx := open(t), deadline(t)
 	for i, c := range []store.Call{
@@ -131,9 +131,9 @@ func callSearch(t *testing.T, open Opener) {
 	equal(t, "with another filter", seqs(must[[]store.Call](t)(s.Calls(ctx, store.CallQuery{Text: "rain", Status: store.StatusFailed, Limit: 1}))), []int64{3})
 }
 
-// callBytes: a log must show what was sent, whatever it was. Only invalid
-// UTF-8, which earlier versions wrote, is replaced: strict clients could not
-// read a page with it.
+// callBytes checks that a log returns arguments and results as they were sent,
+// except for invalid UTF-8, which earlier versions wrote: it is replaced because
+// strict clients could not read a page with it.
 func callBytes(t *testing.T, open Opener) {
 	s, ctx := open(t), deadline(t)
 	for name, raw := range map[string]string{
@@ -163,8 +163,8 @@ func callBytes(t *testing.T, open Opener) {
 	}
 }
 
-// callText: what others wrote is kept as well as the database can, and is
-// never a reason to lose the record.
+// callText checks that text with bytes that a database cannot store does not
+// prevent a record from being written.
 func callText(t *testing.T, open Opener) {
 	s, ctx := open(t), deadline(t)
 	c := Call(0)
@@ -262,8 +262,8 @@ func callPaging(t *testing.T, open Opener) {
 	}
 }
 
-// appendConcurrently: a sequence number for each, none twice, none left out,
-// from two handles at once.
+// appendConcurrently checks that records appended concurrently through two
+// handles get unique sequence numbers without gaps.
 func appendConcurrently(t *testing.T, open Opener) {
 	ctx := deadline(t)
 	handles := []store.Store{open(t), open(t)}
@@ -280,7 +280,7 @@ func appendConcurrently(t *testing.T, open Opener) {
 		})
 	}
 	wg.Wait()
-	for _, s := range handles { // each knows its own at once, and that of others when they have told
+	for _, s := range handles { // a handle sees its own records immediately, and those of others after a read
 		must[int64](t)(s.LastSeq(ctx))
 	}
 	for _, s := range handles {

@@ -40,8 +40,8 @@ func importing(t *testing.T, open Opener) {
 	}
 }
 
-// Copy checks that store.Copy takes everything from one store to another, be
-// they of one engine or of two.
+// Copy checks that store.Copy copies everything from one store to another, of
+// the same engine or of different ones.
 func Copy(t *testing.T, from, to store.Store) {
 	ctx := deadline(t)
 	fill(t, from)
@@ -55,7 +55,8 @@ func Copy(t *testing.T, from, to store.Store) {
 	}
 	equal(t, "progress", steps, map[string]int{"catalogues": 1, "fingerprints": 2, "keys": 2, "values": 3, "sessions": 600, "calls": 1200})
 
-	// The copy goes on where the original was, and refuses to be mixed.
+	// The copy continues the sequence of the original, and a log that has
+	// diverged is refused.
 	if err := to.Append(ctx, Call(5000)); err != nil {
 		t.Fatal(err)
 	}
@@ -70,8 +71,8 @@ func Copy(t *testing.T, from, to store.Store) {
 	}
 }
 
-// CopyOnline checks that a copy of a store that is being written to ends and has
-// everything that was there when it began.
+// CopyOnline checks that a copy of a store that is being written to terminates
+// and has everything that the store had when it began.
 func CopyOnline(t *testing.T, from, to store.Store) {
 	ctx := deadline(t)
 	fill(t, from)
@@ -79,7 +80,7 @@ func CopyOnline(t *testing.T, from, to store.Store) {
 	err := store.Copy(ctx, from, to, func(p store.CopyProgress) {
 		switch p.What {
 		case "sessions":
-			if !touched { // the last in the list moves to its front
+			if !touched { // the last session in the list moves to the front
 				touched = true
 				must[store.Session](t)(from.UpdateSession(ctx, "s199", func(s *store.Session) error { s.Title = "new"; return nil }))
 			}
@@ -107,7 +108,7 @@ func CopyOnline(t *testing.T, from, to store.Store) {
 	}
 }
 
-// fill puts something of everything into a store.
+// fill adds records of every kind to a store.
 func fill(t *testing.T, s store.Store) {
 	t.Helper()
 	ctx := deadline(t)
@@ -117,7 +118,7 @@ func fill(t *testing.T, s store.Store) {
 		c.Seq = int64(i + 1)
 		b.Calls = append(b.Calls, c)
 	}
-	for i := range 600 { // many of one moment, across the copy's pages
+	for i := range 600 { // many with the same time, across the pages of the copy
 		b.Sessions = append(b.Sessions, store.Session{ID: fmt.Sprintf("s%d", i), Owner: "o", Title: "t", Created: at(1), Updated: at(i / 200), Metadata: json.RawMessage(`{ "a": 1 }`)})
 	}
 	for i := range 1100 {

@@ -9,8 +9,8 @@ import (
 	"junctor/internal/store"
 )
 
-// nodeMessages: messages reach only their queue, from any handle, and stay until they
-// are acknowledged.
+// nodeMessages checks that messages reach only their queue, from any handle,
+// and stay until they are acknowledged.
 func nodeMessages(t *testing.T, open Opener) {
 	ctx := deadline(t)
 	a, b := running(t, open), running(t, open)
@@ -45,7 +45,7 @@ func nodeMessages(t *testing.T, open Opener) {
 	if got := texts(again); !slices.Equal(got, []string{"two", odd}) {
 		t.Errorf("after two were done: %q", got)
 	}
-	// Numbers of another queue are not this queue's to take out.
+	// The sequence number of a message of another queue deletes nothing.
 	other := must[[]store.NodeMessage](t)(b.TakeMessages(ctx, "c", []int64{again[0].Seq}))
 	if got := texts(other); !slices.Equal(got, []string{"not for b"}) {
 		t.Errorf("the other queue: %q", got)
@@ -64,11 +64,11 @@ func texts(messages []store.NodeMessage) []string {
 	return out
 }
 
-// nodeMessageOrder: the messages of each sender come in the order of sending, in
-// bounded portions, each once.
+// nodeMessageOrder checks that the messages of each sender are received in the
+// order sent, in bounded batches, each once.
 func nodeMessageOrder(t *testing.T, open Opener) {
 	ctx := deadline(t)
-	const senders, each = 4, 100 // more than fits into one portion
+	const senders, each = 4, 100 // together more than MaxNodeMessages
 	var wg sync.WaitGroup
 	for s := range senders {
 		h := open(t)

@@ -224,7 +224,7 @@ func sessions(t *testing.T, open Opener) {
 			t.Errorf("sessions with %q: %d, want %d", text, len(got), want)
 		}
 	}
-	for _, id := range []string{"1", "0", "0"} { // the last finds nothing, which is no error
+	for _, id := range []string{"1", "0", "0"} { // deleting the last one again is not an error
 		if err := s.DeleteSession(ctx, id); err != nil {
 			t.Fatal(err)
 		}
@@ -252,7 +252,7 @@ func sessionUpdates(t *testing.T, open Opener) {
 	if _, err := s.UpdateSession(ctx, "none", func(*store.Session) error { return nil }); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("UpdateSession of none: error = %v, want ErrNotFound", err)
 	}
-	// Each adds one, all at once: none is lost.
+	// Concurrent changes: none is lost.
 	const n = 20
 	var wg sync.WaitGroup
 	for range n {
@@ -339,8 +339,8 @@ func events(t *testing.T, open Opener) {
 		t.Errorf("events changed the session: updated %v", got.Updated)
 	}
 
-	// Two writers with the same numbers, from two handles: one of them wins
-	// each number, and what it wrote is whole.
+	// Concurrent writers with the same numbers, on two handles: one of them
+	// succeeds, with all of its events.
 	other := open(t)
 	var wg sync.WaitGroup
 	var won atomic.Int32

@@ -1,8 +1,7 @@
-// Package storetest is the contract of package store as a test suite. Every
-// engine passes the same one.
+// Package storetest is the contract of package store as a test suite, which
+// every engine passes.
 //
-// It asks for nothing but the interfaces, so that an engine cannot pass by
-// being known to it.
+// It uses only the interfaces, so that it cannot treat any engine specially.
 package storetest
 
 import (
@@ -74,8 +73,7 @@ func Run(t *testing.T, fresh func(t testing.TB) Opener) {
 	})
 }
 
-// timeout bounds every wait. It is never a measure: only a broken engine
-// reaches it.
+// timeout bounds every wait. Only a broken engine reaches it.
 const timeout = 5 * time.Minute
 
 func deadline(t testing.TB) context.Context {
@@ -84,7 +82,7 @@ func deadline(t testing.TB) context.Context {
 	return ctx
 }
 
-// running opens a handle whose background work goes on until the test ends.
+// running opens a handle and calls its Run until the test ends.
 func running(t testing.TB, open Opener) store.Store {
 	s := open(t)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -99,7 +97,8 @@ func running(t testing.TB, open Opener) store.Store {
 	return s
 }
 
-// eventually tries until ok; the engine decides how soon.
+// eventually polls ok until it returns true; how long that takes is up to the
+// engine.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	ctx := deadline(t)
@@ -114,7 +113,7 @@ func eventually(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-// must returns v or ends the test.
+// must returns a function that returns v, or fails the test if err is set.
 func must[T any](t testing.TB) func(v T, err error) T {
 	return func(v T, err error) T {
 		t.Helper()
@@ -125,8 +124,8 @@ func must[T any](t testing.TB) func(v T, err error) T {
 	}
 }
 
-// equal compares by what can be seen, with times to the microsecond that
-// engines keep.
+// equal compares got and want as JSON. Times are expected with the microsecond
+// precision of the engines.
 func equal(t testing.TB, what string, got, want any) {
 	t.Helper()
 	if g, w := show(got), show(want); g != w {
@@ -142,8 +141,7 @@ func show(v any) string {
 	return string(b)
 }
 
-// at is one moment of the last hour, n seconds on: young enough for every
-// retention.
+// at returns a time n seconds after start, recent enough for every retention.
 func at(n int) time.Time { return start.Add(time.Duration(n) * time.Second) }
 
 var start = time.Now().UTC().Add(-time.Hour).Truncate(time.Second).Add(123456 * time.Microsecond)

@@ -9,8 +9,8 @@ import (
 	"junctor/internal/store"
 )
 
-// tail: what was there before and what comes while it runs, each once and in
-// order.
+// tail checks that Tail yields the existing records and those appended while it
+// runs, each once and in order.
 func tail(t *testing.T, open Opener) {
 	s, ctx := running(t, open), deadline(t)
 	const before, total = 30, 300
@@ -38,10 +38,10 @@ func tail(t *testing.T, open Opener) {
 	wg.Wait()
 }
 
-// expectTail reads the records after one number up to another.
+// expectTail tails the records after one sequence number up to another.
 func expectTail(ctx context.Context, t testing.TB, s store.Store, after, last int64) {
 	next := after + 1
-	// A small page makes the tail read several.
+	// A small limit makes Tail read several pages.
 	for c, err := range store.Tail(ctx, s, store.CallQuery{AfterSeq: after, Limit: 7}) {
 		if err != nil {
 			t.Errorf("tail: %v", err)
@@ -80,7 +80,7 @@ func tailFiltered(t *testing.T, open Opener) {
 		if next += 10; next > 110 {
 			return
 		}
-		if next == 110 { // the tail has caught up; the next comes live
+		if next == 110 { // the tail has caught up; the next record is appended meanwhile
 			go func() {
 				for i := range 10 {
 					c := Call(i)
@@ -158,7 +158,7 @@ func changes(t *testing.T, open Opener) {
 	}
 	select {
 	case <-left:
-		// It may have been signalled before it was gone: no harm.
+		// It may have been signalled before it was removed.
 	default:
 	}
 }
@@ -192,7 +192,7 @@ func expectSignal(ctx context.Context, t testing.TB, topic string, ch <-chan str
 	}
 }
 
-// closed: a store that was closed says so and does nothing else.
+// closed checks that the methods of a closed store return ErrClosed.
 func closed(t *testing.T, open Opener) {
 	s, ctx := open(t), deadline(t)
 	if err := s.Close(); err != nil {

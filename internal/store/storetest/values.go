@@ -108,7 +108,7 @@ func valueExpiry(t *testing.T, open Opener) {
 	})
 }
 
-// valueRaces: of many who saw the same version one may write.
+// valueRaces checks that of many writers with the same version one succeeds.
 func valueRaces(t *testing.T, open Opener) {
 	ctx := deadline(t)
 	handles := []store.Store{open(t), open(t)}
@@ -184,7 +184,7 @@ func leases(t *testing.T, open Opener) {
 	}
 }
 
-// leaseRaces: never two owners at once, whoever asks.
+// leaseRaces checks that a lease never has two owners at the same time.
 func leaseRaces(t *testing.T, open Opener) {
 	ctx, cancel := context.WithCancel(deadline(t))
 	defer cancel()
