@@ -19,8 +19,8 @@ import (
 	"junctor/internal/store/storetest"
 )
 
-// BenchmarkAppend measures what the record of a call costs, in processor time
-// too: the commit is shared, so the clock alone does not tell.
+// BenchmarkAppend measures the cost of recording a call, including processor
+// time: commits are shared, so elapsed time alone says little.
 func BenchmarkAppend(b *testing.B) {
 	for _, callers := range []int{1, 16, 64} {
 		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
@@ -62,7 +62,7 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-// prose returns a text of about n bytes that compresses like one of people.
+// prose returns a text of about n bytes that compresses like natural language.
 func prose(seed, n int) string {
 	r := mrand.New(mrand.NewPCG(uint64(seed), 1))
 	var b strings.Builder

@@ -16,19 +16,19 @@ import (
 const (
 	blockRecords = 512
 	blockBytes   = 256 << 10
-	blockSpan    = int64(time.Hour / time.Microsecond) // so that retention is late by an hour at most
+	blockSpan    = int64(time.Hour / time.Microsecond) // so that retention is at most an hour late
 	blockVersion = 1
 )
 
-// block is a run of records with consecutive numbers, one row of the table.
-// Its three parts are read for different questions:
+// block is a run of records with consecutive numbers, one row of the table. Its
+// three parts serve different queries:
 //
-//	head  names once each, the distinct groups of them, and a column for each
-//	      number: what filters and statistics need
+//	head  each distinct name, each distinct group of names, and a column for
+//	      each number: what filters and statistics need
 //	ids   the id, request id, parent and trace id of each record
 //	body  compressed: stages, error, arguments and result of each record
 //
-// A large block has a textFilter, too, in a table of its own.
+// A large block also has a textFilter, in a separate table.
 type block struct {
 	n            int
 	since, until int64 // the earliest and the latest time, in microseconds
@@ -38,7 +38,7 @@ type block struct {
 	filter       []byte // nil for none
 }
 
-// group is what many records have in common.
+// group is the set of fields that many records share.
 type group struct {
 	server, tool, method, face, caller, callerName, node, status, kind string
 }
@@ -51,7 +51,7 @@ func groupOf(c *store.Call) group {
 	return group{c.Server, c.Tool, c.Method, c.Face, c.Caller, c.CallerName, c.Node, string(c.Status), c.Kind}
 }
 
-// blockWriter gathers records for a block.
+// blockWriter collects records for a block.
 type blockWriter struct {
 	index    map[string]uint64 // of a name
 	names    []byte
@@ -66,11 +66,11 @@ type blockWriter struct {
 	columns      [6][]byte // group, time, duration, session, size of arguments, of result
 	ids          []byte
 	body         []byte
-	packed       []byte // the compressed body, for the next to use
+	packed       []byte // buffer for the compressed body
 	filter       textFilter
 }
 
-// full reports whether the block should end before a record of that time.
+// full reports whether a record of the given time should begin a new block.
 func (w *blockWriter) full(at int64) bool {
 	return w.n >= blockRecords || len(w.body)+len(w.ids) >= blockBytes ||
 		w.n > 0 && max(w.until, at)-min(w.since, at) > blockSpan
@@ -126,7 +126,7 @@ func (w *blockWriter) name(s string) uint64 {
 	return id
 }
 
-// take returns the block and begins the next.
+// take returns the block and starts the next one.
 func (w *blockWriter) take() block {
 	head := append(make([]byte, 0, 64+len(w.names)+len(w.groupIDs)+12*w.n), blockVersion)
 	head = binary.AppendUvarint(head, uint64(len(w.index)))
@@ -182,8 +182,8 @@ type blockHead struct {
 	results  []int64
 }
 
-// decodeHead reads a head into h, which may have been used before. Without
-// all it leaves the last three columns out.
+// decodeHead decodes a head into h, which may be reused. Unless all is set, it
+// omits the last three columns.
 func decodeHead(raw []byte, h *blockHead, all bool) error {
 	if len(raw) == 0 || raw[0] != blockVersion {
 		return fmt.Errorf("%w, or is of a newer Junctor", errBlock)
@@ -235,7 +235,7 @@ func decodeHead(raw []byte, h *blockHead, all bool) error {
 	return nil
 }
 
-// call returns the numbers and names of the i-th record.
+// call returns the i-th record with the fields that are in the head.
 func (h *blockHead) call(seq int64, i int) store.Call {
 	g := &h.groups[h.group[i]]
 	return store.Call{
@@ -246,8 +246,8 @@ func (h *blockHead) call(seq int64, i int) store.Call {
 	}
 }
 
-// texts splits what a block keeps of n records one after the other, four
-// texts each.
+// texts splits the ids or the body of a block with n records into four texts for
+// each record.
 func texts(raw string, n int) ([][4]string, error) {
 	if n > len(raw) {
 		return nil, errBlock
@@ -270,8 +270,8 @@ func (r *reader) fourTexts() (out [4]string) {
 	return out
 }
 
-// reader takes values off the front of b. After the first that is not whole
-// it is bad and returns zeros.
+// reader decodes values from the front of b. After the first incomplete value it
+// is bad and returns zeros.
 type reader struct {
 	b   string
 	bad bool
@@ -296,7 +296,8 @@ func (r *reader) signed() int64 {
 	return int64(v>>1) ^ -int64(v&1)
 }
 
-// count reads how many values follow; each takes a byte at least.
+// count reads the number of values or bytes that follow. It is bad if more than
+// the rest of b, because each takes at least one byte.
 func (r *reader) count() int {
 	n := r.number()
 	if n > uint64(len(r.b)) {
@@ -306,7 +307,8 @@ func (r *reader) count() int {
 	return int(n)
 }
 
-// index reads an index into n values. It is 0 when there is none such.
+// index reads an index into n values. If it is out of range, r is bad and the
+// result 0.
 func (r *reader) index(n int) int {
 	v := r.number()
 	if v >= uint64(n) {

@@ -14,7 +14,7 @@ import (
 const oldColumns = `seq, id, time, duration, status, server, tool, method, face, caller, session, kind, trace_id, node, result_bytes, stages, error, arguments, result`
 
 // convertCalls moves records that an older Junctor stored as rows into blocks,
-// in several commits. If it is interrupted, it continues on the next start.
+// in several commits. If it is interrupted, the next call continues.
 func (s *Store) convertCalls(ctx context.Context) error {
 	var first, last int64
 	switch err := s.read.QueryRowContext(ctx, "SELECT min(seq), max(seq) FROM calls HAVING count(*) > 0").Scan(&first, &last); {
@@ -49,7 +49,7 @@ func (w *writer) convert() (int, error) {
 	if err := w.one(ctx, nextSeq, nil, &next); err != nil {
 		return 0, err
 	}
-	for i := range calls { // a process of the older Junctor counts on its own
+	for i := range calls { // a process of the older version assigns its own numbers
 		if calls[i].Seq < next {
 			calls[i].Seq = next
 		}
@@ -81,7 +81,7 @@ func (w *writer) oldCalls(ctx context.Context) (out []store.Call, err error) {
 			return nil, err
 		}
 		c.Time, c.Duration = moment(at), time.Duration(took)*time.Microsecond
-		c.Stages, _ = store.ParseStages(stages) // what cannot be read is left out
+		c.Stages, _ = store.ParseStages(stages) // invalid stages are dropped
 		out = append(out, c)
 	}
 	return out, rows.Err()

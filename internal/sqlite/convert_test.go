@@ -15,15 +15,15 @@ import (
 	"junctor/internal/store/storetest"
 )
 
-// TestConvertOldCallLog: the rows and the journal of an older Junctor are
-// converted with the same sequence numbers, and so are records that a process
-// of the older version writes later.
+// TestConvertOldCallLog checks that the rows and the journal of an older Junctor
+// are converted with the same sequence numbers, and that records which a process
+// of the older version writes later are appended.
 func TestConvertOldCallLog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "junctor.db")
 	old := openOld(t, path)
 	const n = 1300
 	for i := 1; i <= n; i++ {
-		if i == 5 { // forgotten, as retention would
+		if i == 5 { // deleted, as by retention
 			continue
 		}
 		old(int64(i), storetest.Call(i))
@@ -43,7 +43,7 @@ func TestConvertOldCallLog(t *testing.T) {
 			t.Errorf("a record became\n%s, was\n%s", got, want)
 		}
 	}
-	old(1, storetest.Call(n+2)) // its table is empty, and it counts on its own
+	old(1, storetest.Call(n+2)) // the older version starts again at 1 because its table is empty
 	s.maintain(context.Background())
 	c, err := s.Call(context.Background(), fmt.Sprintf("req-%d", n+2))
 	if err != nil || c.Seq != n+2 {
@@ -51,8 +51,8 @@ func TestConvertOldCallLog(t *testing.T) {
 	}
 }
 
-// openOld makes a database of the version before blocks and returns what
-// writes a row to it.
+// openOld creates a database of the version before blocks and returns a function
+// that writes a row to it.
 func openOld(t *testing.T, path string) func(int64, store.Call) {
 	t.Helper()
 	db, err := connect(path, 1, "journal_mode(WAL)")
@@ -100,8 +100,8 @@ func oldFields(c store.Call) (b []byte) {
 	return b
 }
 
-// TestJoinBlocks: calls that come one by one do not leave a block each, and
-// joining changes nothing that can be read.
+// TestJoinBlocks checks that calls at a low rate do not leave a block each, and
+// that joining changes nothing that can be read.
 func TestJoinBlocks(t *testing.T) {
 	s := openAt(t, store.Config{Path: filepath.Join(t.TempDir(), "junctor.db")})
 	ctx := context.Background()
@@ -138,8 +138,8 @@ func TestJoinBlocks(t *testing.T) {
 	}
 }
 
-// TestJoinLeavesLargeBlocks: records that compress well do not make a block
-// that is larger than others when it is read.
+// TestJoinLeavesLargeBlocks checks that joining records that compress well does
+// not result in a block that is too large when decompressed.
 func TestJoinLeavesLargeBlocks(t *testing.T) {
 	s := openAt(t, store.Config{Path: filepath.Join(t.TempDir(), "junctor.db")})
 	ctx := context.Background()

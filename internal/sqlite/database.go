@@ -15,7 +15,7 @@ import (
 	"junctor/internal/store/sqlstore"
 )
 
-// database lets the common records be stored in SQLite.
+// database implements sqlstore.Database.
 type database struct {
 	*Store
 	translated *sync.Map // by statement, of which there are few
@@ -73,8 +73,8 @@ func (d database) execAll(w *writer, list []sqlstore.Statement) (first int64, er
 	return first, nil
 }
 
-// constraintError returns the error of package store for a constraint that a
-// statement violates.
+// constraintError maps constraint violations to errors of package store and
+// returns other errors unchanged.
 func constraintError(err error) error {
 	switch {
 	case isUniqueViolation(err):
@@ -85,8 +85,8 @@ func constraintError(err error) error {
 	return err
 }
 
-// translate returns a statement in SQLite's dialect. The time is a parameter
-// after the others.
+// translate returns a statement in SQLite's dialect. The current time, if used,
+// is an additional parameter after the others.
 func (d database) translate(s sqlstore.Statement) (query string, args []any) {
 	args = make([]any, len(s.Args), len(s.Args)+1)
 	for i, arg := range s.Args {
@@ -104,7 +104,8 @@ func (d database) translate(s sqlstore.Statement) (query string, args []any) {
 	return query, args
 }
 
-// argument returns a value, or what a pointer to it points to, as it is stored.
+// argument returns the stored form of a value or of the value that a pointer
+// refers to.
 func argument(v any) any {
 	switch v := v.(type) {
 	case time.Time:
@@ -121,7 +122,7 @@ func argument(v any) any {
 		return text(*v)
 	case *[]json.RawMessage:
 		return string(store.JoinRaw(*v))
-	case *[]string: // no list is not an empty list
+	case *[]string: // nil differs from an empty list
 		if *v == nil {
 			return nil
 		}

@@ -13,8 +13,8 @@ import (
 	"junctor/internal/store"
 )
 
-// code returns SQLite's primary and extended result codes of an error, zero
-// when it is none of SQLite's.
+// code returns the primary and extended SQLite result codes of an error, or
+// zeros if it is not an SQLite error.
 func code(err error) (primary, extended int) {
 	if e, ok := errors.AsType[*driver.Error](err); ok {
 		return e.Code() & 0xff, e.Code()
@@ -22,9 +22,9 @@ func code(err error) (primary, extended int) {
 	return 0, 0
 }
 
-// fatal reports whether an error may have ended the transaction that it
-// happened in, and the other writes in it with it. A broken constraint undoes
-// its own statement alone.
+// fatal reports whether an error may have rolled back the transaction and with it
+// the other writes in it. A constraint violation rolls back only its own
+// statement.
 func fatal(err error) bool {
 	primary, _ := code(err)
 	switch primary {
@@ -35,7 +35,7 @@ func fatal(err error) bool {
 	return false
 }
 
-// isBusy reports whether another process held a lock on the file.
+// isBusy reports whether another connection held a lock on the file.
 func isBusy(err error) bool {
 	primary, _ := code(err)
 	return primary == codes.SQLITE_BUSY || primary == codes.SQLITE_LOCKED
@@ -55,8 +55,8 @@ func isForeignKeyViolation(err error) bool {
 	return extended == codes.SQLITE_CONSTRAINT_FOREIGNKEY
 }
 
-// explain adds the operation and what to do about it to an error. Errors that
-// callers distinguish are kept.
+// explain adds the operation and a remedy to an error. It wraps errors that
+// callers distinguish.
 func (s *Store) explain(act string, err error) error {
 	switch {
 	case err == nil:
@@ -84,7 +84,7 @@ func (s *Store) explain(act string, err error) error {
 	return fmt.Errorf("%s %s: %w", act, s.path, err)
 }
 
-// Check reads the whole file and reports the first damage that it finds.
+// Check reads the whole file and returns an error if it is damaged.
 func (s *Store) Check(ctx context.Context) error {
 	var result string
 	err := s.read.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&result)

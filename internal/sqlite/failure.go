@@ -13,11 +13,11 @@ import (
 
 const (
 	probeInterval = 500 * time.Millisecond // while records cannot be written
-	probeBytes    = 256 << 10              // that must fit on the disk before they can again
+	probeBytes    = 256 << 10              // size of the probe file
 )
 
-// writeFailure remembers that records could not be written, so that calls are
-// refused before they are executed.
+// writeFailure is the state of writes to the journal. While they fail, calls can
+// be refused before they are executed.
 type writeFailure struct {
 	probe func() error
 
@@ -26,8 +26,8 @@ type writeFailure struct {
 	tried time.Time
 }
 
-// note records the outcome of writing a record. A cancelled caller or a closed
-// store does not count.
+// note records the outcome of writing a record. It ignores the errors of a
+// cancelled caller and of a closed store.
 func (f *writeFailure) note(err error) {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, store.ErrClosed) {
 		return
@@ -52,7 +52,8 @@ func (f *writeFailure) check() error {
 	return f.err
 }
 
-// probe reports whether a file of probeBytes can be written beside the database.
+// probe returns an error if a file of probeBytes cannot be written beside the
+// database.
 func probe(base string) error {
 	f, err := os.CreateTemp(filepath.Dir(base), filepath.Base(base)+"-probe-*")
 	if err != nil {

@@ -3,20 +3,20 @@ package sqlite
 import "encoding/binary"
 
 const (
-	gramBytes   = 4        // of a sequence that a filter has
-	gramStep    = 2        // from the beginning of one sequence in a text to the next
-	filterBytes = 8000     // of a filter as it is stored: two fit into a page of the database
-	minFiltered = 32 << 10 // of the body of a block that has a filter
+	gramBytes   = 4        // length of the sequences in a filter
+	gramStep    = 2        // distance between the starts of two sequences
+	filterBytes = 8000     // size of a stored filter: two fit into a page of the database
+	minFiltered = 32 << 10 // minimum size of the body of a block with a filter
 )
 
-// textFilter tells which texts a block does not have, so that a search need not
-// decompress it. It is a set of bits, one for the hash of each four bytes of the
-// block's texts at every second place; the case of letters is ignored. If a
-// block has a search text, the filter has the four bytes at every second place
-// of it, counted from its first byte or from its second.
+// textFilter is a Bloom filter of the texts in a block, so that a search can skip
+// blocks without decompressing them. It has a bit for the hash of each sequence
+// of four bytes that starts at an even offset of the block's texts; the case of
+// letters is ignored. If a block contains a search text, the filter has the
+// sequences at either all even or all odd offsets of the search text.
 //
-// A filter of prose excludes most texts of seven bytes that are not in the
-// block, nearly all longer ones, and none of less than five. Blocks with less
+// A filter of prose excludes most texts of seven bytes that are not in the block,
+// nearly all longer ones, and none with fewer than five bytes. Blocks with less
 // than minFiltered bytes have no filter: they are joined soon.
 type textFilter [1 << 16 / 64]uint64
 
@@ -36,11 +36,11 @@ func (f *textFilter) set(gram uint32) {
 	f[bit>>6] |= 1 << (bit & 63)
 }
 
-// hashGram returns the number of a bit. Upper and lower case have the same, and
-// so have some other bytes, which does no harm.
+// hashGram returns the index of a sequence's bit. It is the same for upper and
+// lower case, and for some other bytes, which only makes the filter less precise.
 func hashGram(gram uint32) uint16 { return uint16((gram | 0x20202020) * 0x9e3779b1 >> 16) }
 
-// bytes returns the filter as it is stored.
+// bytes returns the stored form of the filter.
 func (f *textFilter) bytes() []byte {
 	out := make([]byte, 0, filterBytes)
 	for _, word := range f[:filterBytes/8] {
@@ -49,8 +49,8 @@ func (f *textFilter) bytes() []byte {
 	return out
 }
 
-// mayHave reports whether the block of a stored filter may have a text. Without
-// a filter it may.
+// mayHave reports whether the block of a stored filter may contain a text. A
+// block without a filter may contain any text.
 func mayHave(filter []byte, text string) bool {
 	for first := range gramStep {
 		if hasGrams(filter, text[min(first, len(text)):]) {

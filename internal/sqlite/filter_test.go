@@ -13,7 +13,7 @@ import (
 	"junctor/internal/store/storetest"
 )
 
-// someText returns about n bytes of words, of which each seed has its own.
+// someText returns about n bytes of words, which depend on the seed.
 func someText(seed uint64, n int) string {
 	r := rand.New(rand.NewPCG(seed, seed))
 	var words []string
@@ -31,7 +31,8 @@ func someText(seed uint64, n int) string {
 	return b.String()
 }
 
-// TestFilterHasEveryPartOfItsTexts: no search may miss a text, wherever it is.
+// TestFilterHasEveryPartOfItsTexts checks that a filter excludes no part of its
+// texts, at any offset.
 func TestFilterHasEveryPartOfItsTexts(t *testing.T) {
 	texts := []string{someText(1, 60_000), "é, 漢字 and \x00\xff", "abcd", "abcde", "abc", ""}
 	var f textFilter
@@ -65,8 +66,8 @@ func TestFilterHasEveryPartOfItsTexts(t *testing.T) {
 	}
 }
 
-// TestFilterExcludesOtherTexts: of a block's size, a filter excludes nearly all
-// texts that are not in it.
+// TestFilterExcludesOtherTexts checks that the filter of a block of usual size
+// excludes nearly all texts that are not in it.
 func TestFilterExcludesOtherTexts(t *testing.T) {
 	var f textFilter
 	f.add([]byte(someText(1, blockBytes)))
@@ -82,8 +83,9 @@ func TestFilterExcludesOtherTexts(t *testing.T) {
 	}
 }
 
-// TestTextSearchUsesFilters: a text is found in the one block that has it, be it
-// in the contents, an id or a name, and filters end with their blocks.
+// TestTextSearchUsesFilters checks that a text is found in the one block that has
+// it, in the contents, an id or a name, and that filters are deleted with their
+// blocks.
 func TestTextSearchUsesFilters(t *testing.T) {
 	ctx := context.Background()
 	cfg := store.DefaultConfig()
@@ -122,7 +124,7 @@ func TestTextSearchUsesFilters(t *testing.T) {
 		"CALL-0007-ID":    {8},
 		"quarterly":       {251},
 		"#4!":             {151}, // too short for filters
-		"4! \xff6789":     {151}, // what is not UTF-8 is U+FFFD, as in records
+		"4! \xff6789":     {151}, // invalid UTF-8 matches U+FFFD, as in records
 	} {
 		for _, q := range []store.CallQuery{{Text: text}, {Text: text, Face: calls[0].Face}, {Text: text, AfterSeq: 1}} {
 			found, err := s.Calls(ctx, q)
@@ -164,8 +166,8 @@ func TestTextSearchUsesFilters(t *testing.T) {
 	}
 }
 
-// TestJoinedBlocksHaveFilters: small blocks have none, and what they are joined
-// to has one.
+// TestJoinedBlocksHaveFilters checks that small blocks have no filter and that
+// the block they are joined into has one.
 func TestJoinedBlocksHaveFilters(t *testing.T) {
 	ctx := context.Background()
 	cfg := store.DefaultConfig()

@@ -53,10 +53,10 @@ func (s *Store) flushFiles() error {
 	}
 }
 
-// moveRecords moves records of a journal, from one place up to another at
-// most, into blocks, and returns the place up to which they are there now: the
-// same when no whole record follows. Any process may do it: how far a journal
-// has been moved is part of the same commit.
+// moveRecords moves records of a journal between the offsets from and end into
+// blocks. It returns the offset up to which records are in blocks, which is from
+// when no whole record follows. It may stop before end. Any process may do it:
+// the offset is stored in the same commit.
 func (s *Store) moveRecords(f *os.File, name string, from, end int64) (done int64, err error) {
 	chunk, err := readRecords(s.chunk, f, from, end)
 	if err != nil {
@@ -71,7 +71,7 @@ func (s *Store) moveRecords(f *os.File, name string, from, end int64) (done int6
 	w.reset()
 	for j := range records(chunk, saltOf(name)) {
 		to += j.size
-		if j.err != nil { // the others are not to wait for it forever
+		if j.err != nil { // skip it, so that it does not block the records after it
 			s.log.Error("the record of a call is left out", "journal", name, "bytes", j.size, "err", j.err)
 			continue
 		}
@@ -87,7 +87,7 @@ func (s *Store) moveRecords(f *os.File, name string, from, end int64) (done int6
 		return from, nil
 	}
 	err = s.write.submit(context.Background(), manyStatements, func(w *writer) error {
-		// While the journal's file is there, the note of it is, too.
+		// The row in journals exists as long as the file does.
 		if _, err := os.Stat(f.Name()); err != nil {
 			return errMoved
 		}
@@ -100,7 +100,7 @@ func (s *Store) moveRecords(f *os.File, name string, from, end int64) (done int6
 		return to, err
 	}
 	if _, err := os.Stat(f.Name()); err != nil {
-		return end, nil // its owner removed it: all of it is in blocks
+		return end, nil // its owner removed the file: all of it is in blocks
 	}
 	if done, err = s.flushedBytes(name); err == nil && done <= from {
 		err = errMoved
@@ -108,7 +108,7 @@ func (s *Store) moveRecords(f *os.File, name string, from, end int64) (done int6
 	return done, err
 }
 
-// appendBlocks adds blocks at the end of the call log.
+// appendBlocks adds blocks to the end of the call log and numbers their records.
 func (w *writer) appendBlocks(blocks []block) error {
 	ctx := context.Background()
 	var seq int64
@@ -133,9 +133,9 @@ func (w *writer) insertBlock(seq int64, b *block) error {
 	return err
 }
 
-// readRecords reads a part of a journal, into buf where it fits, that has at
-// least one record, if there is a whole one. A mapped file has zeros after its
-// last record.
+// readRecords reads a part of a journal, into buf if it is large enough. The
+// part contains at least one whole record if there is one. A mapped file has
+// zeros after its last record.
 func readRecords(buf []byte, f io.ReaderAt, from, end int64) ([]byte, error) {
 	var head [recordHead]byte
 	if got, err := f.ReadAt(head[:], from); err != nil && err != io.EOF || recordSize(head[:got]) <= recordHead {
@@ -157,20 +157,19 @@ func readRecords(buf []byte, f io.ReaderAt, from, end int64) ([]byte, error) {
 	return chunk, nil
 }
 
-// flushAll brings the call log up to date before it is read, with what other
-// processes wrote, too. What cannot be moved now is moved later, and reported
-// then.
+// flushAll moves the journals of all processes into blocks before the call log
+// is read. A failure is only logged at debug level: Run retries and reports it.
 func (s *Store) flushAll(ctx context.Context) {
 	if err := errors.Join(s.flushOwn(), s.flushOthers(ctx)); err != nil {
 		s.log.DebugContext(ctx, "reading the call log without the latest records", "err", err)
 	}
 }
 
-// flushOthers moves what other processes wrote to their journals.
+// flushOthers moves the records in the journals of other processes.
 func (s *Store) flushOthers(ctx context.Context) error { return s.eachOtherJournal(ctx, s.flushOther) }
 
-// eachOtherJournal calls f with the name of every journal that is not this
-// process's, until one fails.
+// eachOtherJournal calls f with the name of every journal of other processes
+// until f returns an error.
 func (s *Store) eachOtherJournal(ctx context.Context, f func(context.Context, string) error) error {
 	names, err := journals(s.path)
 	if err != nil {
@@ -201,7 +200,7 @@ func (s *Store) flushOther(ctx context.Context, name string) error {
 	defer f.Close()
 	done, _, err := s.moveAll(ctx, f, name)
 	if err == nil {
-		if len(s.others) > 1000 { // most of them are no more
+		if len(s.others) > 1000 { // most of the files no longer exist
 			clear(s.others)
 		}
 		s.others[name] = done
@@ -209,8 +208,8 @@ func (s *Store) flushOther(ctx context.Context, name string) error {
 	return err
 }
 
-// moveAll moves all whole records of a journal that is not this process's. It
-// returns how many bytes of it are in blocks and its size.
+// moveAll moves all whole records of a journal of another process. It returns
+// how many bytes of it are in blocks and its size.
 func (s *Store) moveAll(ctx context.Context, f *os.File, name string) (done, size int64, err error) {
 	if done, err = s.flushedBytes(name); err != nil {
 		return 0, 0, err
@@ -229,7 +228,7 @@ func (s *Store) moveAll(ctx context.Context, f *os.File, name string) (done, siz
 	return done, 0, ctx.Err()
 }
 
-// flushedBytes returns how much of a journal is in blocks.
+// flushedBytes returns how many bytes of a journal are in blocks.
 func (s *Store) flushedBytes(name string) (done int64, err error) {
 	err = s.read.QueryRow("SELECT bytes FROM journals WHERE name = ?", name).Scan(&done)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -238,8 +237,8 @@ func (s *Store) flushedBytes(name string) (done int64, err error) {
 	return done, err
 }
 
-// recoverJournals moves what dead processes left into blocks and removes their
-// journals. Those that are in use belong to living ones.
+// recoverJournals moves the records of dead processes into blocks and removes
+// their journals. Locked journals belong to live processes and are skipped.
 func (s *Store) recoverJournals(ctx context.Context) error {
 	if err := s.eachOtherJournal(ctx, s.recoverJournal); err != nil {
 		return err
@@ -250,7 +249,7 @@ func (s *Store) recoverJournals(ctx context.Context) error {
 func (s *Store) recoverJournal(ctx context.Context, name string) error {
 	f, err := os.OpenFile(filepath.Join(filepath.Dir(s.path), name), os.O_RDWR, 0)
 	if err != nil {
-		return ignoreAbsent(err) // its owner was faster
+		return ignoreAbsent(err) // removed by its owner
 	}
 	defer f.Close()
 	if err := filelock.Hold(f); err != nil {
@@ -279,8 +278,8 @@ func (s *Store) recoverJournal(ctx context.Context, name string) error {
 	return errors.Join(f.Close(), ignoreAbsent(os.Remove(f.Name())))
 }
 
-// writtenLen returns how many bytes of a part of a file were written to, up to the
-// last that is not zero.
+// writtenLen returns the number of bytes between from and the last byte before
+// end that is not zero.
 func writtenLen(f io.ReaderAt, from, end int64) (n int64, err error) {
 	b := make([]byte, min(flushBytes, max(0, end-from)))
 	for at := from; at < end; {
@@ -303,13 +302,13 @@ func ignoreEnd(err error) error {
 	return err
 }
 
-// forgetJournals deletes the notes on journals that are no more.
+// forgetJournals deletes the rows of journals whose files no longer exist.
 func (s *Store) forgetJournals(ctx context.Context) error {
 	noted, err := s.journalNames(ctx)
 	if err != nil {
 		return err
 	}
-	there, err := journals(s.path) // after the notes: a journal is made before it is noted
+	there, err := journals(s.path) // after the rows: a file is created before its row
 	if err != nil {
 		return err
 	}

@@ -11,9 +11,9 @@ import (
 	"junctor/internal/store"
 )
 
-// TestMigrateOwnersToIDs opens a store in which callers are known by the names
-// of their keys. Each conversation and record goes to the key that had the
-// name when it was made; what no key of the store made stays.
+// TestMigrateOwnersToIDs opens a store in which callers are identified by the
+// names of their keys. Each conversation and record is assigned to the key that
+// had the name when it was created; those without such a key are unchanged.
 func TestMigrateOwnersToIDs(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "junctor.db")
 	db, err := connect(path, 1)

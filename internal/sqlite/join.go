@@ -8,12 +8,13 @@ import (
 	"github.com/klauspost/compress/s2"
 )
 
-// joinBytes is how much joined blocks may take, compressed.
+// joinBytes is the maximum compressed size of the blocks that are joined into
+// one.
 const joinBytes = blockBytes / 2
 
-// joinBlocks joins neighbouring small blocks, so that the call log has no more
-// blocks than it needs. Small blocks come from a low rate of calls. The last
-// ones are joined when there are enough of them to fill a block.
+// joinBlocks joins neighbouring small blocks, which result from a low rate of
+// calls, so that the call log has no more blocks than it needs. The last ones are
+// joined when there are enough of them to fill a block.
 func (s *Store) joinBlocks(ctx context.Context) error {
 	for ctx.Err() == nil {
 		run, more, err := s.joinable(ctx)
@@ -29,7 +30,7 @@ func (s *Store) joinBlocks(ctx context.Context) error {
 				joined, err = w.join(run)
 				return err
 			})
-			if errors.Is(err, sql.ErrNoRows) { // another process was faster
+			if errors.Is(err, sql.ErrNoRows) { // another process has joined them
 				return nil
 			}
 			if err != nil {
@@ -76,8 +77,8 @@ func (s *Store) joinable(ctx context.Context) (run []extent, more bool, err erro
 	return nil, looked == page, rows.Err()
 }
 
-// join makes one block of the first ones of a run, as many as a block may have
-// before it is compressed, and returns their number.
+// join replaces the first blocks of a run by one, as many as fit into blockBytes
+// uncompressed, and returns their number. It leaves a single block as it is.
 func (w *writer) join(run []extent) (joined int, err error) {
 	ctx := context.Background()
 	var out blockWriter
@@ -132,7 +133,7 @@ func (w *blockWriter) addBlock(head, ids, body []byte) error {
 	return nil
 }
 
-// record returns four texts as they are encoded.
+// record reads four texts and returns their encoded form.
 func (r *reader) record() string {
 	all := r.b
 	r.fourTexts()

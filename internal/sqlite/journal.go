@@ -16,21 +16,21 @@ import (
 	"junctor/internal/store"
 )
 
-// How records wait for their block.
+// Limits of the journal.
 const (
-	flushAfter    = 100 * time.Millisecond // a record is in a block this long after it came
-	flushRetry    = time.Second            // and when that failed
-	flushBytes    = 512 << 10              // bytes that are moved at once
-	softBacklog   = 8 << 20                // bytes that wait before callers help to move them
-	hardBacklog   = 64 << 20               // bytes that wait at most
-	maxJournal    = 4 << 20                // bytes in a file before the next is begun
-	maxSpare      = 3                      // files that are kept to be used again
-	maxKeptBuffer = 1 << 20                // bytes of memory worth keeping for the next
+	flushAfter    = 100 * time.Millisecond // delay before an appended record is moved into a block
+	flushRetry    = time.Second            // delay before a failed flush is retried
+	flushBytes    = 512 << 10              // bytes that are moved at a time
+	softBacklog   = 8 << 20                // backlog above which callers help to move records
+	hardBacklog   = 64 << 20               // maximum backlog
+	maxJournal    = 4 << 20                // bytes in a file before the next one is created
+	maxSpare      = 3                      // files that are kept for reuse
+	maxKeptBuffer = 1 << 20                // maximum size of a buffer that is kept for reuse
 	journalMark   = "-calls-"              // between the database's name and the journal's own
 )
 
-// journal is this process's own log of records that are not in blocks yet.
-// See the package comment.
+// journal is the log of this process's records that are not in blocks yet. See
+// the package comment.
 type journal struct {
 	base  string // the database's file
 	fsync bool
@@ -40,9 +40,9 @@ type journal struct {
 
 	mu      sync.Mutex
 	files   []*journalFile // oldest first; records are written to the last unless it is sealed
-	spare   []*journalFile // empty ones that are mapped, to be used again
+	spare   []*journalFile // empty, mapped files for reuse
 	backlog int64          // bytes that are not in blocks
-	failed  time.Time      // when they last could not be moved; zero when they can
+	failed  time.Time      // time of the last flush if it failed, otherwise zero
 	batch   []byte         // of the group's leader
 }
 
@@ -58,7 +58,7 @@ func newJournal(base string, fsync bool, flush func() error) *journal {
 	return j
 }
 
-// append returns when the record is in the journal.
+// append writes a record to the journal.
 func (j *journal) append(ctx context.Context, record []byte) error {
 	e := journalEntry{record: record}
 	if err := j.group.Do(ctx, &e); err != nil {
@@ -67,7 +67,7 @@ func (j *journal) append(ctx context.Context, record []byte) error {
 	return e.err
 }
 
-// write puts the records of all who came together into the file.
+// write writes the records of a batch with one write to the file.
 func (j *journal) write(entries []*journalEntry) {
 	records := entries[0].record
 	if len(entries) > 1 {
@@ -109,8 +109,8 @@ func (j *journal) put(records []byte) error {
 		err = f.Sync()
 	}
 	if err != nil {
-		// Another process may have read what was written of it. Nothing may
-		// take its place, so the file ends here.
+		// Another process may have read the part that was written. It must not
+		// be overwritten, so nothing more is written to this file.
 		if f.sealed, f.failed = true, true; f.size == 0 {
 			j.files = j.files[:len(j.files)-1]
 			err = errors.Join(err, f.remove())
@@ -129,9 +129,10 @@ func (j *journal) put(records []byte) error {
 	return nil
 }
 
-// makeRoom makes callers flush records if these arrive faster than they are
-// moved, and refuses them if too many are waiting. While the database is known
-// to be locked or full, callers do not wait for it.
+// makeRoom applies back pressure: the caller flushes records if these arrive
+// faster than they are moved, and gets an error if the backlog is full. While
+// flushes fail, it tries one only if the backlog is full, at most once per
+// flushRetry.
 func (j *journal) makeRoom(size int64) error {
 	j.mu.Lock()
 	backlog, failed := j.backlog, j.failed
@@ -159,7 +160,7 @@ func (j *journal) current() (*journalFile, error) {
 	if n := len(j.spare); n > 0 {
 		f, j.spare = j.spare[n-1], j.spare[:n-1]
 		if err := f.rename(journalName(j.base+journalMark) + saltMark + newSalt()); err != nil {
-			_ = f.remove() // the next sweep does it
+			_ = f.remove() // if that fails, the next sweep removes it
 			f = nil
 		}
 	}
@@ -182,8 +183,8 @@ func (j *journal) wake(wait time.Duration) {
 	}
 }
 
-// next returns a file with records to move and where they end, or nil. It
-// removes the files that are in blocks as a whole and takes no more records.
+// next returns a file with records to move and the offset where they end, or
+// nil. It removes or reuses sealed files whose records are all in blocks.
 func (j *journal) next() (f *journalFile, end int64, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -205,7 +206,7 @@ func (j *journal) next() (f *journalFile, end int64, err error) {
 	return nil, 0, err
 }
 
-// moved notes how far a file is in blocks.
+// moved records that a file is in blocks up to the offset done.
 func (j *journal) moved(f *journalFile, done int64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -213,7 +214,7 @@ func (j *journal) moved(f *journalFile, done int64) {
 	f.done = done
 }
 
-// flushed notes whether records can be moved.
+// flushed records the outcome of a flush.
 func (j *journal) flushed(err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -222,7 +223,7 @@ func (j *journal) flushed(err error) {
 	}
 }
 
-// owns reports whether a journal is one of this process's.
+// owns reports whether a journal belongs to this process.
 func (j *journal) owns(name string) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -230,8 +231,8 @@ func (j *journal) owns(name string) bool {
 	return slices.ContainsFunc(j.files, named) || slices.ContainsFunc(j.spare, named)
 }
 
-// close refuses new records and moves the last ones. What cannot be moved
-// stays in the file, for the next process that opens the store.
+// close rejects new records and moves the remaining ones. Those that cannot be
+// moved stay in the file, for the next process that opens the store.
 func (j *journal) close() error {
 	j.group.Close()
 	err := j.flush()
@@ -252,14 +253,13 @@ func (j *journal) close() error {
 	return err
 }
 
-// journalName returns a new name. By name journals are in the order in which
-// they were made.
+// journalName returns a new name. Names sort in the order of creation.
 func journalName(prefix string) string {
 	return fmt.Sprintf("%s%016x-%s", prefix, time.Now().UnixNano(), rand.Text()[:10])
 }
 
-// createLocked makes a file whose name begins with prefix, and which is locked
-// for as long as this process lives.
+// createLocked creates a file whose name begins with prefix. The file is locked
+// until it is closed or this process exits.
 func createLocked(prefix string) (*os.File, error) {
 	for {
 		f, err := os.OpenFile(journalName(prefix), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
@@ -271,7 +271,7 @@ func createLocked(prefix string) (*os.File, error) {
 		}
 		gone := errors.Join(f.Close(), ignoreAbsent(os.Remove(f.Name())))
 		if errors.Is(err, filelock.ErrHeld) {
-			err = nil // another process looked at it, for what the dead left behind
+			err = nil // another process locked it, looking for files of dead processes
 		}
 		if err = errors.Join(err, gone); err != nil {
 			return nil, err
@@ -279,7 +279,7 @@ func createLocked(prefix string) (*os.File, error) {
 	}
 }
 
-// sameFile reports whether the open file is still the one of its name.
+// sameFile reports whether the name of the open file still refers to it.
 func sameFile(f *os.File) bool {
 	open, err := f.Stat()
 	if err != nil {
@@ -299,8 +299,8 @@ func ignoreAbsent(err error) error {
 // journals returns the names of all journals beside a database.
 func journals(base string) ([]string, error) { return filesOf(base, journalMark) }
 
-// filesOf returns the names of the files beside a database that have mark
-// after its name.
+// filesOf returns the names of the files beside a database that begin with its
+// name and mark.
 func filesOf(base, mark string) (names []string, err error) {
 	files, err := os.ReadDir(filepath.Dir(base))
 	for _, f := range files {

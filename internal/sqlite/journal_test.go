@@ -18,8 +18,8 @@ import (
 	"junctor/internal/store/storetest"
 )
 
-// die ends a store as the end of its process would: nothing is moved, and
-// the system releases the journal.
+// die simulates a crash of the store's process: no records are moved, and the
+// locks on the journal are released.
 func die(t *testing.T, s *Store) {
 	t.Helper()
 	s.journal.group.Close()
@@ -54,7 +54,7 @@ func ids(t *testing.T, s *Store) string {
 	return strings.Join(out, " ")
 }
 
-// journalsOf returns the journals beside the store and their sizes in all.
+// journalsOf returns the journals beside the store and their total size.
 func journalsOf(t *testing.T, s *Store) (names []string, size int64) {
 	t.Helper()
 	names, err := journals(s.path)
@@ -75,11 +75,11 @@ func bigCall(n, size int) store.Call {
 	return c
 }
 
-// frame makes a record of fields.
+// frame returns a journal record with the given fields.
 func frame(fields string) []byte { return finish(append(make([]byte, recordHead), fields...)) }
 
-// TestRecoverJournal: what a dead process had not moved is moved by the next,
-// once, whichever part of it was in blocks; a living one goes on.
+// TestRecoverJournal checks that the records a dead process had not moved are
+// moved once by the next process, and that a live process is not affected.
 func TestRecoverJournal(t *testing.T) {
 	cfg := store.Config{Path: filepath.Join(t.TempDir(), "junctor.db")}
 	living, dead := openAt(t, cfg), openAt(t, cfg)
@@ -107,8 +107,8 @@ func TestRecoverJournal(t *testing.T) {
 	}
 }
 
-// TestRecoverLargeJournal: a journal is recovered in whole, however much was
-// not moved, and a record that is larger than what is read at once, too.
+// TestRecoverLargeJournal checks that a large journal is recovered completely,
+// including a record that is larger than one read.
 func TestRecoverLargeJournal(t *testing.T) {
 	cfg := store.Config{Path: filepath.Join(t.TempDir(), "junctor.db")}
 	dead := openAt(t, cfg)
@@ -139,7 +139,7 @@ func TestRecoverLargeJournal(t *testing.T) {
 	}
 }
 
-// lock makes the store's own writer fail as if another program held the
+// lock makes the store's own writer fail as if another program had locked the
 // database, until the test ends or unlock is called.
 func lock(t *testing.T, s *Store) (unlock func()) {
 	t.Helper()
@@ -155,8 +155,8 @@ func lock(t *testing.T, s *Store) (unlock func()) {
 	return func() { set("PRAGMA query_only = 0") }
 }
 
-// TestReadJournalOfOtherProcess: a record acknowledged by one process is
-// visible to every other at once, and is moved once.
+// TestReadJournalOfOtherProcess checks that a record acknowledged by one process
+// is immediately visible to every other, and is moved once.
 func TestReadJournalOfOtherProcess(t *testing.T) {
 	cfg := store.Config{Path: filepath.Join(t.TempDir(), "junctor.db")}
 	a, b := openAt(t, cfg), openAt(t, cfg)
@@ -172,7 +172,8 @@ func TestReadJournalOfOtherProcess(t *testing.T) {
 	}
 }
 
-// TestReadersAndWriters: whoever moves records, each is in the log once.
+// TestReadersAndWriters checks that each record is in the log once when several
+// processes move records.
 func TestReadersAndWriters(t *testing.T) {
 	cfg := store.Config{Path: filepath.Join(t.TempDir(), "junctor.db")}
 	handles := []*Store{openAt(t, cfg), openAt(t, cfg), openAt(t, cfg)}
@@ -191,7 +192,7 @@ func TestReadersAndWriters(t *testing.T) {
 						t.Error(err)
 					}
 				}
-				if i%50 == 0 && w < len(handles) { // one goroutine of a store tidies
+				if i%50 == 0 && w < len(handles) { // one goroutine per store
 					s.maintain(context.Background())
 				}
 			}
@@ -210,8 +211,8 @@ func TestReadersAndWriters(t *testing.T) {
 	}
 }
 
-// TestTornJournal: a record that was being written when the process ended is
-// no record, spoils none, and its size is reported.
+// TestTornJournal checks that a record that was being written when the process
+// died is skipped without affecting others, and that its size is reported.
 func TestTornJournal(t *testing.T) {
 	cfg := store.Config{Path: filepath.Join(t.TempDir(), "junctor.db")}
 	s := openAt(t, cfg)
@@ -224,7 +225,7 @@ func TestTornJournal(t *testing.T) {
 		t.Fatal(err)
 	}
 	die(t, s)
-	// A file of another making has no records, and goes.
+	// A file with other content has no records and is removed.
 	if err := os.WriteFile(s.path+journalMark+"junk", []byte(strings.Repeat("junk", 100)), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -244,8 +245,8 @@ func TestTornJournal(t *testing.T) {
 	}
 }
 
-// TestUnknownRecordIsSkipped: a record of an unknown format is skipped; those
-// around it are kept.
+// TestUnknownRecordIsSkipped checks that a record of an unknown format is
+// skipped and those around it are kept.
 func TestUnknownRecordIsSkipped(t *testing.T) {
 	s := openAt(t, store.Config{Path: filepath.Join(t.TempDir(), "junctor.db")})
 	appendCalls(t, s, 1)
@@ -258,8 +259,8 @@ func TestUnknownRecordIsSkipped(t *testing.T) {
 	}
 }
 
-// TestJournalIsBounded: under steady load, with records that are moved all
-// the time and never all of them, the files do not grow.
+// TestJournalIsBounded checks that the files do not grow under steady load, when
+// records are moved continuously but never all of them.
 func TestJournalIsBounded(t *testing.T) {
 	s := openAt(t, store.Config{Path: filepath.Join(t.TempDir(), "junctor.db")})
 	ctx, cancel := context.WithCancel(context.Background())
@@ -292,8 +293,8 @@ func TestJournalIsBounded(t *testing.T) {
 	}
 }
 
-// TestJournalOfLockedDatabase: while records cannot be moved they are
-// acknowledged up to a bound, without waiting, and refused beyond it.
+// TestJournalOfLockedDatabase checks that records that cannot be moved are
+// acknowledged without waiting up to a limit, and rejected beyond it.
 func TestJournalOfLockedDatabase(t *testing.T) {
 	s := openAt(t, store.Config{Path: filepath.Join(t.TempDir(), "junctor.db"), WhenAway: store.FailOpen})
 	unlock := lock(t, s)
@@ -320,9 +321,9 @@ func TestJournalOfLockedDatabase(t *testing.T) {
 	}
 }
 
-// TestJournalErrors: a record that cannot be written returns an error and
-// leaves the others intact; one that cannot be moved yet waits, and survives
-// the end of the process.
+// TestJournalErrors checks that a record that cannot be written is an error and
+// leaves the others intact, and that one that cannot be moved yet survives a
+// crash of the process.
 func TestJournalErrors(t *testing.T) {
 	cfg := store.Config{Path: filepath.Join(t.TempDir(), "junctor.db")}
 	s := openAt(t, cfg)
@@ -330,7 +331,7 @@ func TestJournalErrors(t *testing.T) {
 	appendCalls(t, s, 1)
 	f := s.journal.files[0]
 	good := f.File
-	broken, err := os.Open(good.Name()) // may only be read
+	broken, err := os.Open(good.Name()) // read-only
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -363,8 +364,8 @@ func TestJournalErrors(t *testing.T) {
 	}
 }
 
-// FuzzRecords: whatever is in a journal, nothing panics, and what comes out
-// goes into a block and comes out of it again.
+// FuzzRecords checks that no content of a journal causes a panic, and that the
+// records read from it survive a round trip through a block.
 func FuzzRecords(f *testing.F) {
 	c := storetest.Call(1)
 	one := encodeRecord(nil, &c)

@@ -13,50 +13,50 @@ import (
 )
 
 const (
-	mapAfter = 64 << 10 // bytes in a file before the rest of it is mapped
+	mapAfter = 64 << 10 // size at which a file is mapped
 	saltMark = "-s"     // before the salt at the end of a journal's name
-	saltLen  = 8        // its hexadecimal digits
+	saltLen  = 8        // number of its hexadecimal digits
 )
 
-// journalFile is one file of the journal. On Linux one with many records is
+// journalFile is one file of the journal. On Linux a file with many records is
 // extended to maxJournal and mapped, and records are copied into it: the kernel
-// has them then, as after a write, without a system call. When all of it is in
-// blocks it is used again under another name, because making and deleting the
+// then has them, as after a write, but without a system call. When all of it is
+// in blocks it is reused under another name, because allocating and freeing the
 // pages of a file costs more than writing to them.
 //
-// What a file had before it was used again must not be read for records of the
-// new one, even if the system fails when only some of its pages have reached
-// the disk. So the checksums of such a file are combined with a salt, which is
-// part of its name.
+// The previous content of a reused file must not be read as records of the new
+// one, even if the system crashes when only some of its pages have reached the
+// disk. The checksums of such a file are therefore combined with a salt, which
+// is part of its name.
 type journalFile struct {
 	*os.File
 	size   int64  // bytes of whole records
-	done   int64  // those of them that are in blocks
+	done   int64  // bytes of records that are in blocks
 	sealed bool   // nothing more is written to it
 	failed bool   // a write to it failed
 	mapped []byte // nil if it is not mapped
-	tried  bool   // to map it
+	tried  bool   // mapping was attempted
 	salt   uint32
 }
 
 func (f *journalFile) name() string { return filepath.Base(f.Name()) }
 
-// mapOnce maps a file, if that is possible.
+// mapOnce tries to map the file, once, unless it is more than half full.
 func (f *journalFile) mapOnce() {
 	if f.tried || f.size > maxJournal/2 {
 		return
 	}
 	f.tried = true
-	f.mapped, _ = mapFile(f.File, maxJournal) // without it records are written with system calls
+	f.mapped, _ = mapFile(f.File, maxJournal) // on failure, records are written with system calls
 }
 
 // isFull reports whether n more bytes do not fit into a mapped file. Large
-// records extend it instead: little of a file may stay unused.
+// records extend the file instead, so that little of it remains unused.
 func (f *journalFile) isFull(n int) bool {
 	return f.mapped != nil && n <= maxJournal/16 && f.size+int64(n) > int64(len(f.mapped))
 }
 
-// write puts records at the end. They are changed if the file has a salt.
+// write appends records to the file. It modifies records if the file has a salt.
 func (f *journalFile) write(records []byte) error {
 	if f.salt != 0 {
 		addSalt(records, f.salt)
@@ -68,8 +68,8 @@ func (f *journalFile) write(records []byte) error {
 	return err
 }
 
-// clear makes an empty file of one whose records are in blocks, and reports
-// whether it can be used again.
+// clear empties a file whose records are in blocks, and reports whether it can
+// be reused.
 func (f *journalFile) clear() bool {
 	if f.failed || f.mapped == nil || f.size > int64(len(f.mapped)) {
 		return false
@@ -81,7 +81,7 @@ func (f *journalFile) clear() bool {
 	return true
 }
 
-// rename gives an empty file another name. Its lock and its mapping stay.
+// rename renames an empty file, keeping its lock and its mapping.
 func (f *journalFile) rename(name string) error {
 	if err := os.Rename(f.Name(), name); err != nil {
 		return err
@@ -95,8 +95,8 @@ func (f *journalFile) rename(name string) error {
 	return err
 }
 
-// remove deletes a file that is in blocks as a whole. If that fails, the next
-// sweep does it.
+// remove closes and deletes a file without records to move. If that fails, a
+// later sweep deletes it.
 func (f *journalFile) remove() error {
 	return errors.Join(f.Close(), ignoreAbsent(os.Remove(f.Name())))
 }
@@ -108,8 +108,8 @@ func (f *journalFile) Close() error {
 	return errors.Join(err, f.File.Close())
 }
 
-// onMapped runs f, which uses mapped memory. A page that the system cannot
-// provide, because the disk is broken or the file was cut, is an error.
+// onMapped runs f, which accesses mapped memory. It returns an error if the
+// system cannot provide a page because of a disk error or a truncated file.
 func onMapped(f func()) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -121,10 +121,10 @@ func onMapped(f func()) (err error) {
 	return nil
 }
 
-// newSalt returns a salt as it is in a name.
+// newSalt returns a new salt in the form that is part of a name.
 func newSalt() string { return fmt.Sprintf("%0*x", saltLen, rand.Uint32N(1<<32-1)+1) }
 
-// saltOf returns the salt of a journal by its name, 0 for none.
+// saltOf returns the salt in the name of a journal, or 0 if it has none.
 func saltOf(name string) uint32 {
 	at := strings.LastIndex(name, saltMark)
 	if at < 0 || len(name)-at != len(saltMark)+saltLen {

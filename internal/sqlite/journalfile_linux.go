@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mapFile extends a file to a size, on the disk too, so that there is room for
-// all of it, and maps it.
+// mapFile extends a file to size, allocating disk space for all of it, and maps
+// it.
 func mapFile(f *os.File, size int64) ([]byte, error) {
 	if err := unix.Fallocate(int(f.Fd()), 0, 0, size); err != nil {
 		return nil, err
@@ -22,7 +22,8 @@ func unmapFile(mapped []byte) error {
 	return unix.Munmap(mapped)
 }
 
-// reopen returns the open file, with its locks, under another name.
+// reopen returns the open file, which keeps its locks, as an os.File with
+// another name.
 func reopen(f *os.File, name string) (*os.File, error) {
 	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {

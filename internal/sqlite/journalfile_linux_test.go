@@ -13,7 +13,7 @@ import (
 	"junctor/internal/store/storetest"
 )
 
-// fill appends large records from number n on until the journal has begun
+// fill appends large records, numbered from n, until the journal has started
 // another file, and moves all of them. It returns the next number.
 func fill(t *testing.T, s *Store, n int) int {
 	t.Helper()
@@ -29,8 +29,9 @@ func fill(t *testing.T, s *Store, n int) int {
 	return n
 }
 
-// TestJournalFileIsUsedAgain: files whose records are in blocks are used again,
-// and neither other processes nor the next one read old records in them.
+// TestJournalFileIsUsedAgain checks that files whose records are in blocks are
+// reused, and that neither other processes nor the next one read old records in
+// them.
 func TestJournalFileIsUsedAgain(t *testing.T) {
 	cfg := store.Config{Path: filepath.Join(t.TempDir(), "junctor.db")}
 	s, other := openAt(t, cfg), openAt(t, cfg)
@@ -51,7 +52,7 @@ func TestJournalFileIsUsedAgain(t *testing.T) {
 	if current.salt == 0 || saltOf(current.name()) != current.salt || current.mapped == nil {
 		t.Errorf("the file %s is not one that was used before", current.name())
 	}
-	appendCalls(t, s, n) // is in the journal alone
+	appendCalls(t, s, n) // only in the journal
 	n++
 	die(t, s)
 	var log lockedBuffer
@@ -72,8 +73,8 @@ func TestJournalFileIsUsedAgain(t *testing.T) {
 	}
 }
 
-// TestOldRecordsOfJournalFile: records that a system failure left in a file that
-// was used again are not those of the new one.
+// TestOldRecordsOfJournalFile checks that old records that a system crash left in
+// a reused file are not read.
 func TestOldRecordsOfJournalFile(t *testing.T) {
 	cfg := store.Config{Path: filepath.Join(t.TempDir(), "junctor.db")}
 	s := openAt(t, cfg)
@@ -106,9 +107,9 @@ func TestOldRecordsOfJournalFile(t *testing.T) {
 	}
 }
 
-// TestMappedJournalErrors: a page that the system cannot provide fails the
-// record, not the process, and later ones go into another file. A record that
-// was being copied when the process ended is reported.
+// TestMappedJournalErrors checks that a page that the system cannot provide fails
+// the record, not the process, and that later records go into another file. A
+// record that was being copied when the process died is reported.
 func TestMappedJournalErrors(t *testing.T) {
 	cfg := store.Config{Path: filepath.Join(t.TempDir(), "junctor.db")}
 	s := openAt(t, cfg)

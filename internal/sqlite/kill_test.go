@@ -18,11 +18,11 @@ import (
 	"junctor/internal/store/storetest"
 )
 
-// loadEnv makes the test binary a program that writes calls to the file named
-// and prints the id of each as soon as it is committed.
+// loadEnv, if set, makes the test binary write calls to the named store and print
+// the id of each as soon as it is committed.
 const loadEnv = "JUNCTOR_TEST_SQLITE_LOAD"
 
-// leaseEnv makes it a program that takes a lease for an hour and waits.
+// leaseEnv, if set, makes the test binary acquire a lease for an hour and wait.
 const leaseEnv = "JUNCTOR_TEST_SQLITE_LEASE"
 
 func TestMain(m *testing.M) {
@@ -49,7 +49,7 @@ func load(path string) {
 		go func() {
 			for i := 0; ; i++ {
 				c := storetest.Call(i)
-				if i%2 == 0 { // so that journals are filled and used again
+				if i%2 == 0 { // so that journals are filled and reused
 					c = bigCall(i, 30<<10)
 				}
 				c.ID = fmt.Sprintf("%d-%d-%d", os.Getpid(), w, i)
@@ -57,7 +57,7 @@ func load(path string) {
 					fmt.Println("error:", err)
 					os.Exit(1)
 				}
-				// One write to the pipe: the parent sees it whole or not at all.
+				// One write to the pipe: the parent reads all of it or nothing.
 				out.Lock()
 				os.Stdout.WriteString(c.ID + "\n")
 				out.Unlock()
@@ -73,15 +73,15 @@ func lease(path string) {
 		_, _, err = s.Acquire(context.Background(), "chat/1", "process", time.Hour)
 	}
 	fmt.Println("taken", err)
-	if err == nil { // without goroutines that can go on, the runtime would end the process
+	if err == nil { // block without a deadlock that the runtime would detect
 		err = s.Run(context.Background())
 	}
 	fmt.Println("ended", err)
 }
 
-// TestLeaseEndsWithItsProcess kills a process that holds a lease: whoever asks
-// for it, in a store that was open all the while or in one opened later, gets
-// it at once, and not before.
+// TestLeaseEndsWithItsProcess kills a process that holds a lease. The lease can
+// then be acquired immediately, but not before, through a store that was already
+// open and through one opened later.
 func TestLeaseEndsWithItsProcess(t *testing.T) {
 	for _, early := range []bool{true, false} {
 		path := filepath.Join(t.TempDir(), "junctor.db")
@@ -156,8 +156,8 @@ func TestKilledProcessLosesNoRecords(t *testing.T) {
 	t.Logf("%d answered calls over %d kills", len(answered), rounds)
 }
 
-// killOnce starts a writer, kills it after n answers, and returns all that it
-// gave until then.
+// killOnce starts a writer, kills it after n acknowledged calls, and returns the
+// ids of all calls that it acknowledged.
 func killOnce(t *testing.T, path string, n int) (ids []string) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), loadEnv+"="+path)
@@ -188,7 +188,7 @@ func killOnce(t *testing.T, path string, n int) (ids []string) {
 }
 
 // missing opens the file as the next process would, and reports every
-// answered call without a record.
+// acknowledged call without a record.
 func missing(t *testing.T, path string, answered map[string]bool, round int) {
 	s, err := Open(context.Background(), store.Config{Path: path}, slog.New(slog.DiscardHandler))
 	if err != nil {

@@ -20,19 +20,19 @@ const (
 	maxOwnerLen = 1 << 10
 )
 
-// leaseOwners are the files by which other processes see that the owners of
-// leases live: each has the owner's name in it and is locked for as long as its
+// leaseOwners are the files that show other processes that the owners of leases
+// are alive. Each contains the owner's name and is locked for as long as its
 // process lives.
 type leaseOwners struct {
 	mu    sync.Mutex
-	files map[string]*os.File // by owner; nil for one that could not be made
+	files map[string]*os.File // by owner; nil for one that could not be created
 }
 
 // Acquire implements store.Leases. All processes on the file share this
-// machine's clock. Tokens grow over a swept lease as versions do. The leases of
-// a process that died end with it.
+// machine's clock. Tokens start at the current time, so that they also increase
+// after a lease was deleted. The leases of a process end when it dies.
 func (s *Store) Acquire(ctx context.Context, name, owner string, ttl time.Duration) (l store.Lease, held bool, err error) {
-	if ttl >= ownedLease { // a shorter one ends soon by itself
+	if ttl >= ownedLease { // a shorter one expires soon
 		s.markAlive(ctx, owner)
 	}
 	l, held, err = s.acquire(ctx, name, owner, ttl)
@@ -67,8 +67,8 @@ WHERE owner = excluded.owner OR until <= ?4 RETURNING owner, until, token`,
 	return l, held, err
 }
 
-// markAlive makes the file of an owner. Without it its leases still end by
-// their time.
+// markAlive creates the file of an owner. If that fails, its leases still
+// expire.
 func (s *Store) markAlive(ctx context.Context, owner string) {
 	s.owners.mu.Lock()
 	defer s.owners.mu.Unlock()
@@ -108,7 +108,7 @@ func (o *leaseOwners) close() (err error) {
 }
 
 // endDeadLeases ends the leases of processes that died, and reports whether
-// there were any such processes.
+// there were such processes.
 func (s *Store) endDeadLeases(ctx context.Context) (ended bool, err error) {
 	names, err := filesOf(s.path, ownerMark)
 	if err != nil {
@@ -124,7 +124,8 @@ func (s *Store) endDeadLeases(ctx context.Context) (ended bool, err error) {
 	return ended, nil
 }
 
-// endLeasesOf ends the leases of the owner of a file, unless its process lives.
+// endLeasesOf ends the leases of the owner of a file and removes the file,
+// unless its process is alive.
 func (s *Store) endLeasesOf(ctx context.Context, path string) (dead bool, err error) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -149,7 +150,7 @@ func (s *Store) endLeasesOf(ctx context.Context, path string) (dead bool, err er
 	if err != nil {
 		return false, err
 	}
-	if len(owner) == 0 || s.owners.has(string(owner)) { // it had no lease yet, or this process has its name now
+	if len(owner) == 0 || s.owners.has(string(owner)) { // it had no lease yet, or this process is now the owner of that name
 		return true, nil
 	}
 	return true, s.write.submit(ctx, oneStatement, func(w *writer) error {

@@ -16,9 +16,9 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// migrate brings the tables up to date. Of several processes that start
-// together one does the work: each step is one transaction, so the others
-// fail on it, look again and find it done.
+// migrate brings the tables up to date. If several processes start
+// simultaneously, one does the work: each step is one transaction, so the others
+// fail, retry and find it done.
 func migrate(ctx context.Context, db *sql.DB) error {
 	want, err := store.NewestMigration(migrations)
 	if err != nil {
@@ -62,8 +62,8 @@ func up(ctx context.Context, db *sql.DB) error {
 	return err
 }
 
-// version returns the version of the tables, 0 for a new file. It asks the
-// table itself: starting goose on every start costs more than the question.
+// version returns the version of the tables, 0 for a new file. It queries the
+// table itself, because that is much cheaper than goose.
 func version(ctx context.Context, db *sql.DB) (v int64, err error) {
 	var tables int
 	if err := db.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?", goose.DefaultTablename).Scan(&tables); err != nil || tables == 0 {

@@ -17,9 +17,9 @@ import (
 	"junctor/internal/store/storetest"
 )
 
-// BenchmarkMillion measures the questions of the Activity view on a call log
-// of one million records, of a day or all of the last hour. It takes a minute
-// and 1 GB to write it; JUNCTOR_BENCH_RECORDS sets another number.
+// BenchmarkMillion measures the queries of the Activity view on a call log of
+// one million records, of a day or all of the last hour. Writing it takes a
+// minute and 1 GB; JUNCTOR_BENCH_RECORDS sets another number of records.
 func BenchmarkMillion(b *testing.B) {
 	n := 1_000_000
 	if text := os.Getenv("JUNCTOR_BENCH_RECORDS"); text != "" {
@@ -86,7 +86,7 @@ func page(s *Store, q store.CallQuery) func(context.Context) (int, error) {
 	}
 }
 
-// writeMany writes records spread over a span of time that ends now.
+// writeMany writes n records spread over a time span that ends now.
 func writeMany(b *testing.B, s *Store, n int, span time.Duration) {
 	texts := make([]string, 5000)
 	for i := range texts {

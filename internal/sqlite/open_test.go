@@ -71,8 +71,8 @@ func TestOpenErrors(t *testing.T) {
 	}
 }
 
-// TestReadOnly needs a user whom modes stop; the superuser is not one, so the
-// file's own refusal is simulated by a connection that may only read.
+// TestReadOnly checks the error for a file that cannot be written. File modes do
+// not restrict the superuser, so a read-only connection simulates it.
 func TestReadOnly(t *testing.T) {
 	cfg := store.Config{Path: filepath.Join(t.TempDir(), "junctor.db")}
 	s := openAt(t, cfg)
@@ -141,8 +141,8 @@ func TestOpenPathWithSpecialCharacters(t *testing.T) {
 	}
 }
 
-// TestConcurrentOpen: of processes that start at once on a new file, one
-// creates the tables.
+// TestConcurrentOpen checks that when several processes open a new file
+// simultaneously, one creates the tables.
 func TestConcurrentOpen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "junctor.db")
 	var wg sync.WaitGroup
@@ -168,8 +168,8 @@ func TestFsync(t *testing.T) {
 	}
 }
 
-// TestLockedFileFailsWrites: a lock of another program makes writes wait and
-// then fail with an explanation. Calls are still recorded.
+// TestLockedFileFailsWrites checks that writes wait for the lock of another
+// program and then fail with an explanation. Calls are still recorded.
 func TestLockedFileFailsWrites(t *testing.T) {
 	s := openAt(t, store.Config{Path: filepath.Join(t.TempDir(), "junctor.db")})
 	other := openAt(t, store.Config{Path: s.path})
@@ -198,7 +198,8 @@ func TestLockedFileFailsWrites(t *testing.T) {
 	}
 }
 
-// TestBatchIsolation: writes that share a commit do not share their failures.
+// TestBatchIsolation checks that a failed write does not affect others in the
+// same commit.
 func TestBatchIsolation(t *testing.T) {
 	s := openAt(t, store.Config{Path: filepath.Join(t.TempDir(), "junctor.db")})
 	ctx := context.Background()
@@ -216,7 +217,7 @@ func TestBatchIsolation(t *testing.T) {
 		})
 	}()
 	<-started
-	// All of these wait now, and will be one batch.
+	// These are queued and become one batch.
 	type result struct {
 		name string
 		err  error
@@ -261,7 +262,7 @@ func TestBatchIsolation(t *testing.T) {
 	}
 }
 
-// TestCloseWaitsForAcceptedWrites: Close waits for accepted writes.
+// TestCloseWaitsForAcceptedWrites checks that Close loses no acknowledged write.
 func TestCloseWaitsForAcceptedWrites(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "junctor.db")
 	s, err := Open(context.Background(), store.Config{Path: path}, slog.New(slog.DiscardHandler))
@@ -311,10 +312,10 @@ func execSQL(t *testing.T, path, query string) {
 	}
 }
 
-// soon is long enough for any machine.
+// soon is a timeout that is long enough for any machine.
 const soon = time.Minute
 
-// Damage in a page that opening does not read is found by Check alone.
+// TestCheck checks that Check finds damage in a page that Open does not read.
 func TestCheck(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "junctor.db")
 	check := func() error {

@@ -11,17 +11,18 @@ import (
 	"junctor/internal/store"
 )
 
-// A record in a journal is the length of what follows and its checksum, four
-// bytes each, and then its fields, in the form in which a block takes them.
+// A record in a journal consists of the length and the checksum of its fields,
+// four bytes each, and the fields, encoded as in a block.
 const (
 	recordHead    = 8
 	recordVersion = 2
 )
 
-// castagnoli is the polynomial that processors have an instruction for.
+// castagnoli is the table of the polynomial for which processors have an
+// instruction.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// record is an encoded call that is to become part of a block.
+// record is a call encoded for a block.
 type record struct {
 	group         group
 	session       string
@@ -31,7 +32,7 @@ type record struct {
 	body          string // stages, error, arguments, result
 }
 
-// encodeRecord encodes a call for the journal, into b where it fits.
+// encodeRecord encodes a call for the journal, into b if it is large enough.
 func encodeRecord(b []byte, c *store.Call) []byte {
 	b = slices.Grow(b[:0], 512+len(c.Arguments)+len(c.Result)+len(c.Error))
 	b = append(b[:recordHead], recordVersion)
@@ -53,7 +54,7 @@ func encodeRecord(b []byte, c *store.Call) []byte {
 	for _, id := range ids {
 		b = appendText(b, id)
 	}
-	var stages [160]byte // as a rule
+	var stages [160]byte // usually large enough
 	b = appendText(b, c.Stages.Append(stages[:0]))
 	b = appendText(b, c.Error)
 	b = appendText(b, c.Arguments)
@@ -61,7 +62,7 @@ func encodeRecord(b []byte, c *store.Call) []byte {
 	return finish(b)
 }
 
-// finish writes the length and the checksum of a record before its fields.
+// finish fills in the length and the checksum before the fields of a record.
 func finish(b []byte) []byte {
 	body := b[recordHead:]
 	binary.LittleEndian.PutUint32(b, uint32(len(body)))
@@ -69,7 +70,7 @@ func finish(b []byte) []byte {
 	return b
 }
 
-// newRecord returns a call as a block takes it.
+// newRecord encodes a call for a block.
 func newRecord(c *store.Call) (record, error) {
 	return decodeRecord(string(encodeRecord(nil, c)[recordHead:]))
 }
@@ -82,8 +83,8 @@ func uvarintLen(n int) int {
 	return size
 }
 
-// recordSize returns how many bytes the record takes that begins with head,
-// or 0 when head is too short to tell.
+// recordSize returns the size of the record that begins with head, or 0 if head
+// is too short to have it.
 func recordSize(head []byte) int64 {
 	if len(head) < recordHead {
 		return 0
@@ -99,12 +100,12 @@ type journalRecord struct {
 	err error
 }
 
-// records yields consecutive records, up to the first that is broken or not
-// whole. They refer to b, which must not change while they are used. salt is
+// records yields consecutive records, up to the first that is damaged or
+// incomplete. They refer to b, which must not change while they are used. salt is
 // that of their journal.
 func records(b []byte, salt uint32) iter.Seq[journalRecord] {
 	return func(yield func(journalRecord) bool) {
-		text := unsafe.String(unsafe.SliceData(b), len(b)) // a copy would cost as much as decoding
+		text := unsafe.String(unsafe.SliceData(b), len(b)) // not a copy, which would cost as much as decoding
 		for {
 			size := recordSize(b)
 			if size <= recordHead || size > int64(len(b)) {
@@ -149,8 +150,8 @@ func decodeRecord(body string) (record, error) {
 	return rec, nil
 }
 
-// decodeOldRecord reads a record of a Junctor that kept calls as rows: each
-// field is a letter for its type and its value.
+// decodeOldRecord decodes a record of a Junctor that stored calls as rows: each
+// field is a letter for its type followed by its value.
 func decodeOldRecord(body string) (record, error) {
 	r := reader{b: body}
 	number := func() int64 {

@@ -7,8 +7,8 @@ import (
 
 const (
 	sweepChunk     = 32               // blocks deleted in one commit, so that other writers do not wait
-	freeLeaseTTL   = 24 * time.Hour   // how long an expired lease is kept
-	nodeMessageTTL = 10 * time.Minute // how long a message that is not received is kept
+	freeLeaseTTL   = 24 * time.Hour   // how long an expired lease is stored
+	nodeMessageTTL = 10 * time.Minute // how long a message that is not acknowledged is stored
 )
 
 // maintain recovers journals of dead processes, joins small blocks, and deletes
@@ -26,8 +26,8 @@ func (s *Store) maintain(ctx context.Context) {
 func (s *Store) flushStep(context.Context) error { return s.flushOwn() }
 
 // deleteByAge deletes the blocks whose records are all older than the
-// retention. The newest block stays at any age, because its sequence numbers
-// must not be used again.
+// retention. The newest block is never deleted, because the next sequence number
+// is derived from it.
 func (s *Store) deleteByAge(ctx context.Context) error {
 	age := s.retention.Age()
 	if age <= 0 {
@@ -79,8 +79,8 @@ func (s *Store) deleteExpired(ctx context.Context) error {
 	return err
 }
 
-// shrink gives a part of the file back when a quarter of it is free, a little
-// at a time.
+// shrink returns free pages to the file system, a few at a time, while more than
+// a quarter of the file is free.
 func (s *Store) shrink(ctx context.Context) error {
 	var pages, free int64
 	if err := s.read.QueryRowContext(ctx, "SELECT pages.page_count, free.freelist_count FROM pragma_page_count AS pages, pragma_freelist_count AS free").Scan(&pages, &free); err != nil {

@@ -38,7 +38,7 @@ func TestRetentionByAge(t *testing.T) {
 	if err != nil || len(calls) != 50 || calls[0].Seq != 1151 {
 		t.Fatalf("%d records are left, want the 50 young ones: %v", len(calls), err)
 	}
-	// All are too old now; the newest block stays for its numbers.
+	// All are too old now; the newest block stays for its sequence numbers.
 	s.now = func() time.Time { return now.Add(100 * 24 * time.Hour) }
 	s.maintain(ctx)
 	if calls, err = s.Calls(ctx, store.CallQuery{}); err != nil || len(calls) != 50 || calls[49].Seq != 1200 {
@@ -64,7 +64,7 @@ func TestRetentionBySize(t *testing.T) {
 				c := storetest.Call(w*1000 + i)
 				c.Result = json.RawMessage(`"`)
 				for len(c.Result) < 4000 {
-					c.Result = append(c.Result, rand.Text()...) // which cannot be compressed
+					c.Result = append(c.Result, rand.Text()...) // incompressible
 				}
 				c.Result = append(c.Result, '"')
 				if err := s.Append(ctx, c); err != nil {
@@ -123,7 +123,8 @@ func TestExpiredValuesAreDeleted(t *testing.T) {
 	}
 }
 
-// TestRunTidiesAndLogsErrors: Run tidies periodically and logs errors.
+// TestRunTidiesAndLogsErrors checks that Run performs maintenance periodically
+// and logs errors.
 func TestRunTidiesAndLogsErrors(t *testing.T) {
 	var log lockedBuffer
 	s, err := Open(context.Background(), store.Config{Path: filepath.Join(t.TempDir(), "junctor.db"), Retention: store.Retention{AgeDays: 1}},
@@ -147,7 +148,7 @@ func TestRunTidiesAndLogsErrors(t *testing.T) {
 		_, err := s.Call(ctx, old.ID)
 		return errors.Is(err, store.ErrNotFound)
 	})
-	s.Watch(ctx, store.TopicKeys) // so that it looks for others
+	s.Watch(ctx, store.TopicKeys) // so that Run polls for changes
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}

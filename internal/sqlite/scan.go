@@ -15,24 +15,25 @@ import (
 	"junctor/internal/tool"
 )
 
-// errStopScan ends a scan early.
+// errStopScan stops a scan early.
 var errStopScan = errors.New("enough")
 
-// How many blocks are looked up at once: few at first, because the first page
-// of an answer is often in them.
+// Limits of the number of blocks that one query looks up. A scan starts with few,
+// because they often contain the first page of results.
 const (
 	minScanBlocks = 4
 	maxScanBlocks = 256
 )
 
-// snapshot is a connection that sees one state of the database.
+// snapshot is a connection with a read transaction, which sees one state of the
+// database.
 type snapshot struct {
 	ctx   context.Context
 	conn  *sql.Conn
 	parts map[string]*sql.Stmt
 }
 
-// snapshot runs f on one state of the database.
+// snapshot runs f in a read transaction.
 func (s *Store) snapshot(ctx context.Context, f func(*snapshot) error) error {
 	conn, err := s.read.Conn(ctx)
 	if err != nil {
@@ -52,7 +53,7 @@ func (s *Store) snapshot(ctx context.Context, f func(*snapshot) error) error {
 	return f(t)
 }
 
-// part shows one part of a block to use, which must not keep it.
+// part calls use with one part of a block. use must not retain it.
 func (t *snapshot) part(name string, seq int64, use func([]byte) error) error {
 	st := t.parts[name]
 	if st == nil {
@@ -77,18 +78,18 @@ func (t *snapshot) part(name string, seq int64, use func([]byte) error) error {
 	return use(raw)
 }
 
-// extent is the place of a block.
+// extent identifies a block.
 type extent struct {
 	seq      int64
 	n        int
-	head     []byte // nil if it was not read with it
+	head     []byte // nil if it has not been read
 	excluded bool   // it does not contain the text of the query
 }
 
-// extents returns blocks that may have matching records, in the order in
-// which the query wants them, from the one after last on, at most limit. They
-// have their heads, because one query for each head would take longer than
-// reading it, unless most of them will be left out for their text.
+// extents returns up to limit blocks after last that may have matching records,
+// in the order of the query. It reads their heads too, because one query for each
+// head would take longer than reading it, unless the query has a text, which
+// excludes most blocks.
 func (t *snapshot) extents(q store.CallQuery, last *extent, limit int) (out []extent, err error) {
 	where, args := []string{"true"}, []any{}
 	add := func(cond string, arg int64) { where, args = append(where, cond), append(args, arg) }
@@ -134,9 +135,9 @@ func (t *snapshot) extents(q store.CallQuery, last *extent, limit int) (out []ex
 	return out, rows.Err()
 }
 
-// scan shows the blocks that may have matching records to f, in the order in
-// which the query wants them, until f returns errStopScan. With numbers f can
-// do without sessions and sizes.
+// scan calls f with the blocks that may have matching records, in the order of
+// the query, until f returns an error. It returns nil if that is errStopScan.
+// numbers means that f does not need sessions and sizes.
 func (s *Store) scan(ctx context.Context, q store.CallQuery, numbers bool, f func(*blockReader) error) error {
 	s.flushAll(ctx)
 	err := s.snapshot(ctx, func(t *snapshot) error {
@@ -173,21 +174,21 @@ func (s *Store) scan(ctx context.Context, q store.CallQuery, numbers bool, f fun
 	return err
 }
 
-// blockReader reads one block after the other. The parts of a block are read
-// when they are asked for.
+// blockReader reads one block after another. It reads the parts of a block
+// lazily.
 type blockReader struct {
 	tx *snapshot
 	extent
 	head    blockHead
-	numbers bool // times and durations are enough of it
+	numbers bool // decode only groups, times and durations of the head
 
-	idText  string      // as it is kept; "" until it is read
+	idText  string      // as stored; "" until it is read
 	idList  [][4]string // nil until it is read
 	plain   []byte      // the body; empty until it is read
 	content [][4]string // nil until it is read
 	groupOK []bool
 
-	groupText []bool // which groups have the text in a name
+	groupText []bool // which matching groups have the text in a name
 }
 
 func (b *blockReader) open(e extent) error {
@@ -222,7 +223,7 @@ func (b *blockReader) ids() ([][4]string, error) {
 	return b.idList, err
 }
 
-// body returns the stages, errors, arguments and results as they are kept.
+// body returns the decompressed stages, errors, arguments and results.
 func (b *blockReader) body() ([]byte, error) {
 	if len(b.plain) > 0 {
 		return b.plain, nil
@@ -242,8 +243,8 @@ func (b *blockReader) contents() ([][4]string, error) {
 	return b.content, err
 }
 
-// call returns the i-th record, when brief without what is in the body but
-// for the error.
+// call returns the i-th record. If brief, it omits the fields in the body except
+// the error.
 func (b *blockReader) call(i int, brief bool) (store.Call, error) {
 	c := b.head.call(b.seq, i)
 	ids, err := b.ids()
@@ -267,7 +268,7 @@ func (b *blockReader) call(i int, brief bool) (store.Call, error) {
 	return c, err
 }
 
-// rawJSON copies a text as valid UTF-8; nothing is nil.
+// rawJSON returns a copy of a text as valid UTF-8, or nil if it is empty.
 func rawJSON(s string) json.RawMessage {
 	if s == "" {
 		return nil
@@ -275,7 +276,7 @@ func rawJSON(s string) json.RawMessage {
 	return store.ValidUTF8([]byte(s))
 }
 
-// matching returns which records of the block match, in order.
+// matching returns the indexes of the records that match, in ascending order.
 func (b *blockReader) matching(q store.CallQuery) (out []int, err error) {
 	h := &b.head
 	if !b.matchGroups(q) {
@@ -315,7 +316,7 @@ func (b *blockReader) matching(q store.CallQuery) (out []int, err error) {
 	return out, nil
 }
 
-// hasText reports whether the ids or the contents of a record have the text.
+// hasText reports whether the ids or the contents of a record contain the text.
 func (b *blockReader) hasText(i int, text needle) (bool, error) {
 	ids, err := b.ids()
 	if err != nil {
@@ -333,8 +334,8 @@ func (b *blockReader) hasText(i int, text needle) (bool, error) {
 	return false, nil
 }
 
-// matchGroups finds out which groups match, whether any does, and which of
-// them have the text in a name.
+// matchGroups sets groupOK to the groups that match and groupText to those of
+// them whose names contain the text. It reports whether any group matches.
 func (b *blockReader) matchGroups(q store.CallQuery) (anyone bool) {
 	b.groupOK, b.groupText = b.groupOK[:0], b.groupText[:0]
 	text := newNeedle(q.Text)

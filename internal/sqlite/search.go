@@ -13,9 +13,9 @@ import (
 	"junctor/internal/store"
 )
 
-// withText returns those of the blocks that may have the text. To find a text is to
-// decompress and read all blocks whose filters do not exclude it, which is done
-// on all processors.
+// withText returns the blocks that may contain the text of the query. It
+// decompresses and searches, on all processors, the blocks whose filters do not
+// exclude the text.
 func (t *snapshot) withText(b *blockReader, blocks []extent, q store.CallQuery) ([]extent, error) {
 	text := newNeedle(q.Text)
 	type body struct {
@@ -24,7 +24,7 @@ func (t *snapshot) withText(b *blockReader, blocks []extent, q store.CallQuery) 
 	}
 	buffers := sync.Pool{New: func() any { return new([]byte) }}
 	found := make([]bool, len(blocks))
-	bodies := make(chan body, runtime.GOMAXPROCS(0)) // so that reading goes on while all decompress
+	bodies := make(chan body, runtime.GOMAXPROCS(0)) // buffered, so that reading continues while all workers decompress
 	var wg sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		wg.Go(func() {
@@ -47,7 +47,7 @@ func (t *snapshot) withText(b *blockReader, blocks []extent, q store.CallQuery) 
 		defer close(bodies)
 		if !byName(q) {
 			return t.bodies(blocks, q.Oldest(), func(i int, head, ids, raw []byte) {
-				// A block has its names and ids as plain text.
+				// The names and ids of a block are not compressed.
 				if found[i] = text.in(head) || text.in(ids); !found[i] {
 					give(i, raw)
 				}
@@ -91,9 +91,9 @@ func (t *snapshot) withText(b *blockReader, blocks []extent, q store.CallQuery) 
 	return out, err
 }
 
-// bodies shows the parts of the blocks that may have the text, with one query
-// for those that follow each other in the given order: one for each block would
-// cost as much as the reading itself.
+// bodies calls use with the parts of the blocks that are not excluded. It makes
+// one query for each run of adjacent blocks, because one query for each block
+// would cost as much as reading it.
 func (t *snapshot) bodies(blocks []extent, oldest bool, use func(i int, head, ids, body []byte)) error {
 	for i := 0; i < len(blocks); i++ {
 		first := i
@@ -126,7 +126,7 @@ func (t *snapshot) run(blocks []extent, oldest bool, use func(i int, head, ids, 
 		if err := rows.Scan(&seq, &head, &ids, &body); err != nil {
 			return err
 		}
-		if seq == blocks[i].seq { // others are outside of the time that was asked for
+		if seq == blocks[i].seq { // other blocks are outside the time range of the query
 			use(i, head, ids, body)
 			i++
 		}
@@ -134,7 +134,7 @@ func (t *snapshot) run(blocks []extent, oldest bool, use func(i int, head, ids, 
 	return rows.Err()
 }
 
-// byName reports whether the query has a condition that groups are checked for.
+// byName reports whether the query has a condition on the fields of a group.
 func byName(q store.CallQuery) bool {
 	return q.Server != "" || q.Tool != "" || q.Caller != "" || q.Face != "" || q.Status != "" || q.Tools != nil
 }
@@ -142,7 +142,7 @@ func byName(q store.CallQuery) bool {
 // needle is a search text; the case of ASCII letters is ignored.
 type needle struct {
 	text string // in lower case
-	rare int    // where its rarest byte is
+	rare int    // index of its rarest byte
 }
 
 // frequent are the most frequent bytes of JSON texts, the most frequent first.
@@ -177,8 +177,8 @@ func lower(c byte) byte {
 	return c
 }
 
-// in reports whether b has the text. It goes from one rare byte to the next,
-// which is quick.
+// in reports whether b contains the text. For speed it compares only at the
+// occurrences of the rarest byte.
 func (n needle) in(b []byte) bool {
 	if n.text == "" {
 		return true

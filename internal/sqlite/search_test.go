@@ -11,14 +11,14 @@ import (
 	"junctor/internal/store/storetest"
 )
 
-// TestTextSearchAcrossBlocks: a text is found in every block of the time that
-// was asked for, in both orders, with and without a condition on names.
+// TestTextSearchAcrossBlocks checks that a text is found in every block of the
+// time range, in both orders, with and without a condition on names.
 func TestTextSearchAcrossBlocks(t *testing.T) {
 	cfg := store.DefaultConfig()
 	cfg.Path = t.TempDir() + "/junctor.db"
 	s := openAt(t, cfg)
 	begun := time.Now().Add(-48 * time.Hour)
-	// Two records a block: blocks end after an hour. The third is out of order.
+	// Two records per block, which spans at most an hour. Not in order of time.
 	var calls []store.Call
 	for i, hours := range []int{0, 0, 5, 5, 40, 40, 10, 10, 20, 20} {
 		c := storetest.Call(i)

@@ -23,20 +23,20 @@ import (
 	"junctor/internal/telemetry"
 )
 
-// How the database is used. The caches are small on purpose: the operating
-// system caches the file anyway, and a gateway's memory is for other things.
+// Settings of the database. The caches are small because the operating system
+// caches the file anyway.
 const (
 	busyTimeout   = 10 * time.Second // another process may be writing
 	writerCache   = 1024             // KiB
 	readerCache   = 256              // KiB, for each connection
 	maxReaders    = 4
-	walLimit      = 4 << 20                // bytes the log file is cut back to
-	pollInterval  = 500 * time.Millisecond // for what other processes wrote
-	sweepInterval = time.Minute            // for what may be forgotten
+	walLimit      = 4 << 20                // bytes to which the write-ahead log is truncated
+	pollInterval  = 500 * time.Millisecond // for writes of other processes
+	sweepInterval = time.Minute            // for maintenance
 	startRetries  = 20
 )
 
-// Store is a store in one SQLite file. Open makes one.
+// Store is a store in one SQLite file. Use Open to create one.
 type Store struct {
 	store.Hub
 	sqlstore.Records
@@ -51,18 +51,18 @@ type Store struct {
 	sweep     time.Duration
 
 	journal *journal
-	failure writeFailure // of writing to it
-	serveOn bool         // calls are answered without a record when it cannot be written
-	lost    atomic.Int64 // the records that then were not written
+	failure writeFailure // of writes to the journal
+	serveOn bool         // calls are served even if their records cannot be written
+	lost    atomic.Int64 // number of records not written for that reason
 	owners  leaseOwners
 
 	database database
 
 	flushing sync.Mutex       // held while records are moved into blocks
 	blocks   blockWriter      // guarded by flushing
-	chunk    []byte           // likewise
-	others   map[string]int64 // how much of other processes' journals is in blocks
-	joined   int64            // up to this number blocks are not small; only maintain uses it
+	chunk    []byte           // guarded by flushing
+	others   map[string]int64 // bytes of other processes' journals that are in blocks
+	joined   int64            // no small blocks before this number; only maintain uses it
 }
 
 var _ store.Store = (*Store)(nil)
@@ -99,9 +99,9 @@ func (s *Store) open(ctx context.Context, fsync bool) error {
 	pragmas := []string{"journal_mode(WAL)", "synchronous(" + sync + ")", "foreign_keys(1)",
 		fmt.Sprintf("cache_size(-%d)", writerCache), fmt.Sprintf("journal_size_limit(%d)", walLimit)}
 	if fresh {
-		// Freed pages can be given back later. Only an empty file takes this,
-		// and on any other it would wait for the writer of the moment.
-		// Large pages: blocks of calls are most of what is written and read.
+		// auto_vacuum allows freed pages to be returned later. It can only be
+		// set on an empty file, and on any other would wait for the current
+		// writer. Pages are large because most reads and writes are of blocks.
 		pragmas = append([]string{"page_size(16384)", "auto_vacuum(2)"}, pragmas...)
 	}
 	wdb, err := connect(s.path, 1, pragmas...)
@@ -118,24 +118,23 @@ func (s *Store) open(ctx context.Context, fsync bool) error {
 		return errors.Join(err, s.read.Close(), wdb.Close())
 	}
 	s.owners.files = map[string]*os.File{}
-	if _, err := s.endDeadLeases(ctx); err != nil { // they end by their time
+	if _, err := s.endDeadLeases(ctx); err != nil { // they still expire
 		s.log.DebugContext(ctx, "leases of an earlier process not ended", "err", err)
 	}
 	s.failure.probe = func() error { return probe(s.path) }
 	s.journal = newJournal(s.path, fsync, s.flushOwn)
-	if err := s.convertCalls(ctx); err != nil { // Run tries again
+	if err := s.convertCalls(ctx); err != nil { // Run retries
 		s.log.WarnContext(ctx, "some records of an earlier version are not in the call log yet", "err", s.explain("convert the call log", err))
 	}
-	if err := s.recoverJournals(ctx); err != nil { // Run tries again
+	if err := s.recoverJournals(ctx); err != nil { // Run retries
 		s.log.WarnContext(ctx, "some records of an earlier process are not in the call log yet", "err", s.explain("recover a journal", err))
 	}
 	return nil
 }
 
-// prepareFile makes the file before SQLite does, so that it is never readable
-// by others, not even for a moment, and reports whether it is empty. An
-// existing file is not opened: closing it again would drop the locks that this
-// process may hold on it.
+// prepareFile creates the file before SQLite does, so that other users can never
+// read it, and reports whether it is empty. An existing file is not opened:
+// closing it would release the locks that this process may hold on it.
 func prepareFile(path string) (fresh bool, err error) {
 	info, err := os.Stat(path)
 	switch {
@@ -156,7 +155,7 @@ func prepareFile(path string) (fresh bool, err error) {
 	case info.IsDir():
 		return false, fmt.Errorf("%s is a folder; store.path must name a file", path)
 	case info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows":
-		// It may hold what people asked their tools: not for other users.
+		// The file may contain the arguments and results of calls.
 		if err := os.Chmod(path, info.Mode().Perm()&^0o077); err != nil {
 			return false, fmt.Errorf("the store can be read by other users: %w", err)
 		}
@@ -164,7 +163,7 @@ func prepareFile(path string) (fresh bool, err error) {
 	return info.Size() == 0, nil
 }
 
-// connect prepares a pool of at most n connections to the file.
+// connect returns a pool of at most n connections to the file.
 func connect(path string, n int, pragmas ...string) (*sql.DB, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -195,13 +194,13 @@ func (s *Store) Close() error {
 	return errors.Join(s.journal.close(), s.owners.close(), s.write.close(), s.read.Close())
 }
 
-// Announce wakes the watchers of this process. Other processes
-// see that the file changed.
+// Announce wakes the watchers in this process. Other processes notice by polling
+// that the file changed.
 func (s *Store) Announce(topic string) { s.Wake(topic) }
 
-// Run moves the records of calls into blocks, deletes what is too old or
-// too much, and wakes watchers when another process wrote to the file, until
-// ctx is done.
+// Run moves the records of calls into blocks, deletes those over the retention
+// limits, and wakes watchers when another process wrote to the file, until ctx is
+// done.
 func (s *Store) Run(ctx context.Context) error {
 	poll, sweep, flush := time.NewTicker(s.poll), time.NewTicker(s.sweep), time.NewTimer(0)
 	defer poll.Stop()
@@ -234,7 +233,8 @@ func (s *Store) Run(ctx context.Context) error {
 	}
 }
 
-// micros and moment translate times to and from how they are kept.
+// micros and moment convert times to and from their stored form, microseconds
+// since 1970; 0 is the zero time.
 func micros(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -249,7 +249,7 @@ func moment(us int64) time.Time {
 	return time.UnixMicro(us).UTC()
 }
 
-// text keeps JSON as text and nothing as NULL.
+// text returns the column value of JSON: text, or NULL if raw is empty.
 func text(raw []byte) any {
 	if len(raw) == 0 {
 		return nil
@@ -257,7 +257,7 @@ func text(raw []byte) any {
 	return string(raw)
 }
 
-// blob keeps empty bytes as such: nil would be NULL.
+// blob returns b, or an empty slice if b is nil, which would be stored as NULL.
 func blob(b []byte) []byte {
 	if b == nil {
 		return []byte{}

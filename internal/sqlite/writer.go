@@ -12,8 +12,8 @@ import (
 // maxBatch bounds how many writes share one commit.
 const maxBatch = 256
 
-// writer owns the one connection that writes, and shares its transactions
-// among those who come together.
+// writer owns the only connection that writes. Concurrent writes share its
+// transactions.
 type writer struct {
 	db    *sql.DB
 	conn  *sql.Conn
@@ -21,7 +21,7 @@ type writer struct {
 	stmts map[string]*sql.Stmt // used by the leader of the group
 }
 
-// job is one write. It may fail without harm to the others in its batch.
+// job is one write. Its failure does not affect the others in its batch.
 type job struct {
 	run    func(*writer) error
 	txMode txMode
@@ -32,8 +32,8 @@ type job struct {
 type txMode uint8
 
 const (
-	manyStatements txMode = iota // several statements: undone together when one fails
-	oneStatement                 // at most one statement that writes: it undoes itself
+	manyStatements txMode = iota // several statements: rolled back together when one fails
+	oneStatement                 // at most one statement that writes: SQLite rolls it back when it fails
 	noTransaction                // no transaction
 )
 
@@ -57,7 +57,8 @@ func (w *writer) submit(ctx context.Context, m txMode, run func(*writer) error) 
 	return j.err
 }
 
-// execute runs a batch: what needs a transaction in one, the rest after it.
+// execute runs a batch: first the jobs that need a transaction, in one, and then
+// the others.
 func (w *writer) execute(batch []*job) {
 	var inside int
 	for _, j := range batch {
@@ -81,9 +82,9 @@ func (w *writer) execute(batch []*job) {
 	}
 }
 
-// transact runs a batch in one transaction. The error is that of the whole; a
-// job's own stays with the job, unless it is alone: then the transaction is
-// all that must be undone, and it needs no bracket of its own.
+// transact runs a batch in one transaction and returns the error of the
+// transaction. The error of a job is stored in the job. A job that is alone needs
+// no savepoint: its error rolls back the transaction and is returned.
 func (w *writer) transact(batch []*job, alone bool) (err error) {
 	ctx := context.Background()
 	if err := w.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
@@ -91,7 +92,7 @@ func (w *writer) transact(batch []*job, alone bool) (err error) {
 	}
 	defer func() {
 		if err != nil {
-			_ = w.exec(ctx, "ROLLBACK") // nothing to undo when SQLite has done it already
+			_ = w.exec(ctx, "ROLLBACK") // fails if SQLite has already rolled back
 		}
 	}()
 	for _, j := range batch {
@@ -109,8 +110,8 @@ func (w *writer) transact(batch []*job, alone bool) (err error) {
 	return w.exec(ctx, "COMMIT")
 }
 
-// runJob runs one job so that its failure undoes its own writes alone. It
-// returns an error when the transaction as a whole is lost.
+// runJob runs one job. If the job fails, only its own writes are rolled back.
+// runJob returns an error if the whole transaction is lost.
 func (w *writer) runJob(ctx context.Context, j *job) error {
 	if j.txMode == manyStatements {
 		if err := w.exec(ctx, "SAVEPOINT job"); err != nil {
@@ -129,8 +130,8 @@ func (w *writer) runJob(ctx context.Context, j *job) error {
 	return w.exec(ctx, "RELEASE job")
 }
 
-// guard turns a panic into an error: a leader works for others, and its end
-// would leave them waiting forever.
+// guard converts a panic into an error: other goroutines wait for the leader, and
+// would wait forever if it stopped.
 func guard(w *writer, run func(*writer) error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -140,7 +141,8 @@ func guard(w *writer, run func(*writer) error) (err error) {
 	return run(w)
 }
 
-// stmt returns the prepared form of a statement; all are constants.
+// stmt returns the prepared statement of a query. It is cached for ever, because
+// all queries are constants.
 func (w *writer) stmt(ctx context.Context, query string) (*sql.Stmt, error) {
 	if st, ok := w.stmts[query]; ok {
 		return st, nil
@@ -179,13 +181,13 @@ func (w *writer) one(ctx context.Context, query string, args []any, into ...any)
 	return st.QueryRowContext(ctx, args...).Scan(into...)
 }
 
-// betweenTransactions runs f with the connection between two transactions.
+// betweenTransactions runs f on the connection while no transaction is open.
 func (w *writer) betweenTransactions(f func(*writer) error) error {
 	return w.submit(context.Background(), noTransaction, f)
 }
 
-// dataVersion returns a number that differs from the last when another
-// connection wrote to the file. Own writes do not count.
+// dataVersion returns a number that changes when another connection writes to
+// the file. Writes of this connection do not change it.
 func (w *writer) dataVersion() (v int64, err error) {
 	err = w.betweenTransactions(func(w *writer) error {
 		return w.one(context.Background(), "PRAGMA data_version", nil, &v)
@@ -193,7 +195,7 @@ func (w *writer) dataVersion() (v int64, err error) {
 	return v, err
 }
 
-// close lets the waiting writes finish, refuses new ones and closes.
+// close rejects new writes, waits for the queued ones and closes the connection.
 func (w *writer) close() error {
 	if !w.group.Close() {
 		return nil

@@ -13,8 +13,8 @@ import (
 	"junctor/internal/store"
 )
 
-// template is an empty store with all of its tables. To create them costs
-// many times what it costs to open a store that has them.
+// template is an empty store with all of its tables. Copying it is much cheaper
+// than creating the tables.
 var template = sync.OnceValues(func() ([]byte, error) {
 	dir, err := os.MkdirTemp("", "junctor-sqlite")
 	if err != nil {
@@ -32,8 +32,8 @@ var template = sync.OnceValues(func() ([]byte, error) {
 	return os.ReadFile(path)
 })
 
-// Create makes an empty store in the file and returns its path. A file that
-// exists is left as it is.
+// Create creates an empty store at path and returns path. It leaves an existing
+// file unchanged.
 func Create(t testing.TB, path string) string {
 	t.Helper()
 	if _, err := os.Stat(path); err == nil {
