@@ -17,10 +17,10 @@ const (
 	maxBatch      = 256
 	maxWaiting    = 10_000 // calls that may wait for the database
 	probeInterval = 500 * time.Millisecond
-	maxBacklog    = 10_000 // records kept in memory when calls go on without the database
+	maxBacklog    = 10_000 // records kept in memory when calls are served without the database
 )
 
-// pendingRecord is a record that is being written, and the error if it was not.
+// pendingRecord is a record to write and the outcome of writing it.
 type pendingRecord struct {
 	call store.Call
 	err  error
@@ -28,10 +28,10 @@ type pendingRecord struct {
 
 // Append implements store.CallLog.
 //
-// During an outage, with store.FailClosed, it waits for the database until the
-// outage has lasted for store.timeoutMs, and then fails with
-// store.ErrUnavailable. With store.FailOpen it keeps the record in memory and
-// writes it later. Records over maxBacklog are lost and counted.
+// During an outage, with store.FailClosed, it waits until the outage ends, or
+// fails with store.ErrUnavailable when it has lasted for store.timeoutMs. With
+// store.FailOpen it keeps the record in memory to be written later. Records over
+// maxBacklog are lost and counted.
 func (s *Store) Append(ctx context.Context, c store.Call) error {
 	if s.calls.Waiting() >= maxWaiting {
 		return fmt.Errorf("record the call: %d others wait for the database: %w", maxWaiting, store.ErrUnavailable)
@@ -47,11 +47,12 @@ func (s *Store) Append(ctx context.Context, c store.Call) error {
 	return nil
 }
 
-// Available implements store.CallLog. It sends no query: a goroutine checks an
-// unavailable database, and Run periodically checks one that was not used. It
-// waits for the first of these checks, so that one slow query refuses no calls.
+// Available implements store.CallLog. It sends no query: a goroutine probes the
+// database during an outage, and Run checks it periodically. At the beginning of
+// an outage Available waits for the first probes, so that one slow query does not
+// cause calls to be refused.
 func (s *Store) Available(ctx context.Context) error {
-	if s.serveOn { // nothing is refused
+	if s.serveOn { // calls are served anyway: do not wait
 		return explain("record the call", s.outage.reason())
 	}
 	return explain("record the call", s.outage.confirm(ctx, s.timeout))
@@ -82,13 +83,13 @@ func (s *Store) commit(batch []*pendingRecord) {
 	}
 	for _, e := range batch {
 		if e.err = err; err != nil && !isUnavailable(err) && len(batch) > 1 {
-			e.err = s.insert(s.ctx, []*pendingRecord{e}, maybeWritten) // one bad record must not cost the others theirs
+			e.err = s.insert(s.ctx, []*pendingRecord{e}, maybeWritten) // one bad record must not prevent the others from being written
 		}
 	}
 }
 
-// postpone adds the records of a batch to the backlog. It reports false if the
-// outage has ended.
+// postpone adds the records of a batch to the backlog. If the outage has ended,
+// it does nothing and returns false.
 func (s *Store) postpone(batch []*pendingRecord) bool {
 	s.backlog.mu.Lock()
 	defer s.backlog.mu.Unlock()
@@ -116,9 +117,9 @@ func (s *Store) insert(ctx context.Context, batch []*pendingRecord, maybeWritten
 	return s.insertCalls(ctx, calls, maybeWritten)
 }
 
-// insertCalls writes records, all or none. With maybeWritten, and after a
-// connection broke in mid-commit, an earlier attempt may have written some of
-// them: then it writes those that are missing.
+// insertCalls writes records, all or none. With maybeWritten set, and after the
+// connection broke during a commit, an earlier attempt may have written some of
+// them: it then writes only the missing ones.
 func (s *Store) insertCalls(ctx context.Context, calls []*store.Call, maybeWritten bool) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
@@ -137,10 +138,10 @@ func (s *Store) insertCalls(ctx context.Context, calls []*store.Call, maybeWritt
 	}
 }
 
-// insertMissing writes the records that are not in the log. The counter is
-// locked first: an attempt that the database is still committing holds it, and
-// its records are seen when it is done. An attempt that the network delivers
-// only afterwards is not noticed.
+// insertMissing writes the records that are not in the log. It locks the counter
+// first, to wait for an earlier attempt that the database is still committing,
+// which holds that lock, and to see its records. It does not detect an attempt
+// that the network delivers later.
 func (s *Store) insertMissing(ctx context.Context, args []any) error {
 	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SELECT n FROM call_counter FOR UPDATE"); err != nil {
@@ -151,8 +152,8 @@ func (s *Store) insertMissing(ctx context.Context, args []any) error {
 	})
 }
 
-// insertMissing is insertCalls without the records that are in the log. As in
-// callFilter, partitions from before a call need not be looked at.
+// insertMissing is insertCalls without the records that are already in the log.
+// As in callFilter, it does not read partitions older than the calls.
 var insertMissing = `WITH old AS MATERIALIZED (SELECT id, time, node, duration FROM calls WHERE id = ANY ($1::text[])
 	AND logged >= (SELECT min(coalesce(x, '-infinity')) - interval '1 day' FROM unnest($2::timestamptz[]) AS x)
 ), missing AS (
@@ -164,16 +165,16 @@ INSERT INTO calls (logged, ` + callColumns + `)
 SELECT clock_timestamp(), counter.base + row_number() OVER (ORDER BY c.ord), ` + fieldList("c.%[2]s") + `
 FROM counter, missing AS c`
 
-// backlog holds the records of calls that were answered during an outage.
+// backlog is the records of calls that were served during an outage.
 type backlog struct {
 	mu    sync.Mutex
 	calls []*store.Call
-	full  bool // there was no room for more
+	full  bool // a record was lost
 	lost  atomic.Int64
 }
 
-// keep adds a record, and reports whether it is the first for which
-// there is no room. The caller holds mu.
+// keep adds a record, or counts it as lost if the backlog is full. It reports
+// whether it is the first one lost. The caller holds mu.
 func (b *backlog) keep(c store.Call) (full bool) {
 	if len(b.calls) < maxBacklog {
 		b.calls = append(b.calls, &c)
@@ -191,10 +192,10 @@ func (b *backlog) size() int {
 	return len(b.calls)
 }
 
-// drain writes the backlog in order. An earlier attempt that failed may have
-// written some of its records already. Only one goroutine drains at a time, and
-// calls continue meanwhile. done, which may be nil, is called when the backlog
-// is empty, before another record is added.
+// drain writes the backlog in order, except records that an earlier attempt has
+// written. Only one goroutine may call drain at a time; records may be added
+// meanwhile. done, which may be nil, is called when the backlog is empty, before
+// another record can be added.
 func (s *Store) drain(ctx context.Context, done func()) error {
 	b := &s.backlog
 	for {
@@ -219,7 +220,7 @@ func (s *Store) drain(ctx context.Context, done func()) error {
 	}
 }
 
-// drainLast tries once more to write the backlog, when the program ends.
+// drainLast tries once more to write the backlog when the store is closed.
 func (s *Store) drainLast() error {
 	if s.backlog.size() == 0 {
 		return nil

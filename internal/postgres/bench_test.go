@@ -15,8 +15,8 @@ import (
 	"junctor/internal/store/storetest"
 )
 
-// BenchmarkAppend measures what the record of a call costs this process, in
-// processor time too, on one node and on three that share the database.
+// BenchmarkAppend measures the cost of recording a call in this process,
+// including processor time, on one node and on three that share the database.
 func BenchmarkAppend(b *testing.B) {
 	for _, nodes := range []int{1, 3} {
 		for _, callers := range []int{1, 16, 64} {

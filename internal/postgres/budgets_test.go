@@ -9,7 +9,8 @@ import (
 	"junctor/internal/tool"
 )
 
-// A budget gives what it has, and fills over time.
+// TestBudgets checks that a budget grants no more than it holds and is refilled
+// over time.
 func TestBudgets(t *testing.T) {
 	s, ctx := openAt(t, config(shared.Database(t))), t.Context()
 	slow := tool.Rate{Calls: 10, Per: 1000 * time.Hour}
@@ -40,12 +41,13 @@ func TestBudgets(t *testing.T) {
 	}
 	quick := tool.Rate{Calls: 5, Per: 50 * time.Millisecond}
 	take("c", quick, 5)
-	for got := 0; got == 0; got, _ = take("c", quick, 1) { // the test's time bounds this
+	for got := 0; got == 0; got, _ = take("c", quick, 1) { // bounded by the timeout of the test
 		time.Sleep(5 * time.Millisecond)
 	}
 }
 
-// Several nodes that take from one budget together get no more than there is.
+// TestBudgetOfSeveralNodes checks that several nodes together get no more than
+// the budget holds.
 func TestBudgetOfSeveralNodes(t *testing.T) {
 	cfg, ctx := config(shared.Database(t)), t.Context()
 	handles := []*Store{openAt(t, cfg), openAt(t, cfg)}

@@ -16,8 +16,8 @@ import (
 	"junctor/internal/store/sqlstore"
 )
 
-// callFields are the columns of a call but for its number, with their types,
-// in the order of columns.
+// callFields are the names and types of a call's columns without its number, in
+// the order of the result of columns.
 var callFields = [][2]string{
 	{"id", "text"}, {"time", "timestamptz"}, {"duration", "bigint"}, {"status", "text"}, {"server", "text"}, {"tool", "text"},
 	{"method", "text"}, {"face", "text"}, {"caller", "text"}, {"session", "text"}, {"kind", "text"}, {"trace_id", "text"},
@@ -25,8 +25,8 @@ var callFields = [][2]string{
 	{"request_id", "text"}, {"parent", "text"}, {"caller_name", "text"}, {"arg_bytes", "bigint"},
 }
 
-// fieldList writes something for each field, with %[1]d for its number and
-// %[2]s and %[3]s for its name and type.
+// fieldList formats each field, with %[1]d for its parameter number and %[2]s and
+// %[3]s for its name and type, and joins the results with commas.
 func fieldList(format string) string {
 	var parts []string
 	for i, f := range callFields {
@@ -39,16 +39,16 @@ var (
 	callColumns  = "seq, " + fieldList("%[2]s")
 	briefColumns = strings.NewReplacer("arguments", "NULL", " result,", " NULL,", "stages", "''").Replace(callColumns)
 
-	// insertCalls takes numbers and writes records in one statement, and so
-	// in one transaction and one round trip. The counter's row stays locked
-	// until the commit, which is what makes numbers follow commits.
+	// insertCalls assigns numbers and writes records in one statement, and so in
+	// one transaction and one round trip. The counter's row is locked until the
+	// commit, so that numbers follow the order of commits.
 	insertCalls = `WITH counter AS (UPDATE call_counter SET n = n + cardinality($1::text[]) RETURNING n - cardinality($1::text[]) AS base)
 INSERT INTO calls (logged, ` + callColumns + `)
 SELECT clock_timestamp(), counter.base + c.ord, ` + fieldList("c.%[2]s") + `
 FROM counter, unnest(` + fieldList("$%[1]d::%[3]s[]") + `) WITH ORDINALITY AS c (` + fieldList("%[2]s") + `, ord)`
 
-	// importCalls writes records with the numbers they have, which are the
-	// last parameter.
+	// importCalls writes records with their existing numbers, which are the last
+	// parameter.
 	importCalls = fmt.Sprintf(`WITH counter AS (UPDATE call_counter SET n = greatest(n, (SELECT max(x) FROM unnest($%[1]d::bigint[]) AS x)))
 INSERT INTO calls (logged, `+callColumns+`)
 SELECT coalesce(c.time, 'epoch'), c.seq, `+fieldList("c.%[2]s")+`
@@ -56,7 +56,7 @@ FROM unnest($%[1]d::bigint[], `+fieldList("$%[1]d::%[3]s[]")+`) AS c (seq, `+fie
 ON CONFLICT DO NOTHING`, len(callFields)+1)
 )
 
-// columns turns records into one array for each field.
+// columns converts records into one array for each field.
 func columns(calls []*store.Call) []any {
 	n := len(calls)
 	times := make([]pgtype.Timestamptz, n)
@@ -86,8 +86,8 @@ func columns(calls []*store.Call) []any {
 	return append(out, numbers[1], texts[11], texts[12], bytes[0], bytes[1], texts[13], texts[14], texts[15], numbers[2])
 }
 
-// callFilter returns the conditions of a query, as what follows WHERE, and
-// their parameters.
+// callFilter returns the condition of a query, which follows WHERE, and its
+// parameters.
 func callFilter(q store.CallQuery) (where string, args []any) {
 	conds := []string{"true"}
 	add := func(cond string, arg any) {
@@ -107,7 +107,7 @@ func callFilter(q store.CallQuery) (where string, args []any) {
 		add("status = ?", sqlstore.Clean(string(q.Status)))
 	}
 	if q.Status != "" && q.Status != store.StatusOK {
-		conds = append(conds, "status <> 'ok'") // what the index says
+		conds = append(conds, "status <> 'ok'") // the condition of the partial index
 	}
 	if q.Tools != nil {
 		servers, tools := make([]string, len(q.Tools)), make([]string, len(q.Tools))
@@ -118,8 +118,8 @@ func callFilter(q store.CallQuery) (where string, args []any) {
 		conds = append(conds, fmt.Sprintf("(server, tool) IN (SELECT * FROM unnest($%d::text[], $%d::text[]))", len(args)-1, len(args)))
 	}
 	if !q.Since.IsZero() {
-		// A record is written after its call came in, so older partitions
-		// need not be looked at. The day is for clocks that differ.
+		// A record is written after its call was received, so older partitions
+		// need not be read. The day allows for clocks that differ.
 		add("time >= ? AND logged >= ?::timestamptz - interval '1 day'", q.Since)
 	}
 	if !q.Until.IsZero() {
@@ -132,8 +132,8 @@ func callFilter(q store.CallQuery) (where string, args []any) {
 		add("seq < ?", q.BeforeSeq)
 	}
 	if q.Text != "" {
-		// Bytes above 127 and backslashes are escaped on both sides alike,
-		// so that lower changes ASCII letters alone.
+		// Bytes above 127 and backslashes are escaped on both sides, so that
+		// lower changes only ASCII letters.
 		const fold = "lower(encode(%s, 'escape'))"
 		needle := fmt.Sprintf(fold, "convert_to(?::text, 'UTF8')")
 		var any []string

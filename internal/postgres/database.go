@@ -13,7 +13,7 @@ import (
 	"junctor/internal/store/sqlstore"
 )
 
-// database lets the common records be stored in PostgreSQL.
+// database implements sqlstore.Database.
 type database struct{ *Store }
 
 // Query implements sqlstore.Database.
@@ -57,8 +57,8 @@ func batch(list []sqlstore.Statement) *pgx.Batch {
 	return b
 }
 
-// constraintError returns the error of package store for a constraint that a
-// statement violates.
+// constraintError maps constraint violations to errors of package store and
+// returns other errors unchanged.
 func constraintError(err error) error {
 	switch {
 	case isUniqueViolation(err):
@@ -69,12 +69,12 @@ func constraintError(err error) error {
 	return err
 }
 
-// dialect translates a statement.
+// dialect translates a statement to PostgreSQL's dialect.
 var dialect = strings.NewReplacer("?", "$", "{now}", "clock_timestamp()", "{ticks}", ticks,
 	"{none}", "IS NULL", "{max}", "greatest", "{bytes}", `COLLATE "C"`, "{like}", "ILIKE", "{content}", "convert_from(content, 'UTF8')")
 
-// arguments returns values, or what pointers to them point to, as they are
-// stored.
+// arguments returns the stored form of values or of the values that pointers
+// refer to.
 func arguments(list []any) []any {
 	out := make([]any, len(list))
 	for i, v := range list {

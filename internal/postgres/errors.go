@@ -15,7 +15,7 @@ import (
 	"junctor/internal/store"
 )
 
-// sqlstate returns PostgreSQL's code of an error, or "".
+// sqlstate returns the SQLSTATE code of an error, or "".
 func sqlstate(err error) string {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return e.Code
@@ -23,26 +23,28 @@ func sqlstate(err error) string {
 	return ""
 }
 
-// isUniqueViolation reports whether the key of a row exists already, and
-// isForeignKeyViolation whether the row that it refers to does not exist.
+// isUniqueViolation reports whether the key of a row exists already.
+// isForeignKeyViolation reports whether the row that a row refers to does not
+// exist.
 func isUniqueViolation(err error) bool     { return sqlstate(err) == "23505" }
 func isForeignKeyViolation(err error) bool { return sqlstate(err) == "23503" }
 
-// isRetryable reports whether an error means that nothing was executed, because
-// the connection or the server was shutting down. A retry is then safe.
+// isRetryable reports whether an error means that the statement had no effect: it
+// was not sent, the server was shutting down, or the transaction was rolled back
+// in favour of another. A retry is then safe.
 func isRetryable(err error) bool {
 	if pgconn.SafeToRetry(err) || isConnectError(err) {
 		return true
 	}
 	switch sqlstate(err) {
-	case "57P01", "57P02", "57P03", // the server shuts down, or this session was ended
-		"40001", "40P01": // lost against another transaction
+	case "57P01", "57P02", "57P03", // the server is shutting down or starting, or terminated this session
+		"40001", "40P01": // serialization failure or deadlock
 		return true
 	}
 	return false
 }
 
-// isConnectError reports whether no connection could be made.
+// isConnectError reports whether no connection could be established.
 func isConnectError(err error) bool {
 	_, is := errors.AsType[*pgconn.ConnectError](err)
 	return is
@@ -57,8 +59,8 @@ func isConnectionLost(err error) bool {
 		strings.Contains(err.Error(), "conn closed") || strings.HasPrefix(sqlstate(err), "08")
 }
 
-// explain adds the operation and what to do about it to an error. Errors that
-// callers distinguish are kept.
+// explain adds the operation and a remedy to an error. It wraps errors that
+// callers distinguish.
 func explain(act string, err error) error {
 	switch {
 	case err == nil:

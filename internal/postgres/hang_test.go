@@ -15,11 +15,11 @@ import (
 	"junctor/internal/tool"
 )
 
-// hanging stands before the database and can keep everything that passes
-// back, as a black hole in the network or a stopped server does.
+// hanging is a proxy of the database that can hold back all data, like a network
+// that drops packets or a stopped server.
 type hanging struct{ gate sync.RWMutex }
 
-// before returns the URL of a database with h before it.
+// before returns a URL of a database that is accessed through h.
 func (h *hanging) before(t *testing.T, database string) string {
 	t.Helper()
 	u, err := url.Parse(database)
@@ -72,8 +72,9 @@ func (h *hanging) copy(to, from net.Conn) {
 	}
 }
 
-// TestHangingDatabaseTimesOutOnce: a database that accepts queries and does not
-// answer costs one timeout, not one per call, and calls do not queue for it.
+// TestHangingDatabaseTimesOutOnce checks that a database that accepts queries but
+// does not respond costs one timeout, not one per call, and that calls do not
+// queue up.
 func TestHangingDatabaseTimesOutOnce(t *testing.T) {
 	for _, away := range []store.OutagePolicy{store.FailClosed, store.FailOpen} {
 		t.Run(string(away), func(t *testing.T) {
@@ -127,8 +128,8 @@ func TestHangingDatabaseTimesOutOnce(t *testing.T) {
 	}
 }
 
-// TestSlowQuery: a query that takes too long on its own account does not make
-// the database count as away for long.
+// TestSlowQuery checks that a query that is slow by itself does not make the
+// database unavailable for long.
 func TestSlowQuery(t *testing.T) {
 	cfg := config(shared.Database(t))
 	cfg.TimeoutMs = 500

@@ -10,8 +10,8 @@ import (
 	"junctor/internal/store/sqlstore"
 )
 
-// Import implements store.Importer. Calls get the partitions of their days, so
-// that they are forgotten like all others, oldest first.
+// Import implements store.Importer. Calls are written to the partitions of their
+// days, so that retention deletes them like all others, oldest first.
 func (s *Store) Import(ctx context.Context, b store.Batch) error {
 	days := make([]time.Time, len(b.Calls))
 	for i, c := range b.Calls {

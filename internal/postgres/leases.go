@@ -11,11 +11,12 @@ import (
 	"junctor/internal/tool"
 )
 
-// Numbers that grow over a deletion begin at the time of the first write.
+// ticks is the first value of numbers that must also increase after a row is
+// deleted and created again: the current time in microseconds.
 const ticks = `(extract(epoch FROM clock_timestamp()) * 1000000)::bigint`
 
-// Acquire implements store.Leases. It may be repeated: who has the lease
-// already gets it again.
+// Acquire implements store.Leases. It may be retried, because the owner of a
+// lease can acquire it again.
 func (s *Store) Acquire(ctx context.Context, name, owner string, ttl time.Duration) (l store.Lease, held bool, err error) {
 	err = s.read(ctx, "take lease "+name, func(ctx context.Context) error {
 		held = false
@@ -27,7 +28,7 @@ RETURNING owner, greatest(until - clock_timestamp(), interval '0'), token`, name
 		if held = err == nil; errors.Is(err, pgx.ErrNoRows) {
 			err = s.pool.QueryRow(ctx, "SELECT owner, greatest(until - clock_timestamp(), interval '0'), token FROM leases WHERE name = $1", name).Scan(&l.Owner, &l.Left, &l.Token)
 			if errors.Is(err, pgx.ErrNoRows) {
-				err = nil // swept a moment ago: free, but not ours
+				err = nil // deleted meanwhile: free, but not acquired
 			}
 		}
 		return err
@@ -39,16 +40,17 @@ RETURNING owner, greatest(until - clock_timestamp(), interval '0'), token`, name
 	return l, held, nil
 }
 
-// TakeBudget takes up to want calls from the budget of that name, which holds
-// rate.Calls at most and fills evenly over rate.Per by the database's clock, so
-// that several nodes keep one rate limit. It returns how many it got and, when
-// there were none, how long to wait for the next.
+// TakeBudget takes up to want calls from a token bucket, which holds at most
+// rate.Calls and is refilled evenly over rate.Per by the database's clock, so that
+// several nodes share one rate limit. It returns how many calls it got and, if
+// none, how long to wait for the next one.
 func (s *Store) TakeBudget(ctx context.Context, name string, rate tool.Rate, want int) (got int, wait time.Duration, err error) {
 	if rate.Calls <= 0 || rate.Per <= 0 || want <= 0 {
 		return 0, 0, nil
 	}
-	// One moment for the whole statement, so that what is granted is what is
-	// taken; never backwards, because it may have waited for another's.
+	// One time for the whole statement, so that the same amount is granted and
+	// taken. It must not go back: the statement may have waited for another one,
+	// which started later.
 	const filled = `least($2::float8, b.left_ + greatest(extract(epoch FROM statement_timestamp() - b.at)::float8, 0) * $2::float8 / $3::float8)`
 	var left float64
 	err = s.write(ctx, "take from budget "+name, func(ctx context.Context) error {

@@ -16,18 +16,18 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// migrationLock is the number of the lock that the migrating node holds.
+// migrationLock is the advisory lock that the migrating node holds.
 const migrationLock = 0x6a756e63746f72 // "junctor"
 
-// migrate brings the tables up to date. Nodes that start together take turns:
-// the first does the work, the others find it done.
+// migrate brings the tables up to date. If several nodes start simultaneously,
+// one does the work while the others wait for its lock and find it done.
 func migrate(ctx context.Context, pool *pgxpool.Pool, own bool) error {
 	want, err := store.NewestMigration(migrations)
 	if err != nil {
 		return err
 	}
 	if have, err := version(ctx, pool); err == nil && have == want {
-		return nil // as almost always
+		return nil // the usual case
 	}
 	conn, err := pool.Acquire(ctx)
 	if err != nil {

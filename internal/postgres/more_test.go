@@ -53,8 +53,8 @@ func TestOpenErrors(t *testing.T) {
 	}
 }
 
-// TestConcurrentOpen: of nodes that start at once on an empty database, one
-// creates the tables.
+// TestConcurrentOpen checks that when several nodes open an empty database
+// simultaneously, one creates the tables.
 func TestConcurrentOpen(t *testing.T) {
 	url := shared.Database(t)
 	var wg sync.WaitGroup
@@ -76,8 +76,8 @@ func TestConcurrentOpen(t *testing.T) {
 	wg.Wait()
 }
 
-// TestSearchPathSelectsSchema: the tables are created in the schema of the
-// search path.
+// TestSearchPathSelectsSchema checks that the tables are created in the schema of
+// the search path.
 func TestSearchPathSelectsSchema(t *testing.T) {
 	server := shared.Server(t)
 	ctx := context.Background()
@@ -98,8 +98,8 @@ func TestSearchPathSelectsSchema(t *testing.T) {
 	}
 }
 
-// TestOldPartitionsAreDropped: the records of a day are deleted with its
-// partition.
+// TestOldPartitionsAreDropped checks that the records of a day are deleted with
+// its partition.
 func TestOldPartitionsAreDropped(t *testing.T) {
 	s := openAt(t, config(shared.Database(t)))
 	ctx := context.Background()
@@ -128,8 +128,8 @@ func TestOldPartitionsAreDropped(t *testing.T) {
 		t.Errorf("today's partition has %d records, %v; want 1", n, err)
 	}
 
-	// Days of the past, from another store: each gets its partition. The last
-	// two come as if theirs had been missing when they were written.
+	// Past days, imported from another store: each gets its partition. The last
+	// two are added as if theirs had been missing when they were written.
 	var past []store.Call
 	for i, ago := range []int{40, 35, 10, 5} {
 		c := storetest.Call(i)
@@ -162,7 +162,7 @@ func TestOldPartitionsAreDropped(t *testing.T) {
 		t.Errorf("between: %v, %v", seqs(calls), err)
 	}
 
-	// By size: the oldest days go, today stays.
+	// By size: the oldest days are dropped, today stays.
 	s.retention = store.Retention{SizeMB: 1}
 	if _, err := s.pool.Exec(ctx, "INSERT INTO calls SELECT 1000 + n, $1::timestamptz, 'x', now(), 0, 'ok', '', '', '', '', '', '', '', '', '', 0, '', repeat(md5(n::text), 60), NULL, NULL FROM generate_series(1, 1000) AS n",
 		now.AddDate(0, 0, -10)); err != nil {
@@ -184,8 +184,8 @@ func seqs(calls []store.Call) (out []int64) {
 	return out
 }
 
-// TestDefaultPartition: records of a day without a partition are stored in the
-// default partition.
+// TestDefaultPartition checks that records of a day without a partition are
+// stored in the default partition.
 func TestDefaultPartition(t *testing.T) {
 	s := openAt(t, config(shared.Database(t)))
 	ctx := context.Background()
@@ -231,7 +231,8 @@ func TestExpiredValuesAreDeleted(t *testing.T) {
 	}
 }
 
-// TestOneNodeTidiesAtATime: only one node at a time maintains the store.
+// TestOneNodeTidiesAtATime checks that only one node at a time maintains the
+// store.
 func TestOneNodeTidiesAtATime(t *testing.T) {
 	url := shared.Database(t)
 	var log bytes.Buffer
@@ -258,8 +259,8 @@ func TestOneNodeTidiesAtATime(t *testing.T) {
 	}
 }
 
-// TestNotifierBatchesChanges: many changes become few announcements, and none
-// is lost.
+// TestNotifierBatchesChanges checks that many changes are sent in few
+// announcements and none is lost.
 func TestNotifierBatchesChanges(t *testing.T) {
 	var mu sync.Mutex
 	var sent []string
@@ -329,14 +330,14 @@ func TestNotificationsWakeWatchers(t *testing.T) {
 	expect("nothing", false, false)
 }
 
-// TestListenWakesOtherNode: a node is notified of another's change by NOTIFY.
-// Nothing but listen runs, so that no poll can wake the watchers.
+// TestListenWakesOtherNode checks that a node is notified of another's change by
+// NOTIFY. Only listen runs, so that no poll can wake the watchers.
 func TestListenWakesOtherNode(t *testing.T) {
 	url := shared.Database(t)
 	a, b := openAt(t, config(url)), openAt(t, config(url))
 	ctx, cancel := context.WithTimeout(context.Background(), soon)
 	defer cancel()
-	listening := a.Watch(ctx, "listening") // listen wakes every watcher once, when it begins
+	listening := a.Watch(ctx, "listening") // listen wakes every watcher once, when it starts
 	var wg sync.WaitGroup
 	wg.Go(func() { a.listen(ctx) })
 	defer wg.Wait()
@@ -361,7 +362,7 @@ func TestListenWakesOtherNode(t *testing.T) {
 	default:
 	}
 
-	// A command that ends at once still says what it did.
+	// A short-lived command still announces its changes.
 	c, err := Open(ctx, config(url), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)

@@ -12,20 +12,20 @@ import (
 const (
 	channel        = "junctor"
 	notifyInterval = 100 * time.Millisecond // between two announcements
-	maxPayload     = 7000                   // PostgreSQL takes 8000 bytes
+	maxPayload     = 7000                   // PostgreSQL accepts up to 8000 bytes
 	allTopics      = "*"
 	relistenWait   = time.Second
 )
 
-// notifier gathers what changed and sends it on in one announcement, at once if
-// the last is a while ago. NOTIFY takes a lock over the whole server at
-// commit, so it must be rare and must not be part of other work.
+// notifier batches changes into announcements, which it sends immediately unless
+// the last one was sent within notifyInterval. NOTIFY takes a server-wide lock at
+// commit, so it must be rare and must not be part of another transaction.
 type notifier struct {
 	send func(payload string)
 
 	mu      sync.Mutex
 	topics  map[string]struct{}
-	timer   *time.Timer // set while a sending is due or in progress
+	timer   *time.Timer // set while an announcement is scheduled or being sent
 	last    time.Time
 	stopped bool
 	busy    sync.WaitGroup
@@ -83,8 +83,9 @@ func (n *notifier) take() string {
 	return b.String()
 }
 
-// flushLast sends the pending announcements at shutdown: the announcement of a
-// command that revoked a key must not wait for polling.
+// flushLast sends the pending announcements at shutdown. After a short-lived
+// command such as one that revokes a key, other nodes must not have to wait for
+// the next poll.
 func (n *notifier) flushLast() {
 	n.mu.Lock()
 	n.stopped = true
@@ -105,8 +106,8 @@ func (s *Store) Announce(topic string) {
 	s.notifier.add(topic)
 }
 
-// notify sends one announcement. When it is lost, the others look by
-// themselves soon.
+// notify sends one announcement. If it is lost, the other nodes find the changes
+// at their next poll.
 func (s *Store) notify(payload string) {
 	ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
 	defer cancel()
@@ -126,7 +127,7 @@ func (s *Store) listen(ctx context.Context) {
 		if listening {
 			quiet = false
 		}
-		if !quiet { // once, not every second of a long absence
+		if !quiet { // once, not every second of an outage
 			s.log.WarnContext(ctx, "no announcements of changes on other nodes; polling every few seconds instead", "err", explain("listen for changes", err))
 			quiet = true
 		}
@@ -138,7 +139,7 @@ func (s *Store) listen(ctx context.Context) {
 }
 
 // listenOnce listens on a separate connection until it breaks, and reports
-// whether it worked at all.
+// whether it was ever listening.
 func (s *Store) listenOnce(ctx context.Context) (listening bool, err error) {
 	cfg := s.pool.Config().ConnConfig
 	conn, err := pgx.ConnectConfig(ctx, cfg)
@@ -159,7 +160,8 @@ func (s *Store) listenOnce(ctx context.Context) (listening bool, err error) {
 	}
 }
 
-// handleNotification wakes the watchers of what another node announced.
+// handleNotification wakes the watchers of the topics that another node
+// announced.
 func (s *Store) handleNotification(payload string) {
 	from, topics, _ := strings.Cut(payload, "\n")
 	if from == s.node {

@@ -18,9 +18,9 @@ import (
 	"junctor/internal/store/storetest"
 )
 
-// TestNotifyRateIsBounded: however many calls two nodes record, each announces
-// ten times a second at most, and never in a transaction that does anything
-// else. The database's own log of statements is the witness.
+// TestNotifyRateIsBounded checks, in the database's log of statements, that each
+// of two nodes announces at most ten times a second, however many calls it
+// records, and never in a transaction that does anything else.
 func TestNotifyRateIsBounded(t *testing.T) {
 	pg := pgtest.New(t)
 	ctx, cancel := context.WithTimeout(context.Background(), soon)
@@ -67,7 +67,7 @@ func TestNotifyRateIsBounded(t *testing.T) {
 	}
 	wg.Wait()
 	took := time.Since(begun)
-	// The last announcements come within a few intervals after the calls.
+	// The last announcements arrive within a few intervals after the calls.
 	count := map[string]int{}
 	for {
 		waitCtx, cancel := context.WithTimeout(ctx, 5*notifyInterval)
@@ -76,7 +76,7 @@ func TestNotifyRateIsBounded(t *testing.T) {
 		if err != nil && (len(count) == len(stores) || ctx.Err() != nil) {
 			break
 		} else if err != nil {
-			continue // a node has yet to announce
+			continue // a node has not announced yet
 		}
 		from, what, _ := strings.Cut(n.Payload, "\n")
 		if what != store.TopicCalls {
@@ -84,7 +84,7 @@ func TestNotifyRateIsBounded(t *testing.T) {
 		}
 		count[from]++
 	}
-	limit := int(took/notifyInterval) + 2 // the first at once, the last after the end
+	limit := int(took/notifyInterval) + 2 // the first immediately, the last after the end
 	for _, s := range stores {
 		if n := count[s.node]; n == 0 || n > limit {
 			t.Errorf("%d announcements of a node in %v, want 1 to %d", n, took, limit)
@@ -92,7 +92,7 @@ func TestNotifyRateIsBounded(t *testing.T) {
 	}
 	t.Logf("%d calls in %v: announcements %v", written.Load(), took.Round(time.Millisecond), count)
 
-	if err := pg.Stop(); err != nil { // its log is whole
+	if err := pg.Stop(); err != nil { // completes its log
 		t.Fatal(err)
 	}
 	transactions := map[string][]string{}
@@ -123,8 +123,8 @@ func TestNotifyRateIsBounded(t *testing.T) {
 	}
 }
 
-// TestPollingFindsMissedNotifications: a change whose announcement was lost is
-// found by polling.
+// TestPollingFindsMissedNotifications checks that a change whose announcement was
+// lost is found by polling.
 func TestPollingFindsMissedNotifications(t *testing.T) {
 	url := shared.Database(t)
 	a, b := openAt(t, config(url)), openAt(t, config(url))

@@ -9,18 +9,18 @@ import (
 	"junctor/internal/store"
 )
 
-// outage remembers whether the database answers, so that not every call has to
-// find out by waiting.
+// outage is the state of the database's availability, so that not every call has
+// to wait for a timeout.
 type outage struct {
 	mu       sync.Mutex
-	since    time.Time     // when the first query that failed began; zero while the database answers
-	noticed  time.Time     // when the failure of that query was noticed
-	err      error         // why the database does not answer
-	restored chan struct{} // closed when the database answers again
+	since    time.Time     // start of the first query that failed; zero while the database is available
+	noticed  time.Time     // when that query failed
+	err      error         // why the database is unavailable
+	restored chan struct{} // closed when the database is available again
 }
 
 // begin records that a query started at then failed because the database is
-// unavailable. It reports whether that was not known before.
+// unavailable. It reports whether this starts a new outage.
 func (a *outage) begin(err error, then time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -32,7 +32,7 @@ func (a *outage) begin(err error, then time.Time) bool {
 	return true
 }
 
-// end records that the database answers again.
+// end records that the database is available again.
 func (a *outage) end() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -42,7 +42,7 @@ func (a *outage) end() {
 	a.since, a.err = time.Time{}, nil
 }
 
-// reason returns why the database is unavailable; nil when it answers.
+// reason returns why the database is unavailable, or nil if it is available.
 func (a *outage) reason() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -55,8 +55,8 @@ func (a *outage) reason() error {
 	return a.err
 }
 
-// await waits like wait. It returns why the database is unavailable if the
-// outage has not ended.
+// await is like wait, but returns why the database is unavailable if the outage
+// has not ended.
 func (a *outage) await(ctx context.Context, d time.Duration) error {
 	if a.wait(ctx, d) {
 		return nil
@@ -64,9 +64,9 @@ func (a *outage) await(ctx context.Context, d time.Duration) error {
 	return cmp.Or(ctx.Err(), a.reason())
 }
 
-// confirm waits until the outage has ended, until d after it was noticed at
-// most. It returns why the database is unavailable if the outage continues. One
-// slow query looks like an outage until the database answers another one.
+// confirm waits until the outage ends, but at most until d after it was noticed.
+// If the outage continues, it returns why the database is unavailable. A single
+// slow query looks like an outage until a probe succeeds.
 func (a *outage) confirm(ctx context.Context, d time.Duration) error {
 	a.mu.Lock()
 	noticed, restored := a.noticed, a.restored
@@ -79,7 +79,7 @@ func (a *outage) confirm(ctx context.Context, d time.Duration) error {
 }
 
 // wait waits until the outage has ended or has lasted for d. It reports whether
-// it has ended.
+// the outage has ended.
 func (a *outage) wait(ctx context.Context, d time.Duration) bool {
 	a.mu.Lock()
 	since, restored := a.since, a.restored
@@ -87,7 +87,8 @@ func (a *outage) wait(ctx context.Context, d time.Duration) bool {
 	return since.IsZero() || restoredWithin(ctx, restored, since, d)
 }
 
-// restoredWithin waits for restored, until d after since at most.
+// restoredWithin waits for restored, at most until d after since, and reports
+// whether it was closed.
 func restoredWithin(ctx context.Context, restored <-chan struct{}, since time.Time, d time.Duration) bool {
 	timer := time.NewTimer(d - time.Since(since))
 	defer timer.Stop()
@@ -100,9 +101,9 @@ func restoredWithin(ctx context.Context, restored <-chan struct{}, since time.Ti
 	return false
 }
 
-// startOutage records that a query that began then failed because the database
-// is unavailable. At the beginning of an outage it starts the goroutine that probes
-// the database until it answers.
+// startOutage records that a query started at then failed because the database is
+// unavailable. If this starts a new outage, it also starts the goroutine that
+// probes the database.
 func (s *Store) startOutage(err error, then time.Time) {
 	if s.ctx.Err() == nil && s.outage.begin(err, then) {
 		s.log.Warn("the database is unavailable", "err", explain("query", err))
@@ -110,9 +111,9 @@ func (s *Store) startOutage(err error, then time.Time) {
 	}
 }
 
-// probe queries the database until it answers, and then writes the backlog. The
-// first query is sent at once, because the query that failed may have been slow
-// for a reason of its own.
+// probe queries the database until it responds, and then writes the backlog. The
+// first query is sent immediately, because the query that failed may have been
+// slow for another reason.
 func (s *Store) probe() {
 	for s.ctx.Err() == nil {
 		begun := time.Now()

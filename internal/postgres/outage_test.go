@@ -21,7 +21,7 @@ import (
 	"junctor/internal/store/storetest"
 )
 
-// soon is long enough for any machine.
+// soon is a timeout that is long enough for any machine.
 const soon = 2 * time.Minute
 
 func wait(t *testing.T, what string, ok func() bool) {
@@ -39,7 +39,7 @@ func wait(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// run starts the store's background work until the test ends.
+// run calls the store's Run until the test ends.
 func run(t *testing.T, s *Store) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -52,9 +52,9 @@ func run(t *testing.T, s *Store) {
 	})
 }
 
-// TestOutageClosedRefusesCalls: without the database calls are refused quickly
-// and with a clear error; afterwards they are recorded again, and the tail has
-// no gap.
+// TestOutageClosedRefusesCalls checks that without the database calls are refused
+// quickly with a clear error, and that afterwards they are recorded again and the
+// tail has no gap.
 func TestOutageClosedRefusesCalls(t *testing.T) {
 	pg := pgtest.New(t)
 	s := openAt(t, outageConfig(pg.Database(t)))
@@ -102,7 +102,8 @@ func TestOutageClosedRefusesCalls(t *testing.T) {
 	}
 }
 
-// follow reads the log from its beginning up to a number, without gaps.
+// follow tails the log from its beginning up to the number last, and returns an
+// error if there is a gap.
 func follow(ctx context.Context, s *Store, last int64) error {
 	next := int64(1)
 	for c, err := range store.Tail(ctx, s, store.CallQuery{}) {
@@ -119,8 +120,8 @@ func follow(ctx context.Context, s *Store, last int64) error {
 	return ctx.Err()
 }
 
-// TestOutageOpenBuffersRecords: calls are served without the database, and
-// their records are written when it is back.
+// TestOutageOpenBuffersRecords checks that calls are served without the database
+// and their records are written when it is available again.
 func TestOutageOpenBuffersRecords(t *testing.T) {
 	pg := pgtest.New(t)
 	cfg := outageConfig(pg.Database(t))
@@ -165,7 +166,8 @@ func TestOutageOpenBuffersRecords(t *testing.T) {
 	}
 }
 
-// TestBacklogBounded: the memory of a gateway that fails open is limited.
+// TestBacklogBounded checks that the memory of a gateway that fails open is
+// bounded.
 func TestBacklogBounded(t *testing.T) {
 	var b backlog
 	full := 0
@@ -179,8 +181,8 @@ func TestBacklogBounded(t *testing.T) {
 	}
 }
 
-// TestCloseReportsUnwrittenRecords: Close reports records that could not be
-// written.
+// TestCloseReportsUnwrittenRecords checks that Close reports records that could
+// not be written.
 func TestCloseReportsUnwrittenRecords(t *testing.T) {
 	pg := pgtest.New(t)
 	cfg := outageConfig(pg.Database(t))
@@ -192,7 +194,7 @@ func TestCloseReportsUnwrittenRecords(t *testing.T) {
 	if err := pg.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	s.startOutage(store.ErrUnavailable, time.Now().Add(-time.Hour)) // for long already
+	s.startOutage(store.ErrUnavailable, time.Now().Add(-time.Hour)) // for a long time
 	if err := s.Append(context.Background(), storetest.Call(1)); err != nil {
 		t.Fatal(err)
 	}
@@ -204,8 +206,8 @@ func TestCloseReportsUnwrittenRecords(t *testing.T) {
 	}
 }
 
-// TestBrokenConnectionsLoseNoRecords: connections that break under load fail no
-// call, and no record is written twice.
+// TestBrokenConnectionsLoseNoRecords checks that connections that break under load
+// fail no call, and that no record is written twice.
 func TestBrokenConnectionsLoseNoRecords(t *testing.T) {
 	server := shared.Server(t)
 	ctx, cancel := context.WithTimeout(context.Background(), soon)
@@ -257,8 +259,8 @@ func TestBrokenConnectionsLoseNoRecords(t *testing.T) {
 	}
 }
 
-// TestReadWaitsForShortOutage: connections that were lost a moment ago fail no
-// read of a database that answers.
+// TestReadWaitsForShortOutage checks that recently lost connections fail no read
+// of an available database.
 func TestReadWaitsForShortOutage(t *testing.T) {
 	s := openAt(t, config(shared.Server(t).Database(t)))
 	for range 10 {
@@ -269,8 +271,8 @@ func TestReadWaitsForShortOutage(t *testing.T) {
 	}
 }
 
-// TestSlowQueryRefusesNoCalls: a query that failed because it was slow refuses no
-// calls while the database answers.
+// TestSlowQueryRefusesNoCalls checks that no calls are refused because of one slow
+// query while the database is available.
 func TestSlowQueryRefusesNoCalls(t *testing.T) {
 	s := openAt(t, config(shared.Server(t).Database(t)))
 	for range 10 {
@@ -281,9 +283,9 @@ func TestSlowQueryRefusesNoCalls(t *testing.T) {
 	}
 }
 
-// TestUnknownCommitIsChecked: after a commit with an unknown outcome only the
-// records that the log lacks are written, also by an attempt that the database
-// was still committing.
+// TestUnknownCommitIsChecked checks that after a commit with an unknown outcome
+// only the records missing from the log are written, also if the database was
+// still committing the first attempt.
 func TestUnknownCommitIsChecked(t *testing.T) {
 	cfg := config(shared.Database(t))
 	cfg.TimeoutMs = setting.Millis(soon.Milliseconds())
@@ -342,12 +344,12 @@ func TestUnknownCommitIsChecked(t *testing.T) {
 	}
 }
 
-// TestInvalidRecordDoesNotFailBatch: a record that cannot be stored does not
-// fail the others of its batch.
+// TestInvalidRecordDoesNotFailBatch checks that a record that cannot be stored
+// does not fail the others in its batch.
 func TestInvalidRecordDoesNotFailBatch(t *testing.T) {
 	s := openAt(t, config(shared.Database(t)))
 	bad := storetest.Call(2)
-	bad.Time = time.Date(400_000, 1, 1, 0, 0, 0, 0, time.UTC) // later than PostgreSQL counts
+	bad.Time = time.Date(400_000, 1, 1, 0, 0, 0, 0, time.UTC) // beyond the range of PostgreSQL
 	batch := []*pendingRecord{{call: storetest.Call(1)}, {call: bad}, {call: storetest.Call(3)}}
 	s.commit(batch)
 	if batch[0].err != nil || batch[1].err == nil || batch[2].err != nil {
@@ -358,8 +360,8 @@ func TestInvalidRecordDoesNotFailBatch(t *testing.T) {
 	}
 }
 
-// loadEnv makes the test binary a node that writes calls to the database named
-// and prints the id of each as soon as it is committed.
+// loadEnv, if set, makes the test binary a node that writes calls to the database
+// with that URL and prints the id of each as soon as it is committed.
 const loadEnv = "JUNCTOR_TEST_POSTGRES_LOAD"
 
 func load(url string) {
@@ -387,8 +389,9 @@ func load(url string) {
 	select {}
 }
 
-// TestKilledProcessLosesNoRecords: nodes killed under load, two at a time on
-// one database: every answered call has its record, and numbers have no gaps.
+// TestKilledProcessLosesNoRecords kills nodes under load, two at a time on one
+// database, and checks that every acknowledged call has its record and numbers
+// have no gaps.
 func TestKilledProcessLosesNoRecords(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts many processes")
@@ -441,8 +444,8 @@ func TestKilledProcessLosesNoRecords(t *testing.T) {
 	t.Logf("%d answered calls over 12 kills", len(answered))
 }
 
-// killOnce starts a node, kills it after n answers, and returns all that it
-// gave until then.
+// killOnce starts a node, kills it after n acknowledged calls, and returns the ids
+// of all calls that it acknowledged.
 func killOnce(t *testing.T, url string, n int) (ids []string) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), loadEnv+"="+url)

@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	partitionName = "calls_20060102" // one a day
+	partitionName = "calls_20060102" // one for each day
 
 	daysAhead    = 3
-	lockWait     = "2s" // a partition is not worth making calls wait
+	lockWait     = "2s" // lock timeout of changes to partitions; calls wait meanwhile
 	sweepRows    = 1000
-	freeLeaseTTL = 24 * time.Hour // how long an expired lease and an unused budget are kept
+	freeLeaseTTL = 24 * time.Hour // how long an expired lease and an unused budget are stored
 )
 
 // maintain creates partitions for the next days and deletes records over the
@@ -48,8 +48,8 @@ func (s *Store) makePartitions(ctx context.Context) error {
 	return s.makePartitionsOf(ctx, days)
 }
 
-// makePartitionsOf creates the missing partitions of the days. A day whose
-// records are in the default partition already keeps them there.
+// makePartitionsOf creates the missing partitions of the days. It creates none
+// for a day that has records in the default partition; they stay there.
 func (s *Store) makePartitionsOf(ctx context.Context, days []time.Time) error {
 	names := make([]string, len(days))
 	for i, day := range days {
@@ -65,13 +65,13 @@ func (s *Store) makePartitionsOf(ctx context.Context, days []time.Time) error {
 	}
 	for _, name := range missing {
 		day, err := time.Parse(partitionName, name)
-		if err != nil { // of a year that has no four digits
+		if err != nil { // the year does not have four digits
 			continue
 		}
 		err = s.retrying(ctx, fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s PARTITION OF calls FOR VALUES FROM ('%s') TO ('%s')",
 			name, day.Format(time.DateOnly), day.AddDate(0, 0, 1).Format(time.DateOnly)))
 		switch sqlstate(err) {
-		case "23514", "42P07", "23505", "42P17": // records of that day are in the rest, or another node made it
+		case "23514", "42P07", "23505", "42P17": // the default partition has records of that day, or another node has created the partition
 		default:
 			if err != nil {
 				return err
@@ -81,8 +81,8 @@ func (s *Store) makePartitionsOf(ctx context.Context, days []time.Time) error {
 	return nil
 }
 
-// retrying runs a change of the tables with a short lock timeout, so that calls
-// do not wait for it.
+// retrying changes the tables with a short lock timeout, so that calls do not
+// wait for long. It does not retry: that is left to the caller.
 func (s *Store) retrying(ctx context.Context, statement string) error {
 	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout = '"+lockWait+"'"); err != nil {
@@ -100,8 +100,8 @@ type partition struct {
 	size int64
 }
 
-// partitions returns the days of the call log, oldest first, and how much the
-// whole log takes.
+// partitions returns the days of the call log, oldest first, and the size of the
+// whole log.
 func (s *Store) partitions(ctx context.Context) (days []partition, total int64, err error) {
 	rows, err := s.pool.Query(ctx, `SELECT c.relname, pg_total_relation_size(c.oid) FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
 WHERE i.inhparent = 'calls'::regclass ORDER BY c.relname`)
@@ -117,7 +117,7 @@ WHERE i.inhparent = 'calls'::regclass ORDER BY c.relname`)
 	}
 	for _, p := range all {
 		total += p.size
-		if day, err := time.Parse(partitionName, p.name); err == nil { // the rest has no day
+		if day, err := time.Parse(partitionName, p.name); err == nil { // the default partition has no day
 			p.day = day
 			days = append(days, p)
 		}
@@ -147,7 +147,7 @@ func (s *Store) deleteByAge(ctx context.Context) error {
 			return err
 		}
 	}
-	for { // what came without a partition goes row by row
+	for { // records in the default partition
 		tag, err := s.pool.Exec(ctx, `DELETE FROM calls_rest WHERE (seq, logged) IN (SELECT seq, logged FROM calls_rest WHERE logged < $1 LIMIT $2)`, now.Add(-age), sweepRows)
 		if err != nil || tag.RowsAffected() == 0 {
 			return err
@@ -155,8 +155,8 @@ func (s *Store) deleteByAge(ctx context.Context) error {
 	}
 }
 
-// deleteBySize drops the oldest days while the call log is larger than the
-// retention; today stays.
+// deleteBySize drops the oldest days except today while the call log is larger
+// than the retention.
 func (s *Store) deleteBySize(ctx context.Context) error {
 	limit := s.retention.Bytes()
 	if limit <= 0 {

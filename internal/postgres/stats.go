@@ -10,8 +10,8 @@ import (
 	"junctor/internal/store"
 )
 
-// What a row of the statistics summarizes: a bit for each column that is not
-// one of its group's keys.
+// Values of grouping() in a row of the statistics: a bit for each column that is
+// not a key of the row's group.
 const (
 	ofTool     = 0b00111
 	ofServer   = 0b01111

@@ -20,34 +20,34 @@ import (
 	"junctor/internal/telemetry"
 )
 
-// How the database is used.
+// Settings of the database.
 const (
 	schema         = "junctor" // where the tables are, unless the URL has a search_path
-	maxConns       = 8         // of one node; the URL's pool_max_conns wins
+	maxConns       = 8         // per node; overridden by pool_max_conns in the URL
 	connectTimeout = 3 * time.Second
-	slowTimeout    = 30 * time.Second // of queries that read much, and that no call waits for
+	slowTimeout    = 30 * time.Second // for large queries that no call waits for
 	pollInterval   = 2 * time.Second
 	sweepInterval  = time.Minute
 )
 
-// Store is a store in a PostgreSQL database. Open makes one.
+// Store is a store in a PostgreSQL database. Use Open to create one.
 type Store struct {
 	store.Hub
 	sqlstore.Records
 
 	pool      *pgxpool.Pool
 	retention store.Retention
-	serveOn   bool // answer calls without a record during an outage
+	serveOn   bool // serve calls without a record during an outage
 	log       *slog.Logger
 	node      string // distinguishes own announcements from those of other nodes
 
-	timeout  time.Duration // of a query that a call may wait for
+	timeout  time.Duration // for queries that a call may wait for
 	calls    *store.Group[pendingRecord]
 	outage   outage
 	backlog  backlog
 	notifier notifier
 
-	ctx     context.Context // ends when the store is closed
+	ctx     context.Context // cancelled when the store is closed
 	cancel  context.CancelFunc
 	probing sync.WaitGroup
 	closed  atomic.Bool
@@ -61,7 +61,7 @@ var _ store.Store = (*Store)(nil)
 func Open(ctx context.Context, cfg store.Config, log *slog.Logger) (*Store, error) {
 	pc, err := pgxpool.ParseConfig(cfg.URL.Reveal())
 	if err != nil {
-		// pgx quotes the URL in its message, and with it the password.
+		// The message of pgx quotes the URL including the password.
 		return nil, errors.New("store.url: not a PostgreSQL address; write postgres://user:password@host:port/database")
 	}
 	if !strings.Contains(cfg.URL.Reveal(), "pool_max_conns") {
@@ -106,7 +106,7 @@ func Open(ctx context.Context, cfg store.Config, log *slog.Logger) (*Store, erro
 
 // Close waits for writes in progress, sends the last announcements and closes
 // the connections. It tries once more to write the records that could not be
-// written during an outage; the error has the number of lost ones.
+// written during an outage; the error contains the number of lost records.
 func (s *Store) Close() error {
 	if s.closed.Swap(true) {
 		return nil
@@ -120,8 +120,8 @@ func (s *Store) Close() error {
 	return err
 }
 
-// Run listens for changes of other nodes and deletes records over the retention
-// limits until ctx is done. It continues with retries while the database is
+// Run listens for changes made by other nodes and deletes records over the
+// retention limits until ctx is done. It retries while the database is
 // unavailable.
 func (s *Store) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
@@ -129,7 +129,7 @@ func (s *Store) Run(ctx context.Context) error {
 	wg.Go(func() { every(ctx, s.sweep, s.maintain) })
 	wg.Go(func() {
 		every(ctx, s.poll, func(ctx context.Context) {
-			_ = s.read(ctx, "look for the database", func(ctx context.Context) error { // which is remembered
+			_ = s.read(ctx, "look for the database", func(ctx context.Context) error { // try records a failure as an outage
 				_, err := s.pool.Exec(ctx, "SELECT 1")
 				return err
 			})
@@ -140,7 +140,7 @@ func (s *Store) Run(ctx context.Context) error {
 	return nil
 }
 
-// every does something now and at intervals until ctx is done.
+// every calls do immediately and then at intervals until ctx is done.
 func every(ctx context.Context, interval time.Duration, do func(context.Context)) {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
@@ -154,10 +154,11 @@ func every(ctx context.Context, interval time.Duration, do func(context.Context)
 	}
 }
 
-// try runs f with a deadline. It records an outage; the timeout of a slow query
-// does not count as one. Like [Store.Append] it waits store.timeoutMs at most
-// for the end of an outage. It then repeats f where that is safe, because
-// connections may break and be replaced within milliseconds.
+// try runs f with a timeout. During an outage it first waits for its end, like
+// [Store.Append] until the outage has lasted for store.timeoutMs. A failure of f
+// because the database is unavailable starts an outage, except that a query may
+// exceed slowTimeout. try then retries f where that is safe, because connections
+// may break and be replaced within milliseconds.
 func (s *Store) try(ctx context.Context, act string, timeout time.Duration, again bool, f func(context.Context) error) error {
 	first := time.Now()
 	for {
@@ -179,9 +180,9 @@ func (s *Store) try(ctx context.Context, act string, timeout time.Duration, agai
 	}
 }
 
-// attempt runs f, and runs it again with another connection if the first one
-// turned out to be dead before it was used. With again set, which requires that
-// f is idempotent, it also repeats f if f may have been executed.
+// attempt runs f, and retries it with another connection if the first one turns
+// out to be broken before it is used. With again set, which requires that f is
+// idempotent, it also retries f if f may have been executed.
 func (s *Store) attempt(ctx context.Context, timeout time.Duration, again bool, f func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -190,15 +191,16 @@ func (s *Store) attempt(ctx context.Context, timeout time.Duration, again bool, 
 		if err == nil || attempt == maxConns+2 || ctx.Err() != nil || !(isRetryable(err) || again && isConnectionLost(err)) {
 			return err
 		}
-		// Each try takes one dead connection out of the pool. If they are all
-		// dead because the database is unavailable, a new one is refused at once.
+		// Each attempt removes one broken connection from the pool. If the
+		// database is unavailable, a new connection is refused immediately.
 		if isConnectError(err) && attempt >= 2 {
 			return err
 		}
 	}
 }
 
-// read runs f, which may be executed twice. write runs f at most once.
+// read runs f, which may be executed more than once. write executes f at most
+// once.
 func (s *Store) read(ctx context.Context, act string, f func(context.Context) error) error {
 	return s.try(ctx, act, s.timeout, true, f)
 }
@@ -207,7 +209,7 @@ func (s *Store) write(ctx context.Context, act string, f func(context.Context) e
 	return s.try(ctx, act, s.timeout, false, f)
 }
 
-// readSlow is read with the longer timeout of slowTimeout.
+// readSlow is like read with the timeout slowTimeout.
 func (s *Store) readSlow(ctx context.Context, act string, f func(context.Context) error) error {
 	return s.try(ctx, act, slowTimeout, true, f)
 }
@@ -248,7 +250,7 @@ func moment(t pgtype.Timestamptz) time.Time {
 	return t.Time.UTC()
 }
 
-// raw keeps nothing as NULL.
+// raw returns b, or nil, which is stored as NULL, if b is empty.
 func raw(b []byte) []byte {
 	if len(b) == 0 {
 		return nil
@@ -256,7 +258,7 @@ func raw(b []byte) []byte {
 	return b
 }
 
-// blob keeps nothing as empty.
+// blob returns b, or an empty slice if b is nil, which would be stored as NULL.
 func blob(b []byte) []byte {
 	if b == nil {
 		return []byte{}

@@ -27,12 +27,12 @@ func TestMain(m *testing.M) {
 func config(url string) store.Config {
 	cfg := store.DefaultConfig()
 	cfg.URL = telemetry.Secret(url)
-	cfg.TimeoutMs = 60_000 // a busy machine is no outage
+	cfg.TimeoutMs = 60_000 // so that a busy machine does not cause an outage
 	return cfg
 }
 
-// outageConfig returns the configuration of tests that stop the database, which
-// have the default timeout.
+// outageConfig returns the configuration of tests that stop the database: the
+// timeout is the default.
 func outageConfig(url string) store.Config {
 	cfg := config(url)
 	cfg.TimeoutMs = store.DefaultConfig().TimeoutMs
@@ -70,7 +70,7 @@ func TestBackup(t *testing.T) {
 	storetest.CopyOnline(t, openAt(t, config(shared.Database(t))), to)
 }
 
-// TestCopyFromSQLite is the way from one machine to many.
+// TestCopyFromSQLite checks the migration from one machine to several nodes.
 func TestCopyFromSQLite(t *testing.T) {
 	from, err := sqlite.Open(context.Background(), store.Config{Path: filepath.Join(t.TempDir(), "junctor.db")}, slog.New(slog.DiscardHandler))
 	if err != nil {

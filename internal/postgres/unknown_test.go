@@ -15,21 +15,22 @@ import (
 	"junctor/internal/store/storetest"
 )
 
-// cutting stands before the database. It passes one INSERT of call records on
-// and, when the database has committed it, closes all connections in place of
-// the answer and refuses new ones until it is released.
+// cutting is a proxy of the database. It forwards one INSERT of call records. When
+// the database has committed it, cutting closes all connections instead of
+// forwarding the response, and refuses new ones until release is called.
 type cutting struct {
 	t              *testing.T
 	socket, server string
-	cut            chan struct{} // closed when it has cut
+	cut            chan struct{} // closed when the connections have been closed
 
 	mu       sync.Mutex
-	over     bool // it has cut, or is to cut nothing more
+	over     bool // the connections have been closed; forward everything from now on
 	listener net.Listener
 	conns    []net.Conn
 }
 
-// cutBefore returns a cutting and the URL of the database with it before it.
+// cutBefore returns a cutting and a URL of the database that is accessed through
+// it.
 func cutBefore(t *testing.T, database string) (*cutting, string) {
 	t.Helper()
 	u, err := url.Parse(database)
@@ -46,7 +47,7 @@ func cutBefore(t *testing.T, database string) (*cutting, string) {
 	return c, u.String()
 }
 
-// release accepts connections (again).
+// release starts to accept connections, or resumes it.
 func (c *cutting) release() {
 	l, err := net.Listen("unix", c.socket)
 	if err != nil {
@@ -91,8 +92,8 @@ type cutConn struct {
 	*cutting
 	mu       sync.Mutex
 	prepared bool   // the statement was sent, and is executed next
-	executed bool   // its answer is to be dropped
-	answer   []byte // so far
+	executed bool   // its response is to be dropped
+	answer   []byte // the response so far
 }
 
 func (p *cutConn) copy(to, from net.Conn, pass func([]byte) bool) {
@@ -112,8 +113,8 @@ func (p *cutConn) copy(to, from net.Conn, pass func([]byte) bool) {
 	}
 }
 
-// sent looks at what the client sends: first the statement, to prepare it, then
-// what executes it.
+// sent inspects data from the client: first the message that prepares the
+// statement, then the one that executes it.
 func (p *cutConn) sent(data []byte) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -122,8 +123,8 @@ func (p *cutConn) sent(data []byte) bool {
 	return true
 }
 
-// answered cuts when the database is ready for the next statement: the INSERT
-// is committed then.
+// answered closes the connections when the database is ready for the next
+// statement, because the INSERT is then committed.
 func (p *cutConn) answered(data []byte) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -143,9 +144,9 @@ func (p *cutConn) answered(data []byte) bool {
 	return false
 }
 
-// TestRecordsOfLostCommitAreWrittenOnce: the answer to a commit is lost, and the
-// database cannot be asked for some time. When it is back, the records are not
-// written again.
+// TestRecordsOfLostCommitAreWrittenOnce checks that records are not written again
+// after the response to their commit was lost and the database was unavailable for
+// a while.
 func TestRecordsOfLostCommitAreWrittenOnce(t *testing.T) {
 	for _, away := range []store.OutagePolicy{store.FailClosed, store.FailOpen} {
 		t.Run(string(away), func(t *testing.T) {
@@ -171,7 +172,7 @@ func TestRecordsOfLostCommitAreWrittenOnce(t *testing.T) {
 			wait(t, "the outage to be noticed", func() bool { return s.outage.reason() != nil })
 			if away == store.FailOpen {
 				wait(t, "the records to be kept", func() bool { return s.backlog.size() == len(batch) })
-				for i := range 3 { // what is kept later was written by nobody
+				for i := range 3 { // records added to the backlog later have not been written
 					if err := s.Append(ctx, storetest.Call(100+i)); err != nil {
 						t.Fatal(err)
 					}

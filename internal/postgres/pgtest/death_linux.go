@@ -2,8 +2,9 @@ package pgtest
 
 import "syscall"
 
-// endWithParent lets no server outlive a test process that was killed.
+// endWithParent makes the kernel stop the server when the test process is killed.
 //
-// The signal comes when the thread ends that started the server; Go keeps its
-// threads unless a goroutine locked to one ends, and ours is not locked.
+// The signal is sent when the thread that started the server exits. Go does not
+// terminate threads unless a goroutine that is locked to one exits, and ours is
+// not locked.
 func endWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGQUIT }

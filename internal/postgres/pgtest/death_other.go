@@ -4,5 +4,5 @@ package pgtest
 
 import "syscall"
 
-// endWithParent: only Linux tells a child of its parent's end.
+// endWithParent does nothing: only Linux can signal a child when its parent dies.
 func endWithParent(*syscall.SysProcAttr) {}

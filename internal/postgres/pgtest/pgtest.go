@@ -1,9 +1,9 @@
 // Package pgtest starts a real PostgreSQL for tests.
 //
-// The server has a folder of its own under the system's temporary folder and
-// listens on a Unix socket there alone, so that any number of them run beside
-// each other. It dies with the test process. The programs are those of the
-// operating system's package (on Debian: apt install postgresql).
+// Each server has its own folder under /tmp and listens only on a Unix socket in
+// it, so that any number of servers can run in parallel. It stops with the test
+// process. The programs are those of the operating system's package (on Debian:
+// apt install postgresql).
 package pgtest
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// serverTimeout bounds the start and the end of a server on a busy machine.
+// serverTimeout bounds starting and stopping a server on a busy machine.
 const serverTimeout = 2 * time.Minute
 
 // Server is one PostgreSQL server.
@@ -32,23 +32,23 @@ type Server struct {
 	bin  string // folder of the programs
 	dir  string // data, socket and log
 	cmd  *exec.Cmd
-	done chan struct{} // closed when the process has ended
+	done chan struct{} // closed when the process has exited
 	log  *bytes.Buffer
 	dbs  atomic.Int32
-	set  []string // beyond our own settings
+	set  []string // settings in addition to quick
 }
 
 // ErrMissing is the error of Start when PostgreSQL is not installed.
 var ErrMissing = errors.New("no PostgreSQL programs found (on Debian: apt install postgresql)")
 
-// Start makes a new cluster and starts it. Settings such as "fsync=on" win over
-// those that make it quick for tests.
+// Start creates a new cluster and starts it. Settings such as "fsync=on" override
+// those that make it fast for tests.
 func Start(settings ...string) (*Server, error) {
 	bin, err := programs()
 	if err != nil {
 		return nil, err
 	}
-	// A socket's path has some hundred bytes at most: not t.TempDir.
+	// The path of a socket is limited to about a hundred bytes: not t.TempDir.
 	dir, err := os.MkdirTemp("/tmp", "junctor-pg-")
 	if err != nil {
 		return nil, err
@@ -65,7 +65,8 @@ func Start(settings ...string) (*Server, error) {
 	return s, nil
 }
 
-// programs finds the folder with initdb and postgres, the newest there is.
+// programs returns the folder with initdb and postgres: that of initdb in PATH, or
+// else the last by name.
 func programs() (string, error) {
 	var found []string
 	for _, pattern := range []string{"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/opt/postgresql*/bin", "/usr/local/opt/postgresql*/bin"} {
@@ -101,7 +102,7 @@ func (s *Server) init() error {
 
 func (s *Server) data() string { return filepath.Join(s.dir, "data") }
 
-// quick are settings for a temporary server.
+// quick are settings that make a temporary server fast.
 var quick = []string{"listen_addresses=", "fsync=off", "shared_buffers=16MB", "max_connections=200", "max_wal_size=256MB"}
 
 // Start starts a server that was stopped.
@@ -143,7 +144,7 @@ func (s *Server) Start() error {
 	}
 }
 
-// Stop ends the server, cutting its connections; its data stays.
+// Stop stops the server and closes its connections. The data is kept.
 func (s *Server) Stop() error {
 	interrupt(s.cmd.Process)
 	select {
@@ -156,10 +157,10 @@ func (s *Server) Stop() error {
 	}
 }
 
-// Log returns what a server that was stopped has logged since its start.
+// Log returns the log of a stopped server since its last start.
 func (s *Server) Log() string { return s.log.String() }
 
-// Close ends the server and removes its data.
+// Close stops the server and removes its data.
 func (s *Server) Close() error { return errors.Join(s.Stop(), os.RemoveAll(s.dir)) }
 
 // URL returns the address of a database of the server.
@@ -178,7 +179,7 @@ func (s *Server) Exec(ctx context.Context, database, query string, args ...any) 
 	return err
 }
 
-// Create makes a new, empty database and returns its name.
+// Create creates an empty database and returns its name.
 func (s *Server) Create(ctx context.Context) (string, error) {
 	name := fmt.Sprintf("test%d", s.dbs.Add(1))
 	return name, s.Exec(ctx, "postgres", "CREATE DATABASE "+name)
@@ -196,15 +197,15 @@ func (s *Server) Database(t testing.TB) string {
 	return s.URL(name)
 }
 
-// Shared is a server that all tests of a package share. It starts when the
-// first asks; Main ends it.
+// Shared is a server that all tests of a package share. It is started on first
+// use and stopped by Main.
 type Shared struct {
 	once   sync.Once
 	server *Server
 	err    error
 }
 
-// Main runs the tests of a package and ends the shared server:
+// Main runs the tests of a package and stops the shared server:
 //
 //	func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
 func (s *Shared) Main(m *testing.M) int {
@@ -233,7 +234,7 @@ func (s *Shared) Database(t testing.TB) string {
 	return s.Server(t).Database(t)
 }
 
-// New starts a server for one test alone, which may stop and start it.
+// New starts a server for a single test, which may stop and start it.
 func New(t testing.TB) *Server {
 	t.Helper()
 	if testing.Short() {
@@ -249,8 +250,8 @@ func New(t testing.TB) *Server {
 	return s
 }
 
-// SkipOrFail ends a test that has no server: as skipped where PostgreSQL is
-// missing, as failed everywhere else and under CI.
+// SkipOrFail stops a test if err is set: it skips the test if PostgreSQL is not
+// installed, except under CI, and fails it otherwise.
 func SkipOrFail(t testing.TB, err error) {
 	t.Helper()
 	switch {

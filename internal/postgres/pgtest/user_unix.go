@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// serverUser returns whom the server runs as: ourselves, or somebody with
-// fewer rights when we are root, which PostgreSQL refuses to be.
+// serverUser returns the user that the server runs as: the current user, or an
+// unprivileged one instead of root, which PostgreSQL refuses to run as.
 func serverUser() (uid, gid int, err error) {
 	if os.Geteuid() != 0 {
 		return os.Geteuid(), os.Getegid(), nil
@@ -31,7 +31,7 @@ func serverUser() (uid, gid int, err error) {
 	return 0, 0, fmt.Errorf("PostgreSQL does not run as root, and there is neither a user postgres nor nobody")
 }
 
-// give hands a folder to the server's user.
+// give makes the server's user the owner of a folder.
 func give(dir string) error {
 	uid, gid, err := serverUser()
 	if err != nil || os.Geteuid() != 0 {
@@ -40,7 +40,7 @@ func give(dir string) error {
 	return os.Chown(dir, uid, gid)
 }
 
-// asServer makes a command run as the server's user, and end with us.
+// asServer makes a command run as the server's user and stop with this process.
 func asServer(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{}
 	endWithParent(cmd.SysProcAttr)
@@ -51,5 +51,5 @@ func asServer(cmd *exec.Cmd) {
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "TZ=UTC"}
 }
 
-// interrupt asks for a fast end: connections are cut, data is written.
+// interrupt requests a fast shutdown, which closes connections and writes data.
 func interrupt(p *os.Process) { p.Signal(syscall.SIGINT) }
