@@ -11,8 +11,8 @@ const (
 	applyRestart = "restart"
 )
 
-// NeedRestart returns the keys of the settings that differ between two
-// configurations and take effect only with the next start, sorted.
+// NeedRestart returns, sorted, the keys of the settings that differ between two
+// configurations and take effect only after a restart.
 func NeedRestart(before, after *Config) []string {
 	var keys []string
 	eachDifference(reflect.ValueOf(*before), reflect.ValueOf(*after), "", "", func(key, apply string) {
@@ -24,8 +24,8 @@ func NeedRestart(before, after *Config) []string {
 	return keys
 }
 
-// Changed returns the keys of the settings that differ between two
-// configurations, sorted.
+// Changed returns, sorted, the keys of the settings that differ between two
+// configurations.
 func Changed(before, after *Config) []string {
 	keys := []string{}
 	eachDifference(reflect.ValueOf(*before), reflect.ValueOf(*after), "", "", func(key, _ string) { keys = append(keys, key) })
@@ -33,8 +33,8 @@ func Changed(before, after *Config) []string {
 	return keys
 }
 
-// eachDifference calls f for every setting that differs between two structs of one
-// type, with its key and its mark.
+// eachDifference calls f for every setting that differs between two structs of the
+// same type, with its key and the value of its tag apply.
 func eachDifference(a, b reflect.Value, key, apply string, f func(key, apply string)) {
 	for i := range a.NumField() {
 		sf := a.Type().Field(i)
@@ -59,8 +59,8 @@ func eachDifference(a, b reflect.Value, key, apply string, f func(key, apply str
 	}
 }
 
-// Equal reports whether two configurations mean the same: their settings, and
-// the files that they were read from.
+// Equal reports whether two configurations have the same settings and were read
+// from files with the same content.
 func (c *Config) Equal(other *Config) bool {
 	equal := c.state == other.state
 	eachDifference(reflect.ValueOf(*c), reflect.ValueOf(*other), "", "", func(string, string) { equal = false })

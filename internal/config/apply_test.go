@@ -8,7 +8,8 @@ import (
 	"junctor/internal/telemetry"
 )
 
-// TestEverySettingIsLiveOrRestart: every setting is marked live or restart.
+// TestEverySettingIsLiveOrRestart checks that every setting is marked live or
+// restart.
 func TestEverySettingIsLiveOrRestart(t *testing.T) {
 	var check func(prefix string, fields []field)
 	check = func(prefix string, fields []field) {

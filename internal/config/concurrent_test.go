@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// editAtOnce adds 16 servers to a file from as many goroutines.
+// editAtOnce adds 16 servers to a file concurrently.
 func editAtOnce(t *testing.T, o Options, prefix string) {
 	t.Helper()
 	var wg sync.WaitGroup
@@ -27,7 +27,7 @@ func editAtOnce(t *testing.T, o Options, prefix string) {
 	wg.Wait()
 }
 
-// hasServers checks how many servers are in the file.
+// hasServers checks that the file has the given number of servers.
 func hasServers(t *testing.T, path string, want int) {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -40,8 +40,8 @@ func hasServers(t *testing.T, path string, want int) {
 	}
 }
 
-// TestEditsAtOnceAreAllMade: an edit that Apply reported as made is in the file,
-// whatever else was edited meanwhile.
+// TestEditsAtOnceAreAllMade checks that concurrent edits are all in the file if
+// Apply returned no error.
 func TestEditsAtOnceAreAllMade(t *testing.T) {
 	t.Run("a named file", func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "junctor.json")
@@ -90,7 +90,8 @@ func TestEditsAtOnceAreAllMade(t *testing.T) {
 	})
 }
 
-// TestEditsOfSeveralProcesses: the same for a gateway and commands beside it.
+// TestEditsOfSeveralProcesses checks the same for several processes, such as a
+// gateway and commands.
 func TestEditsOfSeveralProcesses(t *testing.T) {
 	const fileVar, nameVar = "JUNCTOR_TEST_EDIT_FILE", "JUNCTOR_TEST_EDIT_NAME"
 	if file := os.Getenv(fileVar); file != "" {
@@ -116,7 +117,8 @@ func TestEditsOfSeveralProcesses(t *testing.T) {
 	}
 }
 
-// TestTrustGivenAtOnceIsAllRemembered: no file is asked about again.
+// TestTrustGivenAtOnceIsAllRemembered checks that concurrent calls of Add are all
+// stored, so that no file is asked about again.
 func TestTrustGivenAtOnceIsAllRemembered(t *testing.T) {
 	user := t.TempDir()
 	var wg sync.WaitGroup
@@ -135,8 +137,8 @@ func TestTrustGivenAtOnceIsAllRemembered(t *testing.T) {
 	}
 }
 
-// TestRefusedEditMakesNoFolder: nothing is written for an edit that cannot be
-// made, and where nothing can be written the error says so.
+// TestRefusedEditMakesNoFolder checks that nothing is written for an invalid edit,
+// and that the error of a folder that cannot be written explains it.
 func TestRefusedEditMakesNoFolder(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := Apply(Options{File: filepath.Join(dir, "new", "junctor.json")}, Remove("a")); !errors.Is(err, ErrNoServer) {

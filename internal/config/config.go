@@ -79,7 +79,7 @@ type Config struct {
 	from  map[string]*node
 	src   *source
 	env   *environment
-	files []string // everything that was read, or looked for
+	files []string // files that were read or looked for
 	state string   // fingerprint of files
 }
 
@@ -106,10 +106,10 @@ type Security struct {
 	telemetry.RedactConfig
 }
 
-// defaultListen is the address where nothing else is said.
+// defaultListen is the default of Listen.
 const defaultListen = "127.0.0.1:8787"
 
-// Default returns the configuration of a user who configured nothing.
+// Default returns the default configuration.
 func Default() *Config {
 	x := executor.DefaultConfig()
 	return &Config{
@@ -173,7 +173,7 @@ func (c *Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// validProfiles checks the profiles, and that those of keys exist.
+// validProfiles validates the profiles, and that those of keys and rules exist.
 func (c *Config) validProfiles() error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(c.Profiles)) {
@@ -206,7 +206,7 @@ func (c *Config) validProfiles() error {
 	return errors.Join(errs...)
 }
 
-// Validate reports every origin that is none.
+// Validate reports every invalid origin.
 func (c CORS) Validate() error {
 	var errs []error
 	for i, o := range c.Origins {
@@ -241,7 +241,7 @@ func validListen(addr string) error {
 	return setting.Wrong("listen", "%q is not host:port; write an address such as %q", addr, defaultListen)
 }
 
-// validPublicURL checks publicUrl, also against what needs it.
+// validPublicURL validates publicUrl and the settings that depend on it.
 func (c *Config) validPublicURL() error {
 	if c.PublicURL == "" {
 		if c.Auth.Server {
@@ -265,8 +265,9 @@ func (c *Config) validPublicURL() error {
 // Place returns where the configuration came from.
 func (c *Config) Place() Place { return c.place }
 
-// Lookup returns a variable as the configuration sees it: from the real
-// environment, else from .env beside the file, else from the file itself.
+// Lookup returns a variable from the first of these that has it: the real
+// environment, the .env beside the file, that of the working folder if it is used,
+// and the configuration itself.
 func (c *Config) Lookup(name string) (string, bool) {
 	if c.env == nil {
 		return "", false

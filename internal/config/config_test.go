@@ -24,8 +24,8 @@ func TestDefaultIsValid(t *testing.T) {
 	}
 }
 
-// Flags win over the environment, which wins over .env, which wins over the
-// file.
+// TestPrecedence checks that flags override the environment, which overrides .env,
+// which overrides the file.
 func TestPrecedence(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "junctor.json")
@@ -73,7 +73,8 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-// Every problem must have a place: the value that is wrong or what holds it.
+// TestProblemsHavePositions checks that every problem has the position of the wrong
+// value or of the object that contains it.
 func TestProblemsHavePositions(t *testing.T) {
 	_, _, err := Parse("f.json", []byte("{\n  \"store\": {\n    \"retention\": {\"ageDays\": -1}\n  }\n}"), Options{})
 	if got, want := err.Error(), "f.json:3:30: store.retention.ageDays: must be between 0 and 36500"; got != want {
@@ -169,7 +170,8 @@ func TestMaskArgs(t *testing.T) {
 	}
 }
 
-// A canary in every secret place of a file must not be seen in any view.
+// TestNoSecretIsShown checks that a canary in every secret setting of a file
+// appears in no view.
 func TestNoSecretIsShown(t *testing.T) {
 	const canary = "sk-canary0123456789"
 	cfg, _, err := Parse("f", []byte(`{
@@ -213,8 +215,9 @@ func TestCwdAndCommand(t *testing.T) {
 	}
 }
 
-// A server whose variable has no value is noted, with the variable's name, and
-// does not keep the others from loading.
+// TestServerWithoutVariable checks that a server with a variable that is not set
+// results in a note with the variable's name and does not prevent others from
+// loading.
 func TestServerWithoutVariable(t *testing.T) {
 	for _, disabled := range []string{"true", "false"} {
 		cfg, notes, err := Parse("f", []byte(`{"mcpServers":{"github":{"url":"${BASE}/mcp","headers":{"A":"${TOKEN} ${TOKEN}"},"disabled":`+disabled+`},"on":{"command":"x"}}}`), Options{})
@@ -229,11 +232,11 @@ func TestServerWithoutVariable(t *testing.T) {
 			t.Errorf("unset variables %q, want %q", s.Unset, want)
 		}
 	}
-	// Elsewhere a variable without a value is an error.
+	// Outside of servers, a variable that is not set is an error.
 	if _, _, err := Parse("f", []byte(`{"store":{"url":"${DATABASE}"}}`), Options{}); err == nil || !strings.Contains(err.Error(), "DATABASE is not set") {
 		t.Errorf("store.url without its variable: %v", err)
 	}
-	// Other errors of such a server are errors all the same.
+	// Other errors of such a server remain errors.
 	if _, _, err := Parse("f", []byte(`{"mcpServers":{"off":{"url":"ftp://x","disabled":true}}}`), Options{}); err == nil {
 		t.Error("loaded with a bad URL")
 	}
@@ -246,7 +249,8 @@ func TestServerLookup(t *testing.T) {
 	}
 }
 
-// What cannot be written is an error, and nothing is left behind.
+// TestWriteFileErrors checks that a failed write returns an error and leaves
+// nothing behind.
 func TestWriteFileErrors(t *testing.T) {
 	dir := t.TempDir()
 	if err := WriteFile(filepath.Join(dir, "no", "such", "x"), nil); err == nil {

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// Any origin on a listener that asks for no key lets every web page run tools.
+// TestAnyOriginNeedsAKey checks that any origin is refused on a listener without
+// keys, because it would let every web page run tools.
 func TestAnyOriginNeedsAKey(t *testing.T) {
 	for name, tt := range map[string]struct {
 		text    string

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 )
 
-// DataDir is the folder for a program's data, where each system has it.
+// DataDir returns Junctor's data folder in the place that is usual on the system.
 func DataDir(goos string, lookup func(string) (string, bool), home string) string {
 	if dir, ok := lookup("XDG_DATA_HOME"); ok && filepath.IsAbs(dir) {
 		return filepath.Join(dir, "junctor")

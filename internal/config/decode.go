@@ -11,19 +11,18 @@ import (
 	"strings"
 )
 
-// decoder fills structs from nodes. It remembers which node each setting is
-// from, under the setting's own key, so that checks and the effective view
-// can say where.
+// decoder decodes nodes into structs. It records the node of each setting, by the
+// setting's own key, so that problems and the effective view can report positions.
 type decoder struct {
 	report func(n *node, msg string)
 	from   map[string]*node
 }
 
-// decode fills v from n. key is the setting's own key, which differs from the
-// node's path where the file uses another program's shape.
+// decode decodes n into v. key is the setting's own key, which differs from the
+// node's path if the file has the format of another program.
 func (d *decoder) decode(n *node, v reflect.Value, key string) {
 	if n.kind == null {
-		return // null means that nothing is said
+		return // null counts as absent
 	}
 	d.from[key] = n
 	if v.Type() == rawValue { // any JSON
@@ -71,14 +70,14 @@ func (d *decoder) decode(n *node, v reflect.Value, key string) {
 		}
 		v.SetFloat(f)
 	default:
-		panic("config: no file form for " + v.Type().String()) // a mistake in a struct; the tests decode every field
+		panic("config: no file form for " + v.Type().String()) // a programming error; the tests decode every field
 	}
 }
 
 var rawValue = reflect.TypeFor[json.RawMessage]()
 
-// scalar returns the text of a value of kind k. A string counts too when it
-// came out of a variable, because ${PORT} can only be written as a string.
+// scalar returns the text of a value of kind k, or of a string with variables,
+// because ${PORT} can only be written as a string.
 func (n *node) scalar(k kind) string {
 	if n.kind == k {
 		return n.text
@@ -131,7 +130,7 @@ func (d *decoder) decodeStruct(n *node, v reflect.Value, key string) {
 	}
 }
 
-// unknown reports a member that nothing is known of, at its name.
+// unknown reports a member with an unknown name, at the position of the name.
 func (d *decoder) unknown(m member, names []string) {
 	d.report(m.value.atKey(), "is not a known key"+suggest(m.name, names))
 }
@@ -174,8 +173,8 @@ func (d *decoder) decodeSlice(n *node, v reflect.Value, key string) {
 	v.Set(out)
 }
 
-// fieldsOf maps the keys of a struct to its fields, those of embedded structs
-// included.
+// fieldsOf maps the keys of a struct to its fields, including those of embedded
+// structs.
 func fieldsOf(t reflect.Type) map[string]reflect.StructField {
 	fields := map[string]reflect.StructField{}
 	for _, f := range reflect.VisibleFields(t) {
@@ -186,7 +185,7 @@ func fieldsOf(t reflect.Type) map[string]reflect.StructField {
 	return fields
 }
 
-// jsonName returns the key of a field, or nothing when it has none.
+// jsonName returns the key of a field, or "" if it has none.
 func jsonName(f reflect.StructField) string {
 	if f.Anonymous || !f.IsExported() {
 		return ""

@@ -49,7 +49,7 @@ var fieldDocs = sync.OnceValue(func() map[string]string {
 	return docs
 })
 
-// TestFieldDocs: every setting has a comment that is a sentence.
+// TestFieldDocs checks that every setting has a comment that is a sentence.
 func TestFieldDocs(t *testing.T) {
 	if len(fieldDocs()) < 50 {
 		t.Errorf("only %d settings found", len(fieldDocs()))
@@ -111,7 +111,7 @@ func golden(t *testing.T, path, got string) {
 
 const schemaFile = "../../docs/junctor.schema.json"
 
-// TestSchema keeps the published schema equal to the structs, and true: it
+// TestSchema checks that the published schema matches the structs and that it
 // accepts every example that loads.
 func TestSchema(t *testing.T) {
 	text := generateSchema()
@@ -146,12 +146,12 @@ func TestSchema(t *testing.T) {
 			}
 			err = schema.Validate(v)
 			loads := !strings.HasPrefix(a.files["want"], "ERROR")
-			// VS Code's and Zed's settings hold far more than servers.
+			// The settings of VS Code and Zed contain far more than servers.
 			foreign := name == "settings.json"
 			if loads && !foreign && err != nil {
 				t.Errorf("%s loads, but the schema refuses it: %v", path, err)
 			}
-			// Nor can a schema know variables, other files, or names that become one.
+			// A schema cannot check variables, other files, or names that become equal.
 			beyond := slices.Contains([]string{"vscode-inputs.txt", "broken-dotenv.txt", "broken-names.txt"}, filepath.Base(path))
 			if !loads && err == nil && !beyond {
 				t.Errorf("%s does not load, but the schema accepts it", path)
@@ -159,7 +159,7 @@ func TestSchema(t *testing.T) {
 		}
 	}
 
-	// Every key of the schema is one that the loader takes.
+	// The schema rejects unknown keys, invalid names and invalid values.
 	for _, bad := range []string{
 		`{"mcpServers":{"a":{"comand":"x"}}}`, `{"mcpServers":{"§":{"command":"x"}}}`, `{"listen":5}`, `{"circuit":{"threshold":-1}}`,
 		`{"discovery":{"mode":"other"}}`, `{"mcpServers":{"a":{"command":"x","timeoutMs":"soon"}}}`, `5`, `[{"command":"x"}]`,
@@ -174,8 +174,7 @@ func TestSchema(t *testing.T) {
 	}
 }
 
-// TestSchemaKeysAreLoaded feeds every server key of the schema to the loader:
-// none may be unknown to it.
+// TestSchemaKeysAreLoaded checks that the loader accepts every key of the schema.
 func TestSchemaKeysAreLoaded(t *testing.T) {
 	var s struct {
 		Properties map[string]json.RawMessage `json:"properties"`
@@ -193,7 +192,7 @@ func TestSchemaKeysAreLoaded(t *testing.T) {
 		return err != nil && strings.Contains(err.Error(), "is not a known key")
 	}
 	for key := range s.Properties {
-		if unknown(fmt.Sprintf("{%q: 5}", key)) && key != "mcp" { // it is one when it has servers
+		if unknown(fmt.Sprintf("{%q: 5}", key)) && key != "mcp" { // only a key if it has servers
 			t.Errorf("the loader does not know %s", key)
 		}
 	}
@@ -209,8 +208,8 @@ func TestSchemaKeysAreLoaded(t *testing.T) {
 
 const docFile = "../../docs/configuration.md"
 
-// TestReference keeps the generated part of the documentation equal to the
-// structs, and its examples loadable.
+// TestReference checks that the generated part of the documentation matches the
+// structs and that its examples load.
 func TestReference(t *testing.T) {
 	data, err := os.ReadFile(docFile)
 	if err != nil {
@@ -237,8 +236,8 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// TestEveryFieldHasFileForm decodes a value for every setting: none may be of
-// a type that the file has no form for.
+// TestEveryFieldHasFileForm checks that the decoder supports the type of every
+// setting.
 func TestEveryFieldHasFileForm(t *testing.T) {
 	var walk func(fields []field)
 	walk = func(fields []field) {

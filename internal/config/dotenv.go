@@ -7,9 +7,9 @@ import (
 	"junctor/internal/telemetry"
 )
 
-// parseDotenv reads NAME=value lines: comments, an optional "export", single
-// quotes (taken as they are), double quotes (with \n \r \t \" \\ \$), and
-// values over several lines inside quotes. Values are not expanded.
+// parseDotenv parses NAME=value lines. It supports comments, an optional "export",
+// single quotes (without escapes), double quotes (with \n \r \t \" \\ \$), and
+// quoted values of several lines. Variables in values are not expanded.
 func parseDotenv(src *source) (map[string]string, []Problem) {
 	vars := map[string]string{}
 	var problems []Problem
@@ -42,7 +42,7 @@ func parseDotenv(src *source) (map[string]string, []Problem) {
 			vars[name] = unquoted(raw)
 			continue
 		}
-		// A quoted value may run over the end of the line.
+		// A quoted value may span several lines.
 		open := start + len(line) - len(raw)
 		value, used, closed := quoted(data[open:])
 		if !closed {
@@ -60,7 +60,8 @@ func parseDotenv(src *source) (map[string]string, []Problem) {
 	return vars, problems
 }
 
-// unquoted ends a bare value at a comment that follows a space.
+// unquoted returns an unquoted value without the comment that may follow it after
+// a space or a tab.
 func unquoted(raw string) string {
 	if raw == "" || raw[0] == '#' {
 		return ""
@@ -74,7 +75,7 @@ func unquoted(raw string) string {
 	return strings.TrimSpace(raw)
 }
 
-// quoted reads a quoted value at the start of s and says how long it was.
+// quoted parses a quoted value at the start of s and returns its length in s.
 func quoted(s string) (value string, used int, closed bool) {
 	quote := s[0]
 	var b strings.Builder
@@ -108,27 +109,28 @@ func isVariable(s string) bool {
 	return s != ""
 }
 
-// environment is what the caller lets us see, the .env file beside the
-// configuration, that of the working folder, and keys that the configuration
-// itself brings, in that order.
+// environment is the variables of the real environment as passed by the caller, of
+// the .env beside the configuration file, of the .env in the working folder, and
+// of keys in the configuration itself, in order of precedence.
 type environment struct {
 	real    func(string) (string, bool)
 	dotenv  map[string]string
 	folder  map[string]string
 	inFile  map[string]string
-	secrets []telemetry.Secret // values of variables that were used and are secret
+	secrets []telemetry.Secret // values of secret variables that were used
 
-	own       map[string]string // variables that were used with a value of the real environment alone
-	unset     bool              // a variable was used that has no value
-	defaulted bool              // a variable was used by its default
+	own       map[string]string // used variables whose value is not in dotenv; see use
+	unset     bool              // a variable was used that is not set
+	defaulted bool              // the default of a variable was used
 
 	// ofFolder are the variables of the working folder that were looked up
 	// while the configuration was loaded; nil afterwards.
 	ofFolder map[string]bool
 }
 
-// use records that the configuration took a variable's value from there. A
-// value that .env has too is the same for everyone who reads the file.
+// use records that the configuration uses a variable with a value of the real
+// environment or the working folder. It ignores a value that the .env beside the
+// file has too, because that is the same for every process that reads the file.
 func (e *environment) use(name, value, from string) {
 	if shared, ok := e.dotenv[name]; from != fromEnvironment && from != fromFolder || ok && shared == value {
 		return
@@ -139,7 +141,7 @@ func (e *environment) use(name, value, from string) {
 	e.own[name] = value
 }
 
-// The places a variable can be from, as the user is told.
+// Sources of variables, for display.
 const (
 	fromEnvironment = "environment"
 	fromDotenv      = ".env"
@@ -147,7 +149,7 @@ const (
 	fromFile        = "file"
 )
 
-// lookup returns a variable and where it is from.
+// lookup returns the value of a variable and its source.
 func (e *environment) lookup(name string) (value, from string, ok bool) {
 	if e.real != nil {
 		if v, ok := e.real(name); ok {
@@ -169,5 +171,5 @@ func (e *environment) lookup(name string) (value, from string, ok bool) {
 	return "", "", false
 }
 
-// describe names a variable and where it is from, for people.
+// describe returns the name of a variable with its source, for display.
 func describe(name, from string) string { return fmt.Sprintf("%s (%s)", name, from) }

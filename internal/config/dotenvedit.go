@@ -9,10 +9,10 @@ import (
 	"path/filepath"
 )
 
-// EditDotenv changes the .env beside the file that Apply would edit. edit gets
-// its text, and nothing else edits it or the configuration meanwhile, so that
-// edit must neither do so nor ask for trust. A file that was found and not named
-// must be trusted, and stays so.
+// EditDotenv replaces the text of the .env beside the file that Apply would edit
+// with the result of edit. It holds the lock of both files meanwhile, so that edit
+// must neither edit a configuration nor ask for trust. A file that was found rather
+// than named must be trusted, and remains so.
 func EditDotenv(o Options, edit func(text []byte) ([]byte, error)) error {
 	place := o.editPlace()
 	if place.Path == "" {

@@ -31,14 +31,14 @@ const (
 	remove
 	rule
 	setValue
-	add // last: it is not sent to other processes, which may have the server
+	add // last: not sent to other processes, which may already have the server
 )
 
-// Set adds a server, or makes the one of that name what server says. server
-// is an entry as it stands in mcpServers; variables in it stay variables.
+// Set adds a server or replaces the one of that name. server is an entry as in
+// mcpServers; variables in it are not expanded.
 func Set(name string, server json.RawMessage) Edit { return Edit{set, name, server} }
 
-// Add is Set for a server that must not be in the file yet.
+// Add is like Set, but fails if the file already has the server.
 func Add(name string, server json.RawMessage) Edit { return Edit{add, name, server} }
 
 // Merge changes the keys of a server that patch has; null removes a key.
@@ -47,8 +47,9 @@ func Merge(name string, patch json.RawMessage) Edit { return Edit{merge, name, p
 // Remove removes a server.
 func Remove(name string) Edit { return Edit{kind: remove, name: name} }
 
-// Key is the name of the server, the pattern of the rule, or the key of the
-// setting that is changed; the latter after a dot, which no name begins with.
+// Key returns the name of the server, the pattern of the rule, or the key of the
+// setting that is changed; the latter with a dot before it, which no name begins
+// with.
 func (e Edit) Key() string {
 	if e.kind == setValue {
 		return "." + e.name
@@ -56,16 +57,16 @@ func (e Edit) Key() string {
 	return e.name
 }
 
-// ErrNoServer is wrapped when a server to be changed is not in the file.
+// ErrNoServer means that a server to be changed is not in the file.
 var ErrNoServer = errors.New("there is no such server in the file")
 
-// ErrServerExists is wrapped when a server to be added is in the file.
+// ErrServerExists means that a server to be added is already in the file.
 var ErrServerExists = errors.New("there is a server of that name in the file already")
 
 var errNoPlace = errors.New("there is no configuration file and no folder to make one in; name one with --config")
 
-// editPlace returns the file that Load would read, or a new one in the user's
-// folder when there is none; without a path where there is no folder either.
+// editPlace returns the file that Load would read or, if there is none, a new one
+// in the user's folder. The path is empty if there is no such folder either.
 func (o Options) editPlace() Place {
 	place := Locate(o)
 	if place.Path == "" {
@@ -74,12 +75,12 @@ func (o Options) editPlace() Place {
 	return place
 }
 
-// Apply makes the edits in the file that Load would read, or in a new one in
-// the user's folder when there is none, and returns the file's path. Edits
-// that would bring new problems are refused as an *Error and nothing is
-// written; problems that the file had before do not matter. A file that
-// was found and not named must be trusted, and stays so with its new content.
-// Edits that are made at the same time, also by other processes, are all made.
+// Apply applies the edits to the file that Load would read or, if there is none,
+// to a new one in the user's folder, and returns the file's path. If the edits
+// would cause new problems, it returns an *Error and writes nothing; existing
+// problems of the file do not matter. A file that was found rather than named must
+// be trusted, and remains trusted with its new content. Concurrent edits, also of
+// other processes, are not lost.
 func Apply(o Options, edits ...Edit) (string, error) {
 	place := o.editPlace()
 	if place.Path == "" {
@@ -98,12 +99,12 @@ func Apply(o Options, edits ...Edit) (string, error) {
 		return "", err
 	}
 	defer unlock()
-	// An editor, which knows of no lock, may write the file at the same time;
-	// then try again on what it wrote.
+	// An editor does not use the lock and may write the file concurrently: then
+	// retry with the new content.
 	for range 5 {
 		old, err := os.ReadFile(place.Path)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			_, err = readSource(place.Path) // for an error that says what the file is
+			_, err = readSource(place.Path) // for an error that explains the reason
 			return "", err
 		}
 		changed, err := EditBytes(old, edits...)
@@ -119,7 +120,7 @@ func Apply(o Options, edits ...Edit) (string, error) {
 		if now, err := os.ReadFile(place.Path); err == nil && !bytes.Equal(now, old) {
 			continue
 		}
-		if !place.Named { // before it is written, so that nobody finds it untrusted
+		if !place.Named { // before the write, so that no process finds the file untrusted
 			if err := o.updateTrust(place, changed, place.readDotenv); err != nil {
 				return "", err
 			}
@@ -132,8 +133,8 @@ func Apply(o Options, edits ...Edit) (string, error) {
 	return "", fmt.Errorf("edit %s: another program keeps changing it; try again", place.Path)
 }
 
-// Check returns the error that Apply would refuse the edits with, and writes
-// nothing.
+// Check returns the error that Apply would return because of the edits, without
+// writing anything.
 func Check(o Options, edits ...Edit) error {
 	place := o.editPlace()
 	old, err := os.ReadFile(place.Path)
@@ -147,14 +148,14 @@ func Check(o Options, edits ...Edit) error {
 	return o.newProblems(place, old, changed)
 }
 
-// dotenv is the .env beside the file.
+// dotenv returns the path of the .env beside the file.
 func (p Place) dotenv() string { return filepath.Join(filepath.Dir(p.Path), ".env") }
 
-// readDotenv lets a loader read the .env beside the file.
+// readDotenv makes l read the .env beside the file.
 func (p Place) readDotenv(l *loader) { l.readDotenv(p.dotenv()) }
 
-// check runs the loader over a content that the file may get, after prepare has
-// given it the variables of other files.
+// check loads a possible new content of the file, after prepare has added the
+// variables of other files to the loader.
 func (o Options) check(place Place, content []byte, prepare func(*loader)) (*loader, error) {
 	l := o.loader(place, &source{file: place.Path, data: bytes.TrimPrefix(content, bom)})
 	prepare(l)
@@ -162,8 +163,8 @@ func (o Options) check(place Place, content []byte, prepare func(*loader)) (*loa
 	return l, err
 }
 
-// newProblems returns the problems of the new content that the old one did
-// not have.
+// newProblems returns an *Error with the problems of the new content that the old
+// one does not have, if any.
 func (o Options) newProblems(place Place, old, changed []byte) error {
 	_, err := o.check(place, changed, place.readDotenv)
 	bad, ok := errors.AsType[*Error](err)
@@ -188,9 +189,9 @@ func (o Options) newProblems(place Place, old, changed []byte) error {
 	return &Error{fresh}
 }
 
-// updateTrust records that the new content of a file that was trusted before is
-// trusted too, with and without the variables of the working folder, which a
-// person may refuse. The file and the trust store are locked.
+// updateTrust records that the new content of a trusted file is trusted too, both
+// with and without the variables of the working folder, which a person may refuse.
+// The caller has locked the file and the trust store.
 func (o Options) updateTrust(place Place, content []byte, dotenv func(*loader)) error {
 	without, _ := o.check(place, content, dotenv)
 	states := []string{without.state()}
@@ -207,8 +208,8 @@ func (o Options) updateTrust(place Place, content []byte, dotenv func(*loader)) 
 	return nil
 }
 
-// EditBytes makes the edits in a text, in whatever shape it has, and keeps
-// everything else as it is. An empty text becomes a new file.
+// EditBytes applies the edits to the text of a file of any shape and leaves
+// everything else unchanged. An empty text becomes a new file.
 func EditBytes(text []byte, edits ...Edit) ([]byte, error) {
 	for _, e := range edits {
 		var err error
@@ -254,15 +255,15 @@ func (e Edit) apply(text []byte) ([]byte, error) {
 	return rewrite(text, spot, e.value, e.kind == set)
 }
 
-// serverLocation is where a server is in the file, or where it would be added.
+// serverLocation is the location of a server in the file, or where to add it.
 type serverLocation struct {
-	path      []string // of the server; nil when it is not there
+	path      []string // of the server; nil when it is not in the file
 	container []string // where to add it
 	inArray   bool
 	nameKey   string // the key that names an entry of an array
 }
 
-// findServer looks for a server in all the shapes.
+// findServer finds a server in a file of any shape.
 func findServer(text []byte, name string) (serverLocation, error) {
 	src := &source{file: "the file", data: bytes.TrimPrefix(text, bom)}
 	if len(bytes.TrimSpace(src.data)) == 0 {
@@ -332,18 +333,18 @@ func locateInArray(list *node, path []string, key, name string) serverLocation {
 	return s
 }
 
-// add puts a new server into the container.
+// add adds a new server to the container.
 func (s serverLocation) add(text []byte, name string, server json.RawMessage) ([]byte, error) {
 	if !s.inArray {
 		return jsonedit.Set(text, server, append(slices.Clone(s.container), name)...)
 	}
-	// In an array the entry names itself, first of all.
+	// In an array the name is the first key of the entry.
 	entry := rawjson.SetField(server, rawjson.MarshalOrNull(name), s.nameKey)
 	return jsonedit.Set(text, entry, append(slices.Clone(s.container), "-")...)
 }
 
-// rewrite changes the keys of a server one by one, so that unchanged keys keep
-// their comments. With whole set it removes the keys that server does not have.
+// rewrite changes the keys of a server one by one, so that comments are kept. With
+// whole set it also removes the keys that server does not have.
 func rewrite(text []byte, s serverLocation, server json.RawMessage, whole bool) ([]byte, error) {
 	at := func(key string) []string { return append(slices.Clone(s.path), key) }
 	raw, _ := jsonedit.Get(text, s.path...)

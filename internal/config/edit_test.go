@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestEditBytes makes an edit in every shape.
+// TestEditBytes checks edits of files of every shape.
 func TestEditBytes(t *testing.T) {
 	npx := json.RawMessage(`{"command":"npx","args":["-y","x"]}`)
 	for name, tt := range map[string]struct {
@@ -87,8 +87,8 @@ func TestEditBytes(t *testing.T) {
 	}
 }
 
-// TestEncodedEditHasSameEffect: an edit that was marshalled and unmarshalled
-// has the same effect.
+// TestEncodedEditHasSameEffect checks that an edit has the same effect after it was
+// marshalled and unmarshalled.
 func TestEncodedEditHasSameEffect(t *testing.T) {
 	for name, e := range map[string]Edit{
 		"set":    Set("b", json.RawMessage(`{"url":"https://b.example"}`)),

@@ -22,11 +22,11 @@ type Setting struct {
 	Line   int    `json:"line,omitempty"` // in the file
 }
 
-// Where a setting can be from, besides the environment.
+// fromDefault is the source of settings that are not set.
 const fromDefault = "default"
 
-// Effective lists every setting, in the order of the reference, with secrets
-// masked. Optional parts that are not set are left out.
+// Effective returns every setting, in the order of the reference, with secrets
+// masked. It omits optional parts that are not set.
 func (c *Config) Effective() []Setting {
 	var all []Setting
 	t := reflect.TypeFor[Config]()
@@ -76,7 +76,7 @@ func (c *Config) walk(v reflect.Value, key string, all *[]Setting) {
 	}
 }
 
-// leaf adds one value, unless it is empty because nobody set it.
+// leaf adds one value, unless it is an empty string or list that is not set.
 func (c *Config) leaf(v reflect.Value, key string, all *[]Setting) {
 	n := c.from[key]
 	if n == nil && v.IsZero() && (v.Kind() == reflect.String || v.Kind() == reflect.Slice) {
@@ -87,14 +87,14 @@ func (c *Config) leaf(v reflect.Value, key string, all *[]Setting) {
 		n = c.from["DEFAULT_TOOL_TIMEOUT_MS"]
 	}
 	if n == nil && c.from[parentKey(key)] != nil && c.from[parentKey(key)].source != "" && !isDefaulted(key) {
-		n = c.from[parentKey(key)] // made as a whole from a variable
+		n = c.from[parentKey(key)] // the whole parent comes from a variable
 	}
 	c.origin(&s, n)
 	*all = append(*all, s)
 }
 
-// isDefaulted reports whether a setting of a server that the environment
-// describes is still a default: all but what starts it.
+// isDefaulted reports whether a setting of a server that is defined by the
+// environment has its default: all except those that start the server.
 func isDefaulted(key string) bool {
 	return !strings.HasSuffix(key, ".command") && !strings.HasSuffix(key, ".args") && !strings.HasSuffix(key, ".transport")
 }
@@ -106,7 +106,7 @@ func parentKey(key string) string {
 	return ""
 }
 
-// origin says where the value of n is from.
+// origin sets in s where the value of n is from.
 func (c *Config) origin(s *Setting, n *node) {
 	switch {
 	case n == nil:
@@ -130,7 +130,7 @@ func (c *Config) origin(s *Setting, n *node) {
 	}
 }
 
-// usedVars lists the variables in a value or, for a list, in its elements.
+// usedVars returns the variables in a value and, for a list, in its elements.
 func usedVars(n *node) []string {
 	vars := slices.Clone(n.vars)
 	for _, e := range n.elems {
@@ -140,11 +140,11 @@ func usedVars(n *node) []string {
 	return slices.Compact(vars)
 }
 
-// onlyVariable matches a secret that is written as a variable and so may be
+// onlyVariable matches a secret that is written as a variable and may therefore be
 // shown as it is written.
 var onlyVariable = regexp.MustCompile(`^(Bearer |Basic |token )?\$\{[A-Za-z_:][A-Za-z0-9_:]*\}$`)
 
-// show returns the value as it may be seen.
+// show returns the value with secrets masked.
 func (c *Config) show(v reflect.Value, key string, n *node) any {
 	if s, ok := v.Interface().(telemetry.Secret); ok {
 		if n != nil && onlyVariable.MatchString(n.text) {
@@ -153,13 +153,13 @@ func (c *Config) show(v reflect.Value, key string, n *node) any {
 		return s.String()
 	}
 	if v.Type() == rawValue && n != nil {
-		return string(n.json()) // with the names of variables, which may hold secrets
+		return string(n.json()) // with variables unexpanded: they may be secrets
 	}
 	inServer := strings.HasPrefix(key, "mcpServers")
 	switch v.Kind() {
 	case reflect.String:
 		if inServer && n != nil && len(n.vars) > 0 {
-			return n.text // the variable may hold a secret
+			return n.text // unexpanded: the variable may be a secret
 		}
 		var r telemetry.Redactor
 		return r.String(v.String())

@@ -9,17 +9,17 @@ import (
 	"junctor/internal/tool"
 )
 
-// Entry is one server of a file in any shape, with Junctor's own keys and
-// with its variables as they are written: ready to be put into another file.
+// Entry is one server of a file of any shape, converted to Junctor's own keys, with
+// its variables unexpanded: ready to be added to another file.
 type Entry struct {
-	Name     string          // as the file has it; it may not be legal here
+	Name     string          // as in the file; possibly not a legal name in Junctor
 	Server   json.RawMessage // an object with command or url
-	Problems []Problem       // what is wrong with it, or was left behind
+	Problems []Problem       // errors, and keys that were dropped
 }
 
-// Entries reads the servers of a file, in whatever shape it has, without
-// expanding anything and without checking more than the shapes. file stands
-// for the text in problems. An error says that there is nothing to read.
+// Entries returns the servers of a file of any shape. It expands no variables and
+// validates only the shape. file is the name of the file in problems. If the error
+// is not nil, the servers may still include those that could be read.
 func Entries(file string, text []byte) ([]Entry, error) {
 	src := &source{file: file, data: bytes.TrimPrefix(text, bom)}
 	if len(bytes.TrimSpace(src.data)) == 0 {
@@ -29,10 +29,10 @@ func Entries(file string, text []byte) ([]Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	var loose []Problem // what belongs to no entry
+	var loose []Problem // those that belong to no entry
 	root := newTree(src, v, func(p Problem) { loose = append(loose, p) })
 	if root.kind == object && root.get("mcp") != nil && !root.get("mcp").has("servers", "inputs") {
-		root.take("mcp") // opencode's, or something else's
+		root.take("mcp") // of opencode or another program
 	}
 	found, _ := entries(root, func(n *node, msg string) { loose = append(loose, src.at(n.offset, n.path, msg)) })
 	var all []Entry
@@ -53,14 +53,14 @@ func Entries(file string, text []byte) ([]Entry, error) {
 	return all, nil
 }
 
-// json writes the node as JSON, with variables as they were written.
+// json returns the node as JSON, with variables unexpanded.
 func (n *node) json() json.RawMessage {
 	var b bytes.Buffer
 	n.write(&b, func(s *node) string { return s.text })
 	return b.Bytes()
 }
 
-// expanded writes the node as JSON, with the values of variables.
+// expanded returns the node as JSON, with variables expanded.
 func (n *node) expanded() json.RawMessage {
 	var b bytes.Buffer
 	n.write(&b, func(s *node) string { return s.value })
@@ -75,7 +75,7 @@ func (n *node) write(b *bytes.Buffer, text func(*node) string) {
 		comma := ""
 		for _, m := range n.members {
 			if m.value.kind == null {
-				continue // says nothing
+				continue // null counts as absent
 			}
 			b.WriteString(comma)
 			comma = ","
@@ -100,12 +100,12 @@ func (n *node) write(b *bytes.Buffer, text func(*node) string) {
 	}
 }
 
-// LegalName makes a name for a server out of one that is none: "My Server"
-// becomes My-Server. It returns nothing when no letter is left.
+// LegalName returns a legal server name derived from name: "My Server" becomes
+// My-Server. It returns "" if no legal character is left.
 func LegalName(name string) string {
 	if i := strings.LastIndexByte(name, '/'); i >= 0 && i < len(name)-1 && strings.Contains(name[:i], "/") {
-		// Marketplaces name servers by their repository: the last part says
-		// what the server is.
+		// Marketplaces name servers by their repository: the last part
+		// identifies the server.
 		name = name[i+1:]
 	}
 	var b strings.Builder
@@ -120,7 +120,7 @@ func LegalName(name string) string {
 	return strings.Trim(legal[:min(len(legal), tool.MaxServerName)], "-")
 }
 
-// ParseDotenv reads NAME=value lines; file stands for the text in problems.
+// ParseDotenv parses NAME=value lines; file is the name of the file in problems.
 func ParseDotenv(file string, text []byte) (map[string]string, error) {
 	vars, problems := parseDotenv(&source{file: file, data: bytes.TrimPrefix(text, bom)})
 	if len(problems) > 0 {

@@ -8,14 +8,14 @@ import (
 	"junctor/internal/telemetry"
 )
 
-// expansion knows what ${…} can stand for.
+// expansion expands ${…}.
 type expansion struct {
 	env       *environment
 	home      string
-	workspace string // what VS Code and Cursor call ${workspaceFolder}
+	workspace string // ${workspaceFolder} of VS Code and Cursor
 }
 
-// maxExpanded bounds a string after expansion.
+// maxExpanded is the maximum length of a string after expansion.
 const maxExpanded = 1 << 20
 
 // unset is a message about a variable without a value.
@@ -24,8 +24,8 @@ const unset = "environment variable %s is not set; export it, put it into .env n
 // expanded is a string after expansion.
 type expanded struct {
 	text  string
-	vars  []string // that were used
-	unset []string // that have no value
+	vars  []string // variables that were used
+	unset []string // variables that are not set
 	wrong []string // messages about other problems
 }
 
@@ -66,8 +66,8 @@ func (x *expansion) expand(s string) (out expanded) {
 	return out
 }
 
-// variable returns the value of a single ${body} and notes in out what was
-// used or is wrong.
+// variable returns the value of a single ${body}, and records in out the variable
+// that was used or the problem.
 func (x *expansion) variable(body string, out *expanded) string {
 	wrong := func(format string, args ...any) string {
 		out.wrong = append(out.wrong, fmt.Sprintf(format, args...))
@@ -109,8 +109,8 @@ func (x *expansion) variable(body string, out *expanded) string {
 	return v
 }
 
-// predefined are the variables of VS Code and Cursor that have a meaning for
-// a file on disk.
+// predefined returns the value of a predefined variable of VS Code and Cursor that
+// is meaningful for a file on disk.
 func (x *expansion) predefined(name string) (string, bool) {
 	switch name {
 	case "workspaceFolder", "workspaceRoot":
@@ -125,7 +125,7 @@ func (x *expansion) predefined(name string) (string, bool) {
 	return "", false
 }
 
-// VariableName makes the name of a variable from an id such as github-token.
+// VariableName returns the name of a variable for an id such as github-token.
 func VariableName(id string) string {
 	var b strings.Builder
 	for _, r := range strings.ToUpper(id) {
@@ -142,8 +142,8 @@ func VariableName(id string) string {
 	return "NAME"
 }
 
-// expandTree expands every string under n and hands what is wrong to report,
-// and variables without a value to missing.
+// expandTree expands every string in the tree of n. It calls report with problems
+// and missing with the names of variables that are not set.
 func (x *expansion) expandTree(n *node, report, missing func(n *node, msg string)) {
 	switch n.kind {
 	case str:

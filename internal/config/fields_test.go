@@ -11,20 +11,20 @@ import (
 	"junctor/internal/upstream"
 )
 
-// field is what schema and reference know of a setting: its type and default
-// from the Go struct, its description from the comment there.
+// field describes a setting in schema and reference: its type and default are from
+// the Go struct, its description is the comment there.
 type field struct {
 	key      string
 	doc      string
 	typ      reflect.Type // without pointers
-	def      any          // nil when there is no default worth showing
-	words    []string     // the values a word may have
+	def      any          // nil when there is no default to show
+	words    []string     // the values of an enumeration
 	fields   []field      // of an object, or of the objects in a list or map
-	oneOrAll bool         // a single string may stand for a list of one
+	oneOrAll bool         // a single string is accepted as a list of one
 	apply    string       // when a change takes effect: live or restart
 }
 
-// oneOrMany are the lists for which a single string will do.
+// oneOrMany are the lists that accept a single string.
 var oneOrMany = []string{"pattern", "tags", "inheritEnv", "allowed_tools", "excluded_tools", "scopes", "origins", "readOnly", "destructive", "idempotent", "openWorld"}
 
 // describeConfig returns the whole configuration as fields.
@@ -34,7 +34,7 @@ func describeConfig() []field {
 	return all
 }
 
-// inheritApply gives fields without a mark that of the object they are in.
+// inheritApply sets apply of fields that have none to that of their object.
 func inheritApply(fields []field, apply string) {
 	for i := range fields {
 		if fields[i].apply == "" {
@@ -44,7 +44,7 @@ func inheritApply(fields []field, apply string) {
 	}
 }
 
-// describeStruct lists the fields of a struct; v holds the defaults.
+// describeStruct returns the fields of a struct; v has the defaults.
 func describeStruct(t reflect.Type, v reflect.Value) []field {
 	var all []field
 	for i := range t.NumField() {
@@ -69,8 +69,7 @@ func describeStruct(t reflect.Type, v reflect.Value) []field {
 	return all
 }
 
-// describeType fills in what follows from the type; v is the default and may
-// be invalid.
+// describeType sets what depends on the type; v is the default and may be invalid.
 func (f *field) describeType(v reflect.Value) {
 	if w, ok := reflect.Zero(f.typ).Interface().(interface{ Values() []string }); ok {
 		f.words = w.Values()
@@ -115,8 +114,7 @@ func (f *field) describeType(v reflect.Value) {
 	}
 }
 
-// withoutDefaults drops the zero values of a struct that is not there unless
-// it is written.
+// withoutDefaults removes the zero defaults of an optional struct.
 func withoutDefaults(fields []field) []field {
 	for i := range fields {
 		if fields[i].def != nil && reflect.ValueOf(fields[i].def).IsZero() {
@@ -133,7 +131,7 @@ func docKey(t reflect.Type, f reflect.StructField) string {
 	return pkg[strings.LastIndexByte(pkg, '/')+1:] + "." + t.Name() + "." + f.Name
 }
 
-// transportNames lists all the words for transports, ours first.
+// transportNames returns all names of transports, ours first.
 func transportNames() []string {
 	names := upstream.Transport("").Values()
 	var others []string
@@ -146,7 +144,7 @@ func transportNames() []string {
 	return append(names, others...)
 }
 
-// typeName says what a value looks like in the file, for people.
+// typeName returns the type of a value in the file, for display.
 func (f field) typeName() string {
 	if len(f.words) > 0 {
 		return "word"

@@ -11,18 +11,19 @@ import (
 	"junctor/internal/llm"
 )
 
-// The .env of the working folder belongs to whatever project is there. It may
-// set what the configuration looks up, once a person has agreed; it never starts
-// a program, never changes what Junctor trusts, and never sends keys elsewhere.
+// The .env of the working folder belongs to an arbitrary project. Once a person
+// has agreed, its variables may be used by the configuration. They can never start
+// a program, change what Junctor trusts, or send keys elsewhere.
 
-// allowedFromFolder reports whether a variable may be taken from the .env of the
-// working folder.
+// allowedFromFolder reports whether a variable of the working folder's .env may be
+// used.
 func allowedFromFolder(name string) bool {
 	return name != "MCP_SERVER_DIST" && !strings.HasPrefix(name, "JUNCTOR_") && !strings.HasSuffix(name, "_BASE_URL")
 }
 
-// folderDotenv is the .env of the working folder; "" when the configuration is
-// there too, and it is the one beside the file.
+// folderDotenv returns the path of the .env in the folder, or "" if the
+// configuration file is in the same folder, because it is then read as the .env
+// beside the file.
 func (o Options) folderDotenv(place Place, folder string) string {
 	if folder == "" || place.Path != "" && filepath.Dir(place.Path) == filepath.Clean(folder) {
 		return ""
@@ -30,8 +31,8 @@ func (o Options) folderDotenv(place Place, folder string) string {
 	return filepath.Join(folder, ".env")
 }
 
-// loadWithFolder loads a configuration with the variables of the working folder
-// where they are trusted, and without them where they are not.
+// loadWithFolder loads a configuration, with the variables of the working folder
+// only if they are trusted.
 func (o Options) loadWithFolder(place Place, load func(prepare func(*loader)) (*Config, []Note, error)) (*Config, []Note, error) {
 	path := o.folderDotenv(place, o.WorkDir)
 	vars, part := readFolderDotenv(path)
@@ -40,7 +41,7 @@ func (o Options) loadWithFolder(place Place, load func(prepare func(*loader)) (*
 		return cfg, append(notes, o.ignoredDotenv(place)...), err
 	}
 	cfg, notes, err := load(func(l *loader) { l.addFolder(path, vars, part) })
-	if err != nil { // perhaps because of what the folder says
+	if err != nil { // perhaps because of these variables
 		if without, notes, err := load(func(*loader) {}); err == nil {
 			return without, append(notes, Note{File: path, Msg: "is not used: with it the configuration is invalid"}), nil
 		}
@@ -67,7 +68,7 @@ func (l *loader) addFolder(path string, vars map[string]string, part [][]byte) {
 	l.env.folder, l.env.ofFolder = vars, map[string]bool{}
 }
 
-// trustVariables asks once per content whether variables may be used.
+// trustVariables asks, once for each content, whether variables may be used.
 func (o Options) trustVariables(r TrustRequest) (bool, error) {
 	store := NewTrustStore(o.UserDir)
 	known, err := store.Trusted(r)
@@ -89,8 +90,9 @@ func (o Options) trustVariables(r TrustRequest) (bool, error) {
 	return yes, store.Add(r)
 }
 
-// readFolderDotenv returns the variables of a .env that may be used, and what it
-// adds to a state. Lines that are none are left out: the file is not ours.
+// readFolderDotenv returns the variables of a .env that may be used, and the
+// contribution of the file to a state. Invalid lines are ignored, because the file
+// is not ours.
 func readFolderDotenv(path string) (map[string]string, [][]byte) {
 	if path == "" {
 		return nil, nil
@@ -104,8 +106,8 @@ func readFolderDotenv(path string) (map[string]string, [][]byte) {
 	return vars, part(path, src, nil)
 }
 
-// ignoredDotenv names the .env of the folder that a program was started in by a
-// client, which is not read.
+// ignoredDotenv returns a note about the .env in the folder in which a client
+// started the program, because it is not read.
 func (o Options) ignoredDotenv(place Place) []Note {
 	if o.WorkDir != "" {
 		return nil

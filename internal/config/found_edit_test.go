@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// TestEditOfFoundFile: a file that was found in the working folder can be edited
-// by a user whose configuration folder does not exist yet, and by one without.
+// TestEditOfFoundFile checks that a file that was found in the working folder can be
+// edited by a user whose configuration folder does not exist, and by one without
+// such a folder.
 func TestEditOfFoundFile(t *testing.T) {
 	yes := func(TrustRequest) (bool, error) { return true, nil }
 	const invalid = `{"mcpServers":{"a":{"command":"x"},"typo":{"comand":"x"}}}`
@@ -42,7 +43,7 @@ func TestEditOfFoundFile(t *testing.T) {
 	}
 }
 
-// TestRefusedTrustEditsNothing: a no to the question is final.
+// TestRefusedTrustEditsNothing checks that a file is not edited if trust is refused.
 func TestRefusedTrustEditsNothing(t *testing.T) {
 	o := Options{WorkDir: t.TempDir(), Trust: func(TrustRequest) (bool, error) { return false, nil }}
 	file := filepath.Join(o.WorkDir, "mcp.json")

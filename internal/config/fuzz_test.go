@@ -11,9 +11,9 @@ import (
 	"junctor/internal/upstream"
 )
 
-// FuzzParse feeds arbitrary text to the loader. It must come back with a
-// configuration that passes its own checks, or with problems that have a
-// place; never with a panic; and an edit of what loads must load.
+// FuzzParse loads arbitrary text. The result must be a valid configuration or
+// problems with positions, never a panic. A file that loads must also load after an
+// edit.
 func FuzzParse(f *testing.F) {
 	paths, err := filepath.Glob("testdata/load/*.txt")
 	if err != nil {
@@ -48,7 +48,7 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
-		// Servers that are off may lack what they need.
+		// Disabled servers may lack required settings.
 		checked := *cfg
 		checked.Servers = slices.DeleteFunc(slices.Clone(cfg.Servers), func(s upstream.Config) bool { return !s.Enabled })
 		if err := checked.Validate(); err != nil {

@@ -13,23 +13,23 @@ import (
 	"junctor/internal/upstream"
 )
 
-// clientOptions names what a client sends in place of a file.
+// clientOptions is the file name in problems with options that a client sends.
 const clientOptions = "initializationOptions"
 
-// optional are the keys that a client may set; everything else is for
-// whoever runs the gateway.
+// optional are the keys that a client may set; all others are reserved for the
+// operator of the gateway.
 var optional = slices.Concat(containers, apiKeys, []string{"logLevel", "log", "DEBUG_PORT", "debugPort", "llm", "toolRules", "builtin"})
 
-// ParseOptions checks the options that a client sends when it starts the
-// gateway for itself: the shape of the file, as far as it concerns a client.
-// An error is an *Error with every problem.
+// ParseOptions parses and validates the options that a client sends when it starts
+// the gateway for itself. They have the format of the file, restricted to the keys
+// that a client may set. An error is an *Error with every problem.
 func ParseOptions(data []byte, o Options) (*Config, []Note, error) {
 	if trimmed := bytes.TrimSpace(data); len(trimmed) == 0 || trimmed[0] != '{' {
 		return nil, nil, &Error{[]Problem{{File: clientOptions, Msg: "must be an object, such as {\"backends\": […]}"}}}
 	}
 	var problems []Problem
 	var top map[string]json.RawMessage
-	if json.Unmarshal(data, &top) == nil { // Parse says what is wrong otherwise
+	if json.Unmarshal(data, &top) == nil { // otherwise Parse reports the problem
 		for key, value := range top {
 			_, ours := fieldsOf(reflect.TypeFor[Config]())[key]
 			switch {
@@ -52,10 +52,10 @@ func ParseOptions(data []byte, o Options) (*Config, []Note, error) {
 	return cfg, notes, nil
 }
 
-// Join returns the configuration with a client's options, as [ParseOptions]
-// read them, joined to it. A server of the client takes the place of one with
-// the same name, its models come first, its rules last. A key of the
-// environment, or of the file, wins over the client's.
+// Join returns the configuration merged with a client's options, as returned by
+// [ParseOptions]. A server of the client replaces one with the same name. The
+// client's models come first, its rules last. API keys in the environment or in the
+// file take precedence over the client's.
 func (c *Config) Join(options *Config) *Config {
 	joined := *c
 	joined.from = maps.Clone(c.from)
@@ -67,7 +67,7 @@ func (c *Config) Join(options *Config) *Config {
 		for key, n := range options.from {
 			if hasKeyPrefix(key, prefix) {
 				theirs := *n
-				theirs.offset = -1 // it is no place in our file
+				theirs.offset = -1 // not a position in our file
 				if theirs.source == "" {
 					theirs.source = clientOptions
 				}
@@ -119,8 +119,8 @@ func hasKeyPrefix(key, prefix string) bool {
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
-// with returns the environment with what a client's options hold below it. A
-// variable that is set to nothing does not hide a key.
+// with returns the environment with the keys of a client's options at the lowest
+// precedence. An empty variable of the real environment does not hide a key.
 func (e *environment) with(options *environment) *environment {
 	out := &environment{inFile: map[string]string{}}
 	if e != nil {

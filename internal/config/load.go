@@ -17,29 +17,29 @@ import (
 
 // Options is everything outside the file that the configuration depends on.
 type Options struct {
-	// File is the file that the user named (--config); empty when none.
+	// File is the file that the user named (--config), if any.
 	File string
 	// LookupEnv reads the real environment; nil means an empty one.
 	LookupEnv func(string) (string, bool)
-	// WorkDir is the folder in which to look for a file that nobody named.
-	// Empty means not to look, as the stdio faces must not.
+	// WorkDir is the folder to search for a file if none is named. If it is
+	// empty, there is no search; the stdio faces must not search.
 	WorkDir string
 	// BaseDir is the folder that relative paths in File and in the
-	// environment start from. Default: WorkDir.
+	// environment are resolved against. Default: WorkDir.
 	BaseDir string
-	// UserDir is the user's configuration folder (os.UserConfigDir); Junctor's
-	// own is inside it. Empty when there is none.
+	// UserDir is the user's configuration folder (os.UserConfigDir), which
+	// contains Junctor's own. Empty when there is none.
 	UserDir string
 	// Home is the user's home, for ~ and ${userHome}.
 	Home string
-	// Trust asks a person whether a file that was found and not named may be
-	// used. Nil means that nobody can be asked: the file is refused.
+	// Trust asks a person whether a file that was found rather than named may be
+	// used. If it is nil, such a file is refused unless it is already trusted.
 	Trust func(TrustRequest) (bool, error)
-	// Overrides are settings from the command line, over everything else.
+	// Overrides are settings from the command line, which override all others.
 	Overrides []Override
 
-	// onRead is called with each file that was read or looked for, and what
-	// was there; nil outside of Watch.
+	// onRead is called with each file that was read or looked for, and its
+	// content; nil except in Watch.
 	onRead func(path string, parts [][]byte)
 }
 
@@ -47,12 +47,12 @@ type Options struct {
 type Override struct {
 	Key    string // such as listen or log.level
 	Value  string
-	Source string // where it is from, for people: --listen
+	Source string // where it is from, such as --listen, for display
 }
 
-// Load finds, reads and checks the configuration. An error is an *Error with
-// every problem, or an *UntrustedError. No file at all is no error: the
-// configuration is then [Default] with the environment over it.
+// Load finds, reads and validates the configuration. An error is usually an
+// *Error with every problem or an *UntrustedError. Without a file the
+// configuration is [Default] overridden by the environment.
 func Load(o Options) (*Config, []Note, error) {
 	place := Locate(o)
 	var src *source
@@ -79,9 +79,9 @@ func Load(o Options) (*Config, []Note, error) {
 	})
 }
 
-// Parse checks a configuration that is not in a file, such as the options
-// that a client sends; name stands for the file in problems. The environment
-// counts as usual; no .env is read.
+// Parse parses and validates a configuration that is not in a file, such as the
+// options that a client sends. name replaces the file name in problems. The
+// environment is used as in Load, but no .env is read.
 func Parse(name string, data []byte, o Options) (*Config, []Note, error) {
 	if len(data) > maxFile {
 		return nil, nil, &Error{[]Problem{{File: name, Msg: fmt.Sprintf("is larger than %d MiB", maxFile>>20)}}}
@@ -90,7 +90,7 @@ func Parse(name string, data []byte, o Options) (*Config, []Note, error) {
 	return o.loader(Place{Named: true, How: name}, src).run()
 }
 
-// confirm asks for trust in a file that was found, once per content.
+// confirm asks for trust in a file that was found, once for each content.
 func (o Options) confirm(cfg *Config, l *loader) error {
 	req := TrustRequest{Path: cfg.place.Path, Digest: l.state(), Starts: cfg.starts()}
 	store := NewTrustStore(o.UserDir)
@@ -111,7 +111,8 @@ func (o Options) confirm(cfg *Config, l *loader) error {
 	return store.Add(req)
 }
 
-// starts says in one line each what the configuration would start or reach.
+// starts lists what the configuration would start or connect to, one line for
+// each server.
 func (c *Config) starts() []string {
 	var lines []string
 	for _, s := range c.Servers {
@@ -127,20 +128,20 @@ func (c *Config) starts() []string {
 	return lines
 }
 
-// loader turns one source into a Config.
+// loader loads a Config from one source.
 type loader struct {
 	o          Options
 	place      Place
 	src        *source // nil when there is no file
 	env        *environment
 	x          *expansion
-	files      []string // everything that was read, or looked for
-	parts      [][]byte // and what was there
+	files      []string // files that were read or looked for
+	parts      [][]byte // their names and contents
 	problems   []Problem
 	notes      []Note
 	noted      map[string]int // index into notes
 	count      map[string]int
-	incomplete map[string]bool // keys of servers that lack a variable
+	incomplete map[string]bool // keys of servers with a variable that is not set
 }
 
 func (o Options) loader(place Place, src *source) *loader {
@@ -160,13 +161,13 @@ func (o Options) loader(place Place, src *source) *loader {
 	return l
 }
 
-// readDotenv reads the .env beside the file; that there is none is fine.
+// readDotenv reads the .env beside the file, if there is one.
 func (l *loader) readDotenv(path string) {
 	src, err := readSource(path)
 	l.useDotenv(path, src, err)
 }
 
-// useDotenv takes the variables of a .env that was read, or would be written.
+// useDotenv uses the variables of a .env that was read or is to be written.
 func (l *loader) useDotenv(path string, src *source, err error) {
 	l.addFile(path, src, err)
 	if err != nil {
@@ -176,14 +177,14 @@ func (l *loader) useDotenv(path string, src *source, err error) {
 		return
 	}
 	vars, problems := parseDotenv(src)
-	if !l.place.Named { // of whatever project is in this folder
+	if !l.place.Named { // the .env of an arbitrary project
 		maps.DeleteFunc(vars, func(name, _ string) bool { return !allowedFromFolder(name) })
 	}
 	l.env.dotenv = vars
 	l.problems = append(l.problems, problems...)
 }
 
-// open reads a file and remembers what was there.
+// open reads a file and records its content.
 func (l *loader) open(path string) (*source, error) {
 	src, err := readSource(path)
 	l.addFile(path, src, err)
@@ -196,7 +197,7 @@ func (l *loader) addFile(path string, src *source, err error) {
 
 func (l *loader) addParts(path string, parts [][]byte) {
 	if path == "" {
-		return // no file can come to have this name
+		return // no file has this name
 	}
 	l.files, l.parts = append(l.files, path), append(l.parts, parts...)
 	if l.o.onRead != nil {
@@ -204,10 +205,10 @@ func (l *loader) addParts(path string, parts [][]byte) {
 	}
 }
 
-// state identifies everything that was read.
+// state returns a digest of everything that was read.
 func (l *loader) state() string { return digest(l.parts...) }
 
-// part is what one file adds to a state.
+// part returns the contribution of one file to a state.
 func part(path string, src *source, err error) [][]byte {
 	if err != nil {
 		return [][]byte{[]byte(path), nil, []byte(err.Error())}
@@ -245,7 +246,7 @@ func (l *loader) problem(n *node, key, msg string) Problem {
 	return l.src.at(n.offset, key, msg)
 }
 
-// note tells the user something once per key, however many servers have it.
+// note adds a note, once for each key and message: repetitions are counted.
 func (l *loader) note(key string, n *node, msg string) {
 	id := key + "\x00" + msg
 	l.count[id]++
@@ -294,14 +295,14 @@ func (l *loader) run() (*Config, []Note, error) {
 	return cfg, notes, nil
 }
 
-// top decodes everything but the servers.
+// top decodes everything except the servers.
 func (l *loader) top(cfg *Config, d *decoder, rest *node) {
 	fields := fieldsOf(reflect.TypeFor[Config]())
 	v := reflect.ValueOf(cfg).Elem()
 	for _, m := range rest.members {
 		f, known := fields[m.name]
 		switch {
-		case m.name == "mcpServers": // null; entries took anything else
+		case m.name == "mcpServers": // null; entries has removed anything else
 		case !known:
 			names := slices.AppendSeq(slices.Clone(containers), maps.Keys(fields))
 			slices.Sort(names)
@@ -318,8 +319,8 @@ func (l *loader) top(cfg *Config, d *decoder, rest *node) {
 	}
 }
 
-// validate lets every package check its own settings and finds the lines of
-// what they say.
+// validate lets every package validate its own settings and adds positions to
+// their problems.
 func (l *loader) validate(cfg *Config, d *decoder) {
 	for _, p := range setting.Problems(cfg.Validate()) {
 		n, rest := nearestNode(d.from, p.Key)
@@ -335,13 +336,14 @@ func (l *loader) validate(cfg *Config, d *decoder) {
 			}
 		}
 		if l.isIncomplete(p.Key) {
-			continue // it follows from the missing variable, which was reported
+			continue // a consequence of the missing variable, which was reported
 		}
 		l.problems = append(l.problems, l.problem(n, key, msg))
 	}
 }
 
-// isIncomplete reports whether a key belongs to a server that lacks a variable.
+// isIncomplete reports whether a key belongs to a server with a variable that is
+// not set.
 func (l *loader) isIncomplete(key string) bool {
 	for server := range l.incomplete {
 		if key == server || strings.HasPrefix(key, server+".") {
@@ -351,8 +353,8 @@ func (l *loader) isIncomplete(key string) bool {
 	return false
 }
 
-// nearestNode returns the node of a setting, or of what it belongs to, and
-// the rest of the key.
+// nearestNode returns the node of a setting or of its nearest ancestor, and the
+// rest of the key.
 func nearestNode(from map[string]*node, key string) (*node, string) {
 	for k := key; k != ""; {
 		if n, ok := from[k]; ok {

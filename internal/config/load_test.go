@@ -68,8 +68,8 @@ func (a *archive) lookup(t *testing.T, dir string) func(string) (string, bool) {
 	return func(name string) (string, bool) { v, ok := vars[name]; return v, ok }
 }
 
-// TestGolden loads every example in testdata/load: those of the seeds, those
-// of the clients, and broken ones.
+// TestGolden loads every example in testdata/load: those of the seeds, those of
+// other clients, and invalid ones.
 func TestGolden(t *testing.T) {
 	paths, err := filepath.Glob("testdata/load/*.txt")
 	if err != nil || len(paths) == 0 {
@@ -111,8 +111,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// outcome prints what a load gave: everything that is not a default, then
-// the notes; or the problems.
+// outcome formats the result of a load: all settings that are not defaults, or the
+// problems; then the notes.
 func outcome(cfg *Config, notes []Note, err error) string {
 	var b strings.Builder
 	if err != nil {

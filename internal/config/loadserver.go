@@ -21,7 +21,7 @@ func (l *loader) server(cfg *Config, d *decoder, e entry, base upstream.Config) 
 	}
 	normalise(e, l.report, l.note)
 
-	// A server whose variable has no value is down by itself; it must not keep
+	// A server with a variable that is not set is unavailable, but must not prevent
 	// the others from starting.
 	key := joinKey("mcpServers", e.known)
 	var missing []string
@@ -53,7 +53,7 @@ func (l *loader) server(cfg *Config, d *decoder, e entry, base upstream.Config) 
 		l.readEnvFile(&c, envFile, d, key)
 	}
 	if len(l.problems) > before && c.Command == "" && c.URL == "" && c.OpenAPI == "" {
-		// What is missing was there, but with a wrong type.
+		// The setting is present but has the wrong type, which was reported.
 		if e.node.has("command", "url", "openapi") {
 			return
 		}
@@ -61,8 +61,8 @@ func (l *loader) server(cfg *Config, d *decoder, e entry, base upstream.Config) 
 	cfg.Servers = append(cfg.Servers, c)
 }
 
-// dir is the folder that relative paths start from: the file's, because a
-// configuration must mean the same from wherever it is used.
+// dir returns the folder that relative paths are resolved against: that of the
+// file, because a configuration must mean the same wherever it is used from.
 func (l *loader) dir() string {
 	if l.place.Path != "" {
 		return filepath.Dir(l.place.Path)
@@ -99,8 +99,8 @@ func (l *loader) path(p, dir string) string {
 	return filepath.Join(dir, p)
 }
 
-// readEnvFile adds the variables of an envFile, as VS Code and Cursor do,
-// under those of env.
+// readEnvFile adds the variables of an envFile, as VS Code and Cursor do. Those of
+// env take precedence.
 func (l *loader) readEnvFile(c *upstream.Config, n *node, d *decoder, key string) {
 	if n.kind != str {
 		l.report(n, fmt.Sprintf("is %s, must be a string", n.kind))

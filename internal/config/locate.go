@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 )
 
-// fileNames are the names that are looked for, the better one first.
+// fileNames are the names of configuration files in order of preference.
 var fileNames = []string{"junctor.json", "mcp.json"}
 
 // Place is where a configuration is, or would be.
@@ -21,10 +21,9 @@ type Place struct {
 	New string `json:"new,omitempty"`
 }
 
-// Locate finds the file as the specification orders the places: named by
-// flag, by JUNCTOR_CONFIG or MCP_JSON_PATH, in the working folder, in the
-// user's folder. It looks at the disk and opens nothing but the .env of the
-// working folder.
+// Locate finds the file, in this order: named by flag, by JUNCTOR_CONFIG or
+// MCP_JSON_PATH, in the working folder or named by its .env, in the user's folder.
+// It opens no file except the .env of the working folder.
 func Locate(o Options) Place {
 	if o.File != "" {
 		return Place{Path: o.abs(o.File), Named: true, How: "--config"}
@@ -41,8 +40,7 @@ func Locate(o Options) Place {
 	if o.WorkDir != "" {
 		for _, name := range fileNames {
 			path := filepath.Join(o.WorkDir, name)
-			// Whatever has the name is meant, even if it turns out to be a
-			// folder: reading it says so.
+			// The name decides, even if it is a folder: reading it reports that.
 			if _, err := os.Lstat(path); err == nil {
 				return Place{Path: path, How: "found in this folder", New: own}
 			}
@@ -59,9 +57,8 @@ func Locate(o Options) Place {
 	return Place{Named: true, How: "no file", New: own}
 }
 
-// namedInDotenv returns the file that the working folder's .env names. What
-// an .env in whatever folder says is not what the user says, so the file
-// still has to be trusted.
+// namedInDotenv returns the existing file that the working folder's .env names, or
+// "". The file must still be trusted, because the .env may not be the user's.
 func (o Options) namedInDotenv() string {
 	src, err := readSource(filepath.Join(o.WorkDir, ".env"))
 	if err != nil {
@@ -84,8 +81,8 @@ func (o Options) lookup(name string) (string, bool) {
 	return o.LookupEnv(name)
 }
 
-// abs makes a path absolute from the folder that the process runs in, which
-// holds even for the faces that do not look there by themselves.
+// abs resolves a path against BaseDir, or else WorkDir. BaseDir is also set for
+// the faces that do not search the working folder.
 func (o Options) abs(path string) string {
 	if filepath.IsAbs(path) {
 		return filepath.Clean(path)

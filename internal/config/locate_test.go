@@ -12,7 +12,7 @@ func TestLocate(t *testing.T) {
 	work, user := filepath.Join(root, "work"), filepath.Join(root, "user")
 	own := filepath.Join(user, "junctor", "junctor.json")
 	for name, tt := range map[string]struct {
-		files []string // to make first
+		files []string // created first
 		dot   string   // .env of the working folder
 		o     Options
 		env   map[string]string
@@ -89,7 +89,7 @@ func TestTrustIsRequiredForFoundFiles(t *testing.T) {
 	if _, _, err := Load(o); err != nil || len(asked) != 3 {
 		t.Errorf("the old content was forgotten: %v, %d", err, len(asked))
 	}
-	// Another folder with the same content is another question.
+	// The same content in another folder is asked about again.
 	other := t.TempDir()
 	data, _ := os.ReadFile(file)
 	write(t, filepath.Join(other, "mcp.json"), string(data), 0o600)
@@ -97,14 +97,14 @@ func TestTrustIsRequiredForFoundFiles(t *testing.T) {
 	if _, _, err := Load(o); err != nil || len(asked) != 4 {
 		t.Errorf("another folder was not asked about: %v, %d", err, len(asked))
 	}
-	// A damaged store asks again and is replaced.
+	// With a damaged store the person is asked again, and the store is replaced.
 	o.WorkDir = work
 	store := filepath.Join(user, "junctor", "trusted.json")
 	write(t, store, "{", 0o600)
 	if _, _, err := Load(o); err != nil || len(asked) != 5 {
 		t.Errorf("damaged store: %v, %d", err, len(asked))
 	}
-	// Named, the same file needs no trust.
+	// The same file needs no trust if it is named.
 	if _, _, err := Load(Options{File: file}); err != nil {
 		t.Error(err)
 	}

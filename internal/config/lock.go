@@ -12,17 +12,16 @@ import (
 	"junctor/internal/filelock"
 )
 
-// editing is held during every edit of this process. It is for folders that
-// cannot be locked, for which [Lock] takes no file lock.
+// editing is held during every edit in this process. It covers folders that
+// cannot be locked, for which [Lock] has no file lock.
 var editing sync.Mutex
 
-// lockTimeout bounds how long an edit waits for those of other processes.
+// lockTimeout is how long an edit waits for the lock of each folder.
 const lockTimeout = 30 * time.Second
 
-// Lock keeps all other edits of files in the folders of these files waiting,
-// those of other processes too, until unlock is called. Whoever changes a part
-// of a file holds it from reading the file to writing it. It must not be called
-// again before unlock.
+// Lock locks the folders of the files against other edits, including those of
+// other processes, until unlock is called. A caller that changes a part of a file
+// holds the lock from reading the file to writing it. The lock is not reentrant.
 func Lock(files ...string) (unlock func(), err error) {
 	var folders []string
 	for _, file := range files {
@@ -41,7 +40,7 @@ func Lock(files ...string) (unlock func(), err error) {
 		}
 		folders = append(folders, folder)
 	}
-	slices.Sort(folders) // so that two that want the same folders do not wait for each other
+	slices.Sort(folders) // so that concurrent calls do not deadlock
 	editing.Lock()
 	var held []*os.File
 	unlock = func() {
@@ -59,13 +58,14 @@ func Lock(files ...string) (unlock func(), err error) {
 			unlock()
 			return nil, fmt.Errorf("another program has been editing files in %s for %v; try again", folder, lockTimeout)
 		}
-		// A folder that cannot be opened can rarely be written: writing says why.
+		// A folder that cannot be opened usually cannot be written either: the
+		// write reports the reason.
 	}
 	return unlock, nil
 }
 
-// lock keeps other edits of the file and of the .env beside it waiting, and makes
-// sure that the file was named or is trusted.
+// lock locks the file and the .env beside it against other edits, and ensures that
+// the file was named or is trusted.
 func (o Options) lock(place Place) (unlock func(), err error) {
 	if place.Named {
 		return Lock(place.Path, place.dotenv())
@@ -81,7 +81,7 @@ func (o Options) lock(place Place) (unlock func(), err error) {
 		if _, untrusted := errors.AsType[*UntrustedError](err); !untrusted {
 			return unlock, nil
 		}
-		unlock() // others need not wait for a person
+		unlock() // others must not wait for a person
 		if ask == nil {
 			return nil, err
 		}
@@ -90,7 +90,7 @@ func (o Options) lock(place Place) (unlock func(), err error) {
 		if _, untrusted := errors.AsType[*UntrustedError](err); untrusted {
 			return nil, err
 		}
-		if err == nil && trusted == "" { // the answer is stored nowhere
+		if err == nil && trusted == "" { // the answer cannot be stored
 			return Lock(place.Path, place.dotenv())
 		}
 	}

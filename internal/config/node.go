@@ -20,18 +20,18 @@ const (
 	null    kind = "null"
 )
 
-// node is a value of the file with its place. The loader moves nodes about
-// while it normalizes the shapes; a node keeps the path and the place that the
+// node is a value of the file with its position. The loader moves nodes while it
+// normalizes the shapes; a node keeps its original path and position, which the
 // user knows.
 type node struct {
 	kind    kind
-	path    string // as the file writes it
+	path    string // as in the file
 	offset  int    // of the value; -1 when the value is not in the file
-	keyAt   int    // of the name of the member that holds the value; else offset
-	text    string // a string's value, before expansion; else the literal
-	value   string // a string's value, after expansion
+	keyAt   int    // offset of the member's name; that of the value if it has none
+	text    string // a string's value before expansion; otherwise the literal
+	value   string // a string's value after expansion
 	vars    []string
-	source  string // where the value is from when it is not from the file
+	source  string // where the value is from if it is not from the file
 	members []member
 	elems   []*node
 }
@@ -41,8 +41,8 @@ type member struct {
 	value *node
 }
 
-// newTree converts hujson's tree. Two members of one name are a problem,
-// because JSON parsers silently drop one of them.
+// newTree converts hujson's tree. It reports duplicate names as problems, because
+// JSON parsers silently drop one of the members.
 func newTree(src *source, v hujson.Value, problem func(Problem)) *node {
 	return convert(src, v, "", -1, problem)
 }
@@ -89,7 +89,7 @@ func convert(src *source, v hujson.Value, path string, keyAt int, problem func(P
 	return n
 }
 
-// joinKey joins a path and a name; names that are not plain are quoted.
+// joinKey joins a path and a name. It quotes names with special characters.
 func joinKey(path, name string) string {
 	for i := range len(name) {
 		c := name[i]
@@ -137,7 +137,7 @@ func (n *node) take(name string) *node {
 	return nil
 }
 
-// put adds a member under a name that is not there yet.
+// put adds a member. The caller ensures that n has none of that name.
 func (n *node) put(name string, v *node) { n.members = append(n.members, member{name, v}) }
 
 // addMissing adds the members of another object that n does not have.
@@ -149,8 +149,8 @@ func (n *node) addMissing(other *node) {
 	}
 }
 
-// section returns the object under a name, which is added where it is missing,
-// at the place of from.
+// section returns the member of that name. If it is missing, section adds an empty
+// object with the position of from.
 func (n *node) section(name string, from *node) *node {
 	if s := n.get(name); s != nil {
 		return s
@@ -160,8 +160,9 @@ func (n *node) section(name string, from *node) *node {
 	return s
 }
 
-// wrap puts an array or, with a key, an object with the member in the place of
-// the member called name, if that is of kind k: the file may leave it out.
+// wrap replaces the member of that name, if it is of kind k, by an array with it
+// or, with a key, by an object with it under that key. The file may omit that array
+// or object.
 func (n *node) wrap(name string, k kind, key string) {
 	v := n.get(name)
 	if v == nil || v.kind != k {
@@ -178,20 +179,19 @@ func (n *node) wrap(name string, k kind, key string) {
 	n.put(name, around)
 }
 
-// atKey returns the node at the place of its name.
+// atKey returns the node with the position of its name.
 func (n *node) atKey() *node {
 	at := *n
 	at.offset = n.keyAt
 	return &at
 }
 
-// derived returns a node for a value that is derived from n, with n's position in
-// the file.
+// derived returns a node for a value derived from n, with n's path and position.
 func (n *node) derived(k kind, text string) *node {
 	return &node{kind: k, path: n.path, offset: n.offset, keyAt: n.keyAt, text: text, value: text, vars: n.vars, source: n.source}
 }
 
-// strings returns the values of an array of strings and whether it is one.
+// strings returns the values of an array of strings, and whether n is one.
 func (n *node) strings() ([]string, bool) {
 	if n.kind != array {
 		return nil, false

@@ -17,8 +17,8 @@ type Problem struct {
 	Msg    string `json:"message"`
 }
 
-// String returns the problem as compilers print theirs, so that editors can
-// jump to it.
+// String returns the problem in the format of compiler errors, so that editors
+// can jump to it.
 func (p Problem) String() string {
 	var b strings.Builder
 	if p.File != "" {
@@ -36,7 +36,8 @@ func (p Problem) String() string {
 	return b.String()
 }
 
-// Note is something that the user should know and that stops nothing.
+// Note is a warning: something that the user should know but that is not an
+// error.
 type Note = Problem
 
 // Error is everything that is wrong with a configuration.
@@ -58,10 +59,11 @@ func (e *Error) OfFlags() bool {
 	return !slices.ContainsFunc(e.Problems, func(p Problem) bool { return !strings.HasPrefix(p.Key, "--") })
 }
 
-// maxProblems bounds the problems that are reported of one file.
+// maxProblems bounds the number of problems that are reported.
 const maxProblems = 100
 
-// sorted puts problems into the order of the file and drops repetitions.
+// sorted sorts problems by position, and removes duplicates and those beyond
+// maxProblems.
 func sorted(ps []Problem) []Problem {
 	slices.SortStableFunc(ps, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column),
@@ -74,13 +76,14 @@ func sorted(ps []Problem) []Problem {
 	return ps
 }
 
-// UntrustedError says that a file was found, not named, and not trusted.
+// UntrustedError means that a file was found rather than named and is not
+// trusted.
 type UntrustedError struct {
 	Request TrustRequest
-	Asked   bool // a person was asked and said no
+	Asked   bool // a person was asked and declined
 }
 
-// Error explains why the file is not used and how it can be.
+// Error explains why the file is not used and how to use it.
 func (e *UntrustedError) Error() string {
 	file := filepath.Base(e.Request.Path)
 	if e.Asked {

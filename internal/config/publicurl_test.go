@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestPublicURL checks the address of the gateway's own authorization server.
+// TestPublicURL checks the validation of the address that the gateway's own
+// authorization server needs.
 func TestPublicURL(t *testing.T) {
 	for text, refused := range map[string]string{
 		`{"auth":{"server":true}}`:                                                                                                          "needs publicUrl",

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// generateReference returns the settings as Markdown tables, made from the same
+// generateReference returns the settings as Markdown tables, generated from the same
 // structs as the schema.
 func generateReference() string {
 	var b strings.Builder
@@ -51,8 +51,8 @@ func generateReference() string {
 	return b.String()
 }
 
-// table writes one table; objects inside objects get their keys joined with
-// dots. At the top, sections are only named: each has a table of its own.
+// table writes one table; the keys of nested objects are joined with dots. At the
+// top, sections are only listed: each has its own table.
 func table(b *strings.Builder, fields []field, top bool) {
 	b.WriteString("| key | value | default | what |\n| --- | --- | --- | --- |\n")
 	rows(b, "", fields, top)
@@ -96,7 +96,8 @@ func rows(b *strings.Builder, prefix string, fields []field, top bool) {
 	}
 }
 
-// text is what the setting does, and whether a change of it needs a restart.
+// text returns the description of the setting, and whether a change needs a
+// restart.
 func (f field) text() string {
 	if f.apply == applyRestart {
 		return f.doc + " Needs a restart."
@@ -104,8 +105,8 @@ func (f field) text() string {
 	return f.doc
 }
 
-// fieldOwner tells the name of a server, which the file has as a key, from
-// other names.
+// fieldOwner returns "server" for the name of a server, which is a key in the file,
+// and "" for other fields.
 func fieldOwner(f field) string {
 	if strings.HasPrefix(f.doc, "The name of the upstream") {
 		return "server"

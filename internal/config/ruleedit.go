@@ -13,15 +13,16 @@ import (
 	"junctor/internal/jsonedit"
 )
 
-// Rule changes what the rule for one pattern says; null takes a key away. The
-// rule is the last one afterwards, so that it applies whatever others say.
+// Rule changes the keys of the rule for one pattern that patch has; null removes a
+// key. The rule becomes the last one, so that it overrides all others.
 func Rule(pattern string, patch json.RawMessage) Edit { return Edit{rule, pattern, patch} }
 
-// ruleKey is where a file has its rules.
+// ruleKey is the key of the rules in a file.
 const ruleKey = "toolRules"
 
-// editRule merges patch into the rule that has only this pattern and none but
-// the keys of patch's kind, and moves it to the end.
+// editRule merges patch into the last rule that has only this pattern and no
+// condition, or into a new one, and moves it to the end. A rule without any key
+// but its pattern is removed.
 func editRule(text []byte, pattern string, patch json.RawMessage) ([]byte, error) {
 	var changes map[string]json.RawMessage
 	if err := json.Unmarshal(patch, &changes); err != nil {
@@ -65,8 +66,8 @@ func editRule(text []byte, pattern string, patch json.RawMessage) ([]byte, error
 	return jsonedit.Set(text, entry, ruleKey, "-")
 }
 
-// ruleOf returns the rules of a file, nil when it has none, and the index of
-// the last one for this pattern alone; -1 when there is none.
+// ruleOf returns the rules of a file, or nil if it has none, and the index of the
+// last one that has only this pattern and no condition, or -1.
 func ruleOf(text []byte, pattern string) ([]map[string]json.RawMessage, int, error) {
 	raw, ok := jsonedit.Get(text, ruleKey)
 	if !ok {
@@ -82,7 +83,7 @@ func ruleOf(text []byte, pattern string) ([]map[string]json.RawMessage, int, err
 	}
 	for i, r := range slices.Backward(rules) {
 		if r["when"] != nil {
-			continue // about some of the tools only
+			continue // does not apply to all tools that match
 		}
 		var one string
 		var list []string

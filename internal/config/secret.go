@@ -9,11 +9,10 @@ import (
 	"junctor/internal/telemetry"
 )
 
-// LooksSecret reports whether a value in plain text is likely a secret, by
-// its own form or by the name that it has. A value that is a variable is
-// none, and neither is a form to be filled in. What the redactor masks is
-// secret; in a configuration, where a false alarm costs a glance, a few more
-// names are.
+// LooksSecret reports whether a value is likely a secret in plain text, judging by
+// the value and its name. Values with a variable and placeholders such as <token>
+// are not. In addition to what the redactor masks, it recognizes a few more names,
+// because a false positive is cheap in a configuration.
 func LooksSecret(name, value string) bool {
 	if value == "" || strings.Contains(value, "${") || strings.HasSuffix(value, ">") && strings.Contains(value, "<") {
 		return false
@@ -25,9 +24,9 @@ func LooksSecret(name, value string) bool {
 	return (telemetry.SecretName(name) || isKeyName(name)) && len(value) >= 6 && !isHarmless(value)
 }
 
-// isSecret reports whether the value of a setting or a variable is masked
-// wherever it appears. A wrong guess masks ordinary text in every record, so the
-// rules are stricter than those of LooksSecret.
+// isSecret reports whether the value of a setting or a variable is masked wherever
+// it appears. A false positive masks ordinary text in every record, so the rules
+// are stricter than those of LooksSecret.
 func isSecret(name, value string) bool {
 	var r telemetry.Redactor
 	switch {
@@ -39,9 +38,9 @@ func isSecret(name, value string) bool {
 	return isKeyName(name) && len(value) >= 16 && strings.ContainsAny(value, "0123456789")
 }
 
-// Secrets returns what must not appear in logs, traces, records and answers:
-// what a setting marks as secret, what looks like one by its name or form, and
-// what came from a variable that does.
+// Secrets returns the values that must not appear in logs, traces, records and
+// responses: those of secret settings, environment variables and headers of servers
+// that look secret by name or form, and values of variables that do.
 func (c *Config) Secrets() []telemetry.Secret {
 	var out []telemetry.Secret
 	add := func(name string, value telemetry.Secret) {
@@ -53,7 +52,7 @@ func (c *Config) Secrets() []telemetry.Secret {
 		}
 	}
 	eachSecret(reflect.ValueOf(*c), "", "", func(field, name string, value telemetry.Secret) {
-		if field == "env" || field == "headers" { // most of them are none
+		if field == "env" || field == "headers" { // most of them are not secret
 			add(name, value)
 		} else {
 			out = append(out, value)
@@ -65,8 +64,8 @@ func (c *Config) Secrets() []telemetry.Secret {
 	return out
 }
 
-// eachSecret calls f for every Secret in v, with the key of the field that it
-// is in and, where that is a map, its key there.
+// eachSecret calls f for every Secret in v, with the key of its field and, if that
+// is a map, its key in the map.
 func eachSecret(v reflect.Value, field, name string, f func(field, name string, value telemetry.Secret)) {
 	switch v.Kind() {
 	case reflect.String:
@@ -94,8 +93,8 @@ func eachSecret(v reflect.Value, field, name string, f func(field, name string, 
 	}
 }
 
-// isRandom reports whether value is what only a generator writes: long, of
-// letters and digits, without a break.
+// isRandom reports whether value looks generated: at least 32 characters, letters
+// and digits, without separators other than _ and -.
 func isRandom(value string) bool {
 	if len(value) < 32 {
 		return false
@@ -114,14 +113,15 @@ func isRandom(value string) bool {
 	return letters && digits
 }
 
-// isKeyName knows names that are too common for logs: KEY, X-Key, pat, dsn.
+// isKeyName reports whether the last word of a name is key, pat or dsn, as in X-Key.
+// These words are too common to be masked in logs.
 func isKeyName(name string) bool {
 	words := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return !('a' <= r && r <= 'z' || '0' <= r && r <= '9') })
 	return len(words) > 0 && slices.Contains([]string{"key", "pat", "dsn"}, words[len(words)-1])
 }
 
-// isHarmless reports whether a value under a secret-sounding name is no
-// secret: a switch, a number, a path to a file, an address.
+// isHarmless reports whether a value is not a secret even if its name suggests one:
+// a switch, a number, a path to a file, a URL.
 func isHarmless(value string) bool {
 	switch strings.ToLower(value) {
 	case "true", "false", "none", "required", "optional", "disabled", "enabled", "default":
@@ -134,8 +134,8 @@ func isHarmless(value string) bool {
 		strings.HasPrefix(value, "http://") || strings.HasPrefix(value, "https://")
 }
 
-// MaskArgs masks what looks secret among the arguments of a program: by
-// itself, after a flag such as --api-key, or behind NAME=.
+// MaskArgs masks the arguments of a program that look secret by themselves, after a
+// flag such as --api-key, or after NAME= or a header name.
 func MaskArgs(args []string) []string {
 	var r telemetry.Redactor
 	out := make([]string, len(args))
@@ -156,7 +156,7 @@ func MaskArgs(args []string) []string {
 			flag = strings.TrimLeft(a, "-")
 		}
 	}
-	// The redactor knows pairs of arguments too, when it sees them together.
+	// Given all arguments together, the redactor also recognizes pairs of them.
 	if raw, err := json.Marshal(out); err == nil {
 		var again []string
 		if json.Unmarshal(r.JSON(raw), &again) == nil && len(again) == len(out) {

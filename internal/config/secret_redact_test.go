@@ -10,8 +10,9 @@ import (
 	"junctor/internal/upstream"
 )
 
-// TestSecretValuesToRedact: an ordinary value of a server's environment is not masked in
-// every record; what is marked, looks secret or comes from a secret variable is.
+// TestSecretValuesToRedact checks that ordinary values of a server's environment are
+// not masked in records, and that secret settings, values that look secret and
+// values of secret variables are.
 func TestSecretValuesToRedact(t *testing.T) {
 	x := &expansion{env: &environment{real: func(name string) (string, bool) {
 		v, ok := map[string]string{"VENDOR_TOKEN": "from-a-variable", "REGION": "eu-central"}[name]

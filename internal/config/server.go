@@ -10,14 +10,13 @@ import (
 	"junctor/internal/upstream"
 )
 
-// alias is a key of a server that another program writes and that has a name
-// of its own here.
+// alias is another program's name for one of our keys of a server.
 type alias struct {
-	to  string // our key; "section.key" reaches into a section
-	doc string // whose it is, for the schema
+	to  string // our key; "section.key" for a key in a section
+	doc string // the description in the schema
 }
 
-// serverAliases are the keys that mean the same as one of ours.
+// serverAliases are the keys that are synonyms of ours.
 var serverAliases = map[string]alias{
 	"serverUrl":      {"url", "Windsurf's url."},
 	"httpUrl":        {"url", "Gemini CLI's url of a streamable HTTP server."},
@@ -42,8 +41,8 @@ var serverAliases = map[string]alias{
 
 const noApprovalNote = "Junctor asks before a call only if a rule in toolRules has approval: ask, so this is not needed"
 
-// foreignServer are the keys of other programs that have no meaning here,
-// with what to tell the user.
+// foreignServer maps the keys of other programs that have no effect in Junctor to
+// the note for the user.
 var foreignServer = map[string]string{
 	"alwaysAllow":                  noApprovalNote,
 	"autoApprove":                  noApprovalNote,
@@ -72,9 +71,8 @@ var foreignServer = map[string]string{
 	"requestOptions":               "is a setting of Continue; write headers beside url",
 }
 
-// normalise turns a server as any program writes it into one with our own
-// keys. It changes names and forms, never values, so that variables stay as
-// they are written.
+// normalise converts a server in the format of any program to our own keys. It
+// changes names and shapes but does not expand variables.
 func normalise(e entry, report func(*node, string), note func(key string, n *node, msg string)) {
 	n := e.node
 	if t := n.get("transport"); t != nil && t.kind == object {
@@ -109,7 +107,7 @@ func normalise(e entry, report func(*node, string), note func(key string, n *nod
 		asLists(tc, "allowed_tools", "excluded_tools")
 		if list := tc.get("allowed_tools"); list != nil {
 			if all, ok := list.strings(); ok && len(all) == 1 && all[0] == "*" {
-				tc.take("allowed_tools") // Copilot's way of saying all
+				tc.take("allowed_tools") // Copilot writes ["*"] for all tools
 			}
 		}
 	}
@@ -122,8 +120,8 @@ func normalise(e entry, report func(*node, string), note func(key string, n *nod
 	}
 }
 
-// rename puts v under our own key, which may be in a section, unless that is
-// there too.
+// rename adds v to n under our own key, which may be in a section. If the key
+// exists already, it reports a contradiction, except for the description.
 func rename(n, v *node, to string, report func(*node, string)) {
 	if v == nil {
 		return
@@ -135,7 +133,7 @@ func rename(n, v *node, to string, report func(*node, string)) {
 		key = section
 	}
 	if n.kind != object {
-		return // its own type is reported already
+		return // the wrong type is reported elsewhere
 	}
 	if other := n.get(key); other == nil {
 		n.put(key, v)
@@ -144,7 +142,7 @@ func rename(n, v *node, to string, report func(*node, string)) {
 	}
 }
 
-// normalizeCommand takes a command that is a list (opencode) or an object (Zed).
+// normalizeCommand converts a command that is a list (opencode) or an object (Zed).
 func normalizeCommand(n *node, report func(*node, string)) {
 	c := n.get("command")
 	switch {
@@ -173,7 +171,8 @@ func normalizeCommand(n *node, report func(*node, string)) {
 	}
 }
 
-// normalizeName drops the name inside an entry that has one already.
+// normalizeName removes the name and the id inside an entry, which has a name
+// already.
 func normalizeName(e entry, report func(*node, string), note func(string, *node, string)) {
 	if id := e.node.take("id"); id != nil && (id.kind != str || id.text != e.name) {
 		report(id, fmt.Sprintf("contradicts the server's name, %q; make them the same", e.name))
@@ -183,8 +182,8 @@ func normalizeName(e entry, report func(*node, string), note func(string, *node,
 	}
 }
 
-// transportWords are the words for transports in all the shapes. The bool
-// says whether the word allows only servers with a url.
+// transportWords are the names of transports in all formats. remote means that
+// only a server with a url can have it.
 var transportWords = map[string]struct {
 	is     upstream.Transport
 	remote bool
@@ -197,7 +196,7 @@ var transportWords = map[string]struct {
 	"auto": {upstream.Auto, false},
 }
 
-// normalizeTransport makes one transport of type and transport.
+// normalizeTransport combines type and transport into one transport.
 func normalizeTransport(n *node, report func(*node, string)) {
 	typ, trans := n.take("type"), n.take("transport")
 	if trans == nil {
@@ -214,7 +213,7 @@ func normalizeTransport(n *node, report func(*node, string)) {
 	}
 	word, known := transportWords[trans.text]
 	if !known {
-		n.put("transport", trans) // the check names the words there are
+		n.put("transport", trans) // the error of the validation lists the valid names
 		return
 	}
 	if typ != nil {
@@ -257,12 +256,12 @@ func normalizeEnabled(n *node, report func(*node, string)) {
 	n.put("enabled", d.derived(boolean, enabled))
 }
 
-// maxSecondsTimeout is the largest timeout without a unit that is taken for
-// seconds: Cline's largest. Gemini CLI writes milliseconds, and nobody gives a
-// server less than four seconds.
+// maxSecondsTimeout is the largest timeout without a unit that is interpreted as
+// seconds: the maximum of Cline. Larger values are milliseconds, as Gemini CLI
+// writes them; no server has a timeout below four seconds.
 const maxSecondsTimeout = 3600
 
-// normalizeTimes turns times of other units into milliseconds.
+// normalizeTimes converts times in other units to milliseconds.
 func normalizeTimes(n *node, note func(string, *node, string)) {
 	for _, t := range []struct {
 		from, to string
@@ -283,7 +282,7 @@ func normalizeTimes(n *node, note func(string, *node, string)) {
 		num, err := strconv.ParseFloat(v.text, 64)
 		if v.kind != number || err != nil || n.has(t.to) {
 			if !n.has(t.to) {
-				n.put(t.to, v) // its type is reported
+				n.put(t.to, v) // the decoder reports the wrong type
 			}
 			continue
 		}
@@ -304,7 +303,8 @@ func normalizeTimes(n *node, note func(string, *node, string)) {
 	}
 }
 
-// normalizeSecrets takes the names of variables that Codex writes.
+// normalizeSecrets converts the keys for secrets, in which Codex writes names of
+// variables.
 func normalizeSecrets(n *node, report func(*node, string)) {
 	if v := n.take("bearer_token_env_var"); v != nil {
 		rename(n, v.derived(str, "${"+v.text+"}"), "authorization_token", report)
@@ -316,7 +316,7 @@ func normalizeSecrets(n *node, report func(*node, string)) {
 			headers.put(m.name, m.value.derived(str, "${"+m.value.text+"}"))
 		}
 	}
-	// Codex lists variables to hand on by name.
+	// Codex lists the names of variables to pass on.
 	if v := n.take("env_vars"); v != nil && v.kind == array {
 		env := n.section("env", v)
 		for _, e := range v.elems {
@@ -327,7 +327,7 @@ func normalizeSecrets(n *node, report func(*node, string)) {
 	}
 }
 
-// normalizeOAuth takes Cursor's auth, and the keys of Claude Code's and Gemini
+// normalizeOAuth converts Cursor's auth, and the keys of Claude Code's and Gemini
 // CLI's oauth that differ from ours.
 func normalizeOAuth(n *node, report func(*node, string), note func(string, *node, string)) {
 	if a := n.take("auth"); a != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// ServersIn finds the servers in JSON of any client: a whole file, its map of
-// servers, or one server with a name. It returns them by name.
+// ServersIn returns, by name, the servers in JSON of any client: a whole file, its
+// map of servers, or a single server with a name.
 func ServersIn(raw json.RawMessage) map[string]json.RawMessage {
 	plain, err := hujson.Standardize(raw)
 	if err != nil {
@@ -41,7 +41,7 @@ func ServersIn(raw json.RawMessage) map[string]json.RawMessage {
 	}
 	for name, entry := range top {
 		if len(entry) == 0 || entry[0] != '{' {
-			delete(top, name) // a setting of the client beside its servers
+			delete(top, name) // not a server but a setting of the client
 		}
 	}
 	return top

@@ -18,16 +18,16 @@ import (
 	"junctor/internal/telemetry"
 )
 
-// SetValue makes a setting what value says; null removes it from the file, so
-// that its default applies. key is that of the reference: "log.level".
+// SetValue sets a setting to value; null removes it from the file, so that its
+// default applies. key is that of the reference, such as "log.level".
 func SetValue(key string, value json.RawMessage) Edit { return Edit{setValue, key, value} }
 
-// shorthands are the settings that a file may write as a plain value, and the
-// key of the object that the value then stands for.
+// shorthands maps the settings that a file may write as a plain value to the key
+// of the object that such a value sets.
 var shorthands = map[string]string{"log": "level", "cors": "origins"}
 
-// editValue changes one setting. A shorthand for the object that it is in
-// becomes that object first.
+// editValue changes one setting. If the file has a shorthand for the object that
+// contains it, the shorthand is first replaced by the object.
 func editValue(text []byte, key string, value json.RawMessage) ([]byte, error) {
 	if _, _, err := settingType(key); err != nil {
 		return nil, err
@@ -47,8 +47,8 @@ func editValue(text []byte, key string, value json.RawMessage) ([]byte, error) {
 	return jsonedit.Set(text, value, path...)
 }
 
-// settingType returns the type of a setting, which is not that of a server, and
-// when a change of it takes effect.
+// settingType returns the type of a setting and when a change of it takes effect.
+// It returns an error for settings of servers.
 func settingType(key string) (t reflect.Type, apply string, err error) {
 	t = reflect.TypeFor[Config]()
 	for i, name := range strings.Split(key, ".") {
@@ -61,8 +61,8 @@ func settingType(key string) (t reflect.Type, apply string, err error) {
 	return t, apply, nil
 }
 
-// fieldNamed returns the type of what a struct or a map has under a name in
-// JSON, and its own tag apply.
+// fieldNamed returns the type of the value with the given JSON name in a struct or
+// a map, and its own tag apply.
 func fieldNamed(t reflect.Type, name string) (inner reflect.Type, apply string, ok bool) {
 	switch t.Kind() {
 	case reflect.Map:
@@ -84,8 +84,7 @@ func AppliesLive(key string) bool {
 	return err == nil && apply == applyLive
 }
 
-// SecretsIn returns the paths of the secrets in the value of a setting that
-// are in plain text.
+// SecretsIn returns the paths of the plain-text secrets in the value of a setting.
 func SecretsIn(key string, value json.RawMessage) [][]string {
 	t, _, err := settingType(key)
 	var v any
@@ -113,7 +112,7 @@ func findSecrets(t reflect.Type, v any, path []string, found *[][]string) {
 			}
 		}
 	case map[string]any:
-		if t.Kind() == reflect.Slice { // one, written without its list
+		if t.Kind() == reflect.Slice { // a single element without the list
 			t = t.Elem()
 		}
 		for _, name := range slices.Sorted(maps.Keys(v)) {
@@ -124,9 +123,8 @@ func findSecrets(t reflect.Type, v any, path []string, found *[][]string) {
 	}
 }
 
-// ReadFile returns the text of the configuration file, empty when there is
-// none, and what it says about settings other than servers, by their
-// top-level keys.
+// ReadFile returns the text of the configuration file, empty when there is none,
+// and its settings other than servers, by their top-level keys.
 func ReadFile(o Options) (text []byte, settings map[string]json.RawMessage, err error) {
 	settings = map[string]json.RawMessage{}
 	place := Locate(o)
@@ -142,7 +140,7 @@ func ReadFile(o Options) (text []byte, settings map[string]json.RawMessage, err 
 	}
 	plain, err := hujson.Standardize(bytes.Clone(bytes.TrimPrefix(text, bom)))
 	var all map[string]json.RawMessage
-	if err != nil || json.Unmarshal(plain, &all) != nil { // a list of servers, or broken
+	if err != nil || json.Unmarshal(plain, &all) != nil { // a list of servers, or invalid
 		return text, settings, nil
 	}
 	for key, value := range all {

@@ -25,7 +25,7 @@ func TestSetValue(t *testing.T) {
 			t.Errorf("%q was set: %s", key, got)
 		}
 	}
-	// The name under which nodes share a change is none of a server.
+	// The key under which nodes share a change cannot be the name of a server.
 	if e := SetValue("listen", nil); e.Key() == "listen" {
 		t.Error("a setting has the name of a server")
 	}

@@ -9,21 +9,21 @@ import (
 	"junctor/internal/tool"
 )
 
-// containers are the keys under which servers are found, the usual one first.
-// Each may hold a map by name or an array of entries that name themselves.
+// containers are the keys that contain servers, the usual one first. The value of
+// each is a map by name or an array of entries with a name.
 var containers = []string{"mcpServers", "servers", "backends", "context_servers", "mcp_servers"}
 
-// entry is one server as the file has it.
+// entry is one server of the file.
 type entry struct {
 	name      string
-	known     string // the name here, where that of the file is none; see named
+	known     string // the name in the gateway; see assignNames
 	node      *node
 	container string // "" for the array that is the whole file
 	inMap     bool
 }
 
-// entries takes the servers out of the tree, whatever shape it has, and
-// leaves an object with everything else.
+// entries removes the servers from the tree, whatever its shape, and returns them
+// and an object with everything else.
 func entries(root *node, report func(*node, string)) (all []entry, rest *node) {
 	if root.kind == array {
 		return inArray(root, "", report), &node{kind: object, offset: root.offset, keyAt: root.offset}
@@ -76,10 +76,10 @@ func inArray(list *node, container string, report func(*node, string)) (all []en
 	return all
 }
 
-// assignNames gives each server its name in the gateway: its own name, or a legal
-// one made from it. Other programs allow any name in their maps. The names of the
-// entries of an array must be legal, because their authors use these names to
-// call the servers.
+// assignNames sets the name of each server in the gateway: its own name or, in a
+// map, a legal one derived from it, because other programs allow any name there.
+// Names in an array must be legal, because their authors use them to address the
+// servers.
 func assignNames(all []entry, note func(key string, n *node, msg string)) []entry {
 	for i, e := range all {
 		all[i].known = e.name
@@ -109,12 +109,12 @@ func dropDuplicates(all []entry, src *source, report func(*node, string)) (uniqu
 	return unique
 }
 
-// apiKeys may stand at the top of the options that seed clients of agentify
-// send; they count as variables.
+// apiKeys are the keys at the top level, in options that seed clients of agentify
+// send, that are used as variables.
 var apiKeys = []string{"OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY", "ANTHROPIC_API_KEY", "XAI_API_KEY"}
 
-// foreignTop are the keys of other programs at the top of their files, with
-// what to tell the user; nothing where there is nothing to tell.
+// foreignTop maps the top-level keys of other programs to the note for the user,
+// if any.
 var foreignTop = map[string]string{
 	"$schema":                  "",
 	"inputs":                   "Junctor asks no questions; use ${VAR} in place of ${input:…}",
@@ -127,8 +127,7 @@ var foreignTop = map[string]string{
 	"version":                  "has no effect here",
 }
 
-// normalizeTop turns what other programs write at the top of their files into
-// our own keys.
+// normalizeTop converts the top-level keys of other programs to our own.
 func normalizeTop(root *node, x *expansion, report func(*node, string), note func(key string, n *node, msg string)) {
 	if c := root.get("chat"); c != nil {
 		if n := c.take("approvalTimeoutMs"); n != nil {
@@ -199,8 +198,7 @@ func normalizeTop(root *node, x *expansion, report func(*node, string), note fun
 	}
 }
 
-// isComment reports whether a key is one of those that people use for
-// comments in plain JSON.
+// isComment reports whether a key is used as a comment in plain JSON.
 func isComment(name string) bool {
 	return strings.HasPrefix(name, "_") || strings.HasPrefix(name, "//") || strings.HasPrefix(name, "#") || name == "comment"
 }
@@ -209,7 +207,7 @@ func looksLikeServer(n *node) bool {
 	return n.kind == object && n.has("command", "url", "serverUrl", "httpUrl")
 }
 
-// asLists makes a list of one where a single string stands for it.
+// asLists replaces a single string under each of the keys by a list of it.
 func asLists(n *node, keys ...string) {
 	if n != nil {
 		for _, key := range keys {

@@ -7,13 +7,13 @@ import (
 	"junctor/internal/rawjson"
 )
 
-// Whole reports whether what the server or the setting was before does not
-// matter.
+// Whole reports whether the result of the edit does not depend on the previous
+// content of the server or the setting.
 func (e Edit) Whole() bool { return e.kind != merge && e.kind != rule }
 
-// Without returns what remains of an edit when a later one of the same server or
-// rule has been made, and whether anything does: of a patch, the keys that the
-// later one does not have.
+// Without returns the part of an edit that a later edit of the same server or rule
+// does not override, and whether there is any: the keys of a patch that the later
+// patch does not have.
 func (e Edit) Without(later Edit) (rest Edit, some bool) {
 	if e.kind != later.kind || e.kind != merge && e.kind != rule {
 		return Edit{}, false
@@ -29,8 +29,9 @@ func (e Edit) Without(later Edit) (rest Edit, some bool) {
 	return e, len(keys) > 0
 }
 
-// Map returns the edit with what server makes of the server that it sets, or
-// setting of the value of a setting, in its place. Other edits stay as they are.
+// Map returns the edit with its content replaced by the result of server, if it
+// sets a server, or of setting, if it sets a setting. It returns other edits
+// unchanged.
 func (e Edit) Map(server, setting func(name string, content json.RawMessage) (json.RawMessage, error)) (Edit, error) {
 	var err error
 	switch e.kind {
@@ -49,10 +50,10 @@ type editText struct {
 	Server json.RawMessage `json:"server,omitempty"`
 }
 
-// MarshalJSON lets an edit be made elsewhere too.
+// MarshalJSON encodes an edit for other processes.
 func (e Edit) MarshalJSON() ([]byte, error) { return json.Marshal(editText{e.kind, e.name, e.value}) }
 
-// UnmarshalJSON reads what MarshalJSON wrote.
+// UnmarshalJSON parses the output of MarshalJSON.
 func (e *Edit) UnmarshalJSON(data []byte) error {
 	var t editText
 	if err := json.Unmarshal(data, &t); err != nil {

@@ -19,11 +19,11 @@ import (
 	"junctor/internal/rawjson"
 )
 
-// maxFile bounds the configuration file. The largest known have a
-// few hundred kilobytes.
+// maxFile is the maximum size of the configuration file. The largest known ones
+// have a few hundred kilobytes.
 const maxFile = 4 << 20
 
-// maxDepth bounds how deep the file may nest; the parser is recursive.
+// maxDepth is the maximum nesting depth of the file; the parser is recursive.
 const maxDepth = 64
 
 // source is one file's text.
@@ -34,8 +34,8 @@ type source struct {
 
 var bom = []byte("\xef\xbb\xbf")
 
-// readSource reads a file of at most maxFile bytes, with errors that say what
-// the file is instead.
+// readSource reads a file of at most maxFile bytes. The error explains why the
+// file cannot be used.
 func readSource(path string) (*source, error) {
 	f, err := os.Open(path)
 	switch {
@@ -67,8 +67,8 @@ func readSource(path string) (*source, error) {
 	return &source{file: path, data: bytes.TrimPrefix(data, bom)}, nil
 }
 
-// withoutPath returns a file system's error without the operation and the path,
-// because the problem names the file already.
+// withoutPath returns the text of a file system error without the operation and
+// the path, because the problem already names the file.
 func withoutPath(err error) string {
 	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		return pe.Err.Error()
@@ -84,7 +84,7 @@ func (s *source) at(offset int, key, msg string) Problem {
 	return Problem{File: s.file, Line: line, Column: 1 + utf8.RuneCount(s.data[start:offset]), Key: key, Msg: msg}
 }
 
-// parse turns the text into hujson's exact tree.
+// parse parses the text into hujson's tree, which keeps comments and positions.
 func (s *source) parse() (hujson.Value, error) {
 	fail := func(p Problem) (hujson.Value, error) { return hujson.Value{}, &Error{[]Problem{p}} }
 	if len(bytes.TrimSpace(s.data)) == 0 {
@@ -108,8 +108,7 @@ func (s *source) parse() (hujson.Value, error) {
 
 var hujsonPlace = regexp.MustCompile(`^hujson: line (\d+), column (\d+): (?s:(.*))$`)
 
-// syntax turns hujson's error into a problem with a hint at what people
-// usually mean.
+// syntax converts hujson's error into a problem, with a hint for common mistakes.
 func (s *source) syntax(err error) Problem {
 	m := hujsonPlace.FindStringSubmatch(err.Error())
 	if m == nil {
@@ -129,7 +128,7 @@ func (s *source) syntax(err error) Problem {
 		msg += "; text is written in double quotes"
 	}
 	p := Problem{File: s.file, Line: line, Column: col, Msg: msg}
-	// hujson counts bytes; people count characters.
+	// hujson counts bytes, a problem has characters.
 	if off, ok := offsetOf(s.data, line, col); ok {
 		p = s.at(off, "", msg)
 	}

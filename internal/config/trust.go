@@ -12,20 +12,19 @@ import (
 	"slices"
 )
 
-// TrustRequest is what a person is asked to trust.
+// TrustRequest describes what a person is asked to trust.
 type TrustRequest struct {
 	Path   string   // the file
 	Digest string   // of the file and of everything that it reads: .env, env files
 	Starts []string // what it would start or connect to, one line each
 
-	// Variables are those of a .env in the working folder that would be used;
-	// nothing is started then that was not started before.
+	// Variables are those of a .env in the working folder that would be used.
+	// Such a request does not start anything new.
 	Variables []string
 }
 
-// TrustStore remembers which files, with which content, a person trusted. It
-// is one small file in the user's own folder. The zero TrustStore remembers
-// nothing.
+// TrustStore stores which files, with which content, a person has trusted, in a
+// small file in the user's own folder. The zero TrustStore stores nothing.
 type TrustStore struct {
 	path string
 }
@@ -38,8 +37,8 @@ func NewTrustStore(userDir string) TrustStore {
 	return TrustStore{path: filepath.Join(userDir, "junctor", "trusted.json")}
 }
 
-// maxTrusted bounds how many contents of one file are remembered, so that
-// going back and forth between versions does not ask again.
+// maxTrusted is how many contents of one file are stored, so that switching
+// between versions does not ask again.
 const maxTrusted = 20
 
 type trusted struct {
@@ -55,7 +54,7 @@ func (s TrustStore) Trusted(r TrustRequest) (bool, error) {
 	return slices.Contains(t.Files[r.Path], r.Digest), nil
 }
 
-// Add remembers that the file was trusted with this content.
+// Add stores that the file is trusted with this content.
 func (s TrustStore) Add(r TrustRequest) error {
 	if s.path == "" {
 		return nil
@@ -71,7 +70,7 @@ func (s TrustStore) Add(r TrustRequest) error {
 	return s.add(r)
 }
 
-// add is Add for a store that is locked.
+// add is like Add for a store that the caller has locked.
 func (s TrustStore) add(r TrustRequest) error {
 	if s.path == "" {
 		return nil
@@ -103,7 +102,7 @@ func (s TrustStore) read() (trusted, error) {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return t, fmt.Errorf("read what is trusted: %w", err)
 		}
-		// A damaged store is an empty one: the person is asked again.
+		// A damaged store counts as empty: the person is asked again.
 		if err == nil && json.Unmarshal(data, &t) != nil {
 			t = trusted{}
 		}
@@ -114,7 +113,7 @@ func (s TrustStore) read() (trusted, error) {
 	return t, nil
 }
 
-// digest identifies what a person trusts: every file that was read.
+// digest returns a hash of the parts, such as the files that a person trusts.
 func digest(parts ...[]byte) string {
 	h := sha256.New()
 	for _, p := range parts {

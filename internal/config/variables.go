@@ -12,8 +12,8 @@ import (
 	"junctor/internal/upstream"
 )
 
-// variable returns a variable that is set and not empty, as a node that knows
-// where it is from.
+// variable returns a variable that is set and not empty, as a node with its
+// source.
 func (l *loader) variable(name string) (*node, bool) {
 	v, from, ok := l.env.lookup(name)
 	if !ok || v == "" {
@@ -28,8 +28,8 @@ func (l *loader) useVariable(name string) {
 	l.env.use(name, v, from)
 }
 
-// serverDefaults are the defaults of upstreams with DEFAULT_TOOL_TIMEOUT_MS
-// over them.
+// serverDefaults returns the defaults of upstreams, with the timeout overridden by
+// DEFAULT_TOOL_TIMEOUT_MS.
 func (l *loader) serverDefaults(d *decoder) upstream.Config {
 	base := upstream.DefaultConfig()
 	if n, ok := l.variable("DEFAULT_TOOL_TIMEOUT_MS"); ok {
@@ -45,8 +45,8 @@ func (l *loader) serverDefaults(d *decoder) upstream.Config {
 	return base
 }
 
-// serverFromEnvironment adds the one server that MCP_SERVER_DIST, MCP_BASE_PATH and
-// MCP_LOG_PATH describe.
+// serverFromEnvironment adds the server defined by MCP_SERVER_DIST, MCP_BASE_PATH
+// and MCP_LOG_PATH.
 func (l *loader) serverFromEnvironment(cfg *Config, d *decoder, base upstream.Config) {
 	const name = "default"
 	dist, ok := l.variable("MCP_SERVER_DIST")
@@ -75,8 +75,8 @@ func (l *loader) serverFromEnvironment(cfg *Config, d *decoder, base upstream.Co
 	cfg.Servers = append(cfg.Servers, c)
 }
 
-// override puts the environment over the file, and the command line over
-// both.
+// override overrides settings of the file by the environment, and both by the
+// command line.
 func (l *loader) override(cfg *Config, d *decoder) {
 	if n, ok := l.variable("PORT"); ok {
 		host, _, err := net.SplitHostPort(cfg.Listen)
@@ -102,13 +102,13 @@ func (l *loader) override(cfg *Config, d *decoder) {
 	}
 }
 
-// set puts the text of n under a key such as log.level.
+// set sets the setting with a key such as log.level to the text of n.
 func (l *loader) set(cfg *Config, d *decoder, key string, n *node) {
 	v := reflect.ValueOf(cfg).Elem()
 	for _, part := range strings.Split(key, ".") {
 		f, ok := fieldsOf(v.Type())[part]
 		if !ok {
-			panic("config: no setting " + key) // a mistake of the caller
+			panic("config: no setting " + key) // a programming error
 		}
 		v = v.FieldByIndex(f.Index)
 	}

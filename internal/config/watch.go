@@ -9,8 +9,8 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// Update is what a change of the files led to: a new configuration, or an
-// error that says why the old one stays.
+// Update is the result of a change of the files: a new configuration, or an error
+// that explains why the old one remains in effect.
 type Update struct {
 	Config *Config
 	Notes  []Note
@@ -18,23 +18,23 @@ type Update struct {
 }
 
 const (
-	// quietPeriod is how long the files must not change: editors write in several
-	// steps.
+	// quietPeriod is how long the files must be unchanged before a reload, because
+	// editors write in several steps.
 	quietPeriod = 100 * time.Millisecond
-	// maxDelay bounds how long changes may postpone a reload: the
-	// folder may be busy with other things.
+	// maxDelay bounds how long further events may postpone a reload: other files
+	// in the folder may change continuously.
 	maxDelay = time.Second
 	// pollInterval is how often the files are checked without an event from the
 	// system, which reports no changes on network drives.
 	pollInterval = 15 * time.Second
 )
 
-// Watch calls deliver for every change of the configuration until ctx is
-// done: of the file, of .env beside it, of the env files that it names, and
-// of the file's appearance when there was none. It follows editors that
-// replace the file and symbolic links that are switched to another folder.
-// current is the configuration in use; nil counts as none read yet. deliver
-// is called from Watch's own goroutine, one call at a time.
+// Watch calls deliver after every change of the configuration until ctx is done:
+// of the file, which may also be created, of the .env beside it and that of the
+// working folder, and of the env files that it names. It handles editors that
+// replace the file and symbolic links that are switched to another folder. current
+// is the configuration in use, or nil if none has been loaded. deliver is called
+// on the goroutine of Watch, one call at a time.
 func Watch(ctx context.Context, o Options, current *Config, deliver func(Update)) error {
 	w := &watcher{o: o, watched: map[string]bool{}, place: Locate(o)}
 	if notify, err := fsnotify.NewWatcher(); err == nil {
@@ -48,7 +48,7 @@ func Watch(ctx context.Context, o Options, current *Config, deliver func(Update)
 	}
 	w.seen = w.fingerprint()
 	if current != nil && !current.Current(o) {
-		w.seen = "" // something changed since current was loaded
+		w.seen = "" // a file has changed since current was loaded
 	}
 	w.watchFolders()
 	return w.run(ctx, deliver)
@@ -69,11 +69,11 @@ func (w *watcher) run(ctx context.Context, deliver func(Update)) error {
 	if w.notify != nil {
 		events, errs = w.notify.Events, w.notify.Errors
 	}
-	quiet := time.NewTimer(0) // look once at the start
+	quiet := time.NewTimer(0) // check once at the start
 	defer quiet.Stop()
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
-	var since time.Time // when the current changes began
+	var since time.Time // time of the first event since the last reload
 	for {
 		select {
 		case <-ctx.Done():
@@ -84,7 +84,7 @@ func (w *watcher) run(ctx context.Context, deliver func(Update)) error {
 				break
 			}
 			if e.Has(fsnotify.Remove) || e.Has(fsnotify.Rename) {
-				delete(w.watched, e.Name) // a folder of ours, perhaps
+				delete(w.watched, e.Name) // it may be a watched folder
 			}
 			if since.IsZero() {
 				since = time.Now()
@@ -96,7 +96,7 @@ func (w *watcher) run(ctx context.Context, deliver func(Update)) error {
 			if !ok {
 				errs = nil
 			}
-			// Events were lost, perhaps: look.
+			// Events may have been lost.
 			quiet.Reset(quietPeriod)
 		case <-tick.C:
 			w.reloadIfChanged(deliver)
@@ -120,7 +120,8 @@ func (w *watcher) reloadIfChanged(deliver func(Update)) {
 		w.seen = now
 	} else {
 		before := w.files
-		// A load that failed looked at files too: the one to fix may be among them.
+		// Watch the files that a failed load read, too: fixing one may make it
+		// succeed.
 		var read []string
 		var parts [][]byte
 		o := w.o
@@ -139,7 +140,8 @@ func (w *watcher) reloadIfChanged(deliver func(Update)) {
 	deliver(u)
 }
 
-// candidates are the files that decide, whether they are there or not.
+// candidates returns the files that determine the configuration, whether they
+// exist or not.
 func (w *watcher) candidates() []string {
 	place := Locate(w.o)
 	files := []string{place.Path, place.New}
@@ -157,13 +159,13 @@ func (w *watcher) candidates() []string {
 	return files
 }
 
-// Current reports whether the files are still as they were when the
-// configuration was loaded.
+// Current reports whether the files are unchanged since the configuration was
+// loaded.
 func (c *Config) Current(o Options) bool {
 	return Locate(o).Path == c.place.Path && fingerprint(c.files) == c.state
 }
 
-// fingerprint identifies the content of all files.
+// fingerprint returns a digest of the content of all files.
 func (w *watcher) fingerprint() string { return fingerprint(w.files) }
 
 func fingerprint(files []string) string {
@@ -203,14 +205,13 @@ func (w *watcher) watchFolders() {
 	}
 }
 
-// watch watches a folder or, when it does not exist yet, the nearest one
-// above it that does.
+// watch watches a folder or, if it does not exist, its nearest existing parent.
 func (w *watcher) watch(dir string) {
 	for {
 		if info, err := os.Stat(dir); err == nil && info.IsDir() {
 			break
 		}
-		delete(w.watched, dir) // it may come back
+		delete(w.watched, dir) // it may be created again
 		up := filepath.Dir(dir)
 		if up == dir {
 			return

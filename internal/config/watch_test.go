@@ -26,8 +26,8 @@ func watch(t *testing.T, o Options, current *Config) chan Update {
 	return updates
 }
 
-// await returns the first update that ok accepts. Half-written states may be
-// delivered before it; that is what a watcher sees.
+// await returns the first update that ok accepts. Updates of half-written files may
+// precede it.
 func await(t *testing.T, updates chan Update, what string, ok func(Update) bool) Update {
 	t.Helper()
 	deadline := time.After(60 * time.Second)
@@ -77,7 +77,7 @@ func TestWatch(t *testing.T) {
 	write(t, file, `{"mcpServers":{"b":{"command":"x"}}}`, 0o600)
 	await(t, updates, "b, written in place", hasServer("b"))
 
-	// As editors do: a new file over the old one.
+	// Editors replace the old file with a new one.
 	next := filepath.Join(dir, "next")
 	write(t, next, `{"mcpServers":{"c":{"command":"${C:-x}"}}}`, 0o600)
 	if err := os.Rename(next, file); err != nil {
@@ -105,7 +105,8 @@ func TestWatch(t *testing.T) {
 	await(t, updates, "e, after it came back", hasServer("e"))
 }
 
-// A ConfigMap is a link to a link to a folder that is switched as a whole.
+// TestWatchKubernetes watches a file like one of a ConfigMap: a link through a link
+// to a folder, which is switched atomically.
 func TestWatchKubernetes(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "..1", "junctor.json"), `{"mcpServers":{"a":{"command":"x"}}}`, 0o600)
@@ -184,7 +185,7 @@ func TestWatchReportsRemovedFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	await(t, updates, "the file gone", failed("the running configuration stays"))
-	// Its content changes: nobody can be asked, so the old one stays.
+	// The content changes and no one can be asked, so the old configuration remains.
 	write(t, file, `{"mcpServers":{"evil":{"command":"x"}}}`, 0o600)
 	u := await(t, updates, "a refusal", failed("is not trusted yet"))
 	var untrusted *UntrustedError
@@ -206,7 +207,8 @@ func TestWatchReportsEnvFileChange(t *testing.T) {
 	})
 }
 
-// An env file that could not be used is watched on, whatever was wrong with it.
+// TestWatchReportsFixedEnvFile checks that an env file with any error continues to
+// be watched.
 func TestWatchReportsFixedEnvFile(t *testing.T) {
 	dir := t.TempDir()
 	file, env := filepath.Join(dir, "junctor.json"), filepath.Join(dir, "sub", "a.env")

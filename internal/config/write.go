@@ -8,10 +8,10 @@ import (
 	"path/filepath"
 )
 
-// WriteFile replaces a file as a whole: readers see the old content or the
-// new one, also after a crash. An existing file keeps its permissions, and a
-// symbolic link keeps pointing where it did; a new file can be read by its
-// owner alone.
+// WriteFile replaces a file atomically: readers see the old content or the new
+// one, even after a crash. An existing file keeps its permissions. The target of a
+// symbolic link is replaced, not the link. A new file can only be read by its
+// owner.
 func WriteFile(path string, data []byte) error {
 	mode := fs.FileMode(0o600)
 	if target, err := filepath.EvalSymlinks(path); err == nil {
@@ -25,10 +25,10 @@ func WriteFile(path string, data []byte) error {
 	return replace(path, data, mode)
 }
 
-// writeSecrets replaces a file as WriteFile does, for this user alone whatever
-// its permissions were. A symbolic link that leads out of the file's folder is
-// refused: it may have come with the folder, from a repository or another user,
-// to have secrets written elsewhere.
+// writeSecrets is like WriteFile, but makes the file readable only by its owner,
+// whatever its permissions were. A symbolic link to a target outside of the file's
+// folder is refused: it may come from a repository or another user in order to
+// redirect secrets.
 func writeSecrets(path string, data []byte) error {
 	folder, err := filepath.EvalSymlinks(filepath.Dir(path))
 	if err != nil {
@@ -44,7 +44,7 @@ func writeSecrets(path string, data []byte) error {
 	return replace(file, data, 0o600)
 }
 
-// replace puts a new file in the place of what is there, a link included.
+// replace atomically replaces the file or link at path with a new file.
 func replace(path string, data []byte, mode fs.FileMode) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), ".junctor-*")
 	if err != nil {
@@ -52,7 +52,7 @@ func replace(path string, data []byte, mode fs.FileMode) (err error) {
 	}
 	defer func() {
 		if err != nil {
-			f.Close() // a second Close does no harm
+			f.Close() // harmless if it is already closed
 			os.Remove(f.Name())
 		}
 	}()
