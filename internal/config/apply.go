@@ -33,8 +33,8 @@ func Changed(before, after *Config) []string {
 	return keys
 }
 
-// eachDifference calls f for every setting that differs between two structs of the
-// same type, with its key and the value of its tag apply.
+// eachDifference calls f for every setting that differs between two structs of
+// the same type, with its key and the value of its tag apply.
 func eachDifference(a, b reflect.Value, key, apply string, f func(key, apply string)) {
 	for i := range a.NumField() {
 		sf := a.Type().Field(i)

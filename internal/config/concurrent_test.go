@@ -117,8 +117,8 @@ func TestEditsOfSeveralProcesses(t *testing.T) {
 	}
 }
 
-// TestTrustGivenAtOnceIsAllRemembered checks that concurrent calls of Add are all
-// stored, so that no file is asked about again.
+// TestTrustGivenAtOnceIsAllRemembered checks that concurrent calls of Add are
+// all stored, so that no file is asked about again.
 func TestTrustGivenAtOnceIsAllRemembered(t *testing.T) {
 	user := t.TempDir()
 	var wg sync.WaitGroup
@@ -137,8 +137,8 @@ func TestTrustGivenAtOnceIsAllRemembered(t *testing.T) {
 	}
 }
 
-// TestRefusedEditMakesNoFolder checks that nothing is written for an invalid edit,
-// and that the error of a folder that cannot be written explains it.
+// TestRefusedEditMakesNoFolder checks that nothing is written for an invalid
+// edit, and that the error of a folder that cannot be written explains it.
 func TestRefusedEditMakesNoFolder(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := Apply(Options{File: filepath.Join(dir, "new", "junctor.json")}, Remove("a")); !errors.Is(err, ErrNoServer) {

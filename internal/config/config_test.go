@@ -24,8 +24,8 @@ func TestDefaultIsValid(t *testing.T) {
 	}
 }
 
-// TestPrecedence checks that flags override the environment, which overrides .env,
-// which overrides the file.
+// TestPrecedence checks that flags override the environment, which overrides
+// .env, which overrides the file.
 func TestPrecedence(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "junctor.json")
@@ -73,8 +73,8 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-// TestProblemsHavePositions checks that every problem has the position of the wrong
-// value or of the object that contains it.
+// TestProblemsHavePositions checks that every problem has the position of the
+// wrong value or of the object that contains it.
 func TestProblemsHavePositions(t *testing.T) {
 	_, _, err := Parse("f.json", []byte("{\n  \"store\": {\n    \"retention\": {\"ageDays\": -1}\n  }\n}"), Options{})
 	if got, want := err.Error(), "f.json:3:30: store.retention.ageDays: must be between 0 and 36500"; got != want {

@@ -6,7 +6,8 @@ import (
 	"path/filepath"
 )
 
-// DataDir returns Junctor's data folder in the place that is usual on the system.
+// DataDir returns Junctor's data folder in the place that is usual on the
+// system.
 func DataDir(goos string, lookup func(string) (string, bool), home string) string {
 	if dir, ok := lookup("XDG_DATA_HOME"); ok && filepath.IsAbs(dir) {
 		return filepath.Join(dir, "junctor")

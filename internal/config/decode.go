@@ -11,8 +11,9 @@ import (
 	"strings"
 )
 
-// decoder decodes nodes into structs. It records the node of each setting, by the
-// setting's own key, so that problems and the effective view can report positions.
+// decoder decodes nodes into structs. It records the node of each setting, by
+// the setting's own key, so that problems and the effective view can report
+// positions.
 type decoder struct {
 	report func(n *node, msg string)
 	from   map[string]*node

@@ -151,7 +151,8 @@ func TestSchema(t *testing.T) {
 			if loads && !foreign && err != nil {
 				t.Errorf("%s loads, but the schema refuses it: %v", path, err)
 			}
-			// A schema cannot check variables, other files, or names that become equal.
+			// A schema cannot check variables, other files, or names that
+			// become equal.
 			beyond := slices.Contains([]string{"vscode-inputs.txt", "broken-dotenv.txt", "broken-names.txt"}, filepath.Base(path))
 			if !loads && err == nil && !beyond {
 				t.Errorf("%s does not load, but the schema accepts it", path)
@@ -174,7 +175,8 @@ func TestSchema(t *testing.T) {
 	}
 }
 
-// TestSchemaKeysAreLoaded checks that the loader accepts every key of the schema.
+// TestSchemaKeysAreLoaded checks that the loader accepts every key of the
+// schema.
 func TestSchemaKeysAreLoaded(t *testing.T) {
 	var s struct {
 		Properties map[string]json.RawMessage `json:"properties"`

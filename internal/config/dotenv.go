@@ -7,9 +7,10 @@ import (
 	"junctor/internal/telemetry"
 )
 
-// parseDotenv parses NAME=value lines. It supports comments, an optional "export",
-// single quotes (without escapes), double quotes (with \n \r \t \" \\ \$), and
-// quoted values of several lines. Variables in values are not expanded.
+// parseDotenv parses NAME=value lines. It supports comments, an optional
+// "export", single quotes (without escapes), double quotes (with \n \r \t \" \\
+// \$), and quoted values of several lines. Variables in values are not
+// expanded.
 func parseDotenv(src *source) (map[string]string, []Problem) {
 	vars := map[string]string{}
 	var problems []Problem
@@ -60,8 +61,8 @@ func parseDotenv(src *source) (map[string]string, []Problem) {
 	return vars, problems
 }
 
-// unquoted returns an unquoted value without the comment that may follow it after
-// a space or a tab.
+// unquoted returns an unquoted value without the comment that may follow it
+// after a space or a tab.
 func unquoted(raw string) string {
 	if raw == "" || raw[0] == '#' {
 		return ""
@@ -109,9 +110,9 @@ func isVariable(s string) bool {
 	return s != ""
 }
 
-// environment is the variables of the real environment as passed by the caller, of
-// the .env beside the configuration file, of the .env in the working folder, and
-// of keys in the configuration itself, in order of precedence.
+// environment is the variables of the real environment as passed by the caller,
+// of the .env beside the configuration file, of the .env in the working folder,
+// and of keys in the configuration itself, in order of precedence.
 type environment struct {
 	real    func(string) (string, bool)
 	dotenv  map[string]string

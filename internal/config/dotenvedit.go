@@ -9,10 +9,10 @@ import (
 	"path/filepath"
 )
 
-// EditDotenv replaces the text of the .env beside the file that Apply would edit
-// with the result of edit. It holds the lock of both files meanwhile, so that edit
-// must neither edit a configuration nor ask for trust. A file that was found rather
-// than named must be trusted, and remains so.
+// EditDotenv replaces the text of the .env beside the file that Apply would
+// edit with the result of edit. It holds the lock of both files meanwhile, so
+// that edit must neither edit a configuration nor ask for trust. A file that
+// was found rather than named must be trusted, and remains so.
 func EditDotenv(o Options, edit func(text []byte) ([]byte, error)) error {
 	place := o.editPlace()
 	if place.Path == "" {

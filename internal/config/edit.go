@@ -65,8 +65,9 @@ var ErrServerExists = errors.New("there is a server of that name in the file alr
 
 var errNoPlace = errors.New("there is no configuration file and no folder to make one in; name one with --config")
 
-// editPlace returns the file that Load would read or, if there is none, a new one
-// in the user's folder. The path is empty if there is no such folder either.
+// editPlace returns the file that Load would read or, if there is none, a new
+// one in the user's folder. The path is empty if there is no such folder
+// either.
 func (o Options) editPlace() Place {
 	place := Locate(o)
 	if place.Path == "" {
@@ -75,12 +76,12 @@ func (o Options) editPlace() Place {
 	return place
 }
 
-// Apply applies the edits to the file that Load would read or, if there is none,
-// to a new one in the user's folder, and returns the file's path. If the edits
-// would cause new problems, it returns an *Error and writes nothing; existing
-// problems of the file do not matter. A file that was found rather than named must
-// be trusted, and remains trusted with its new content. Concurrent edits, also of
-// other processes, are not lost.
+// Apply applies the edits to the file that Load would read or, if there is
+// none, to a new one in the user's folder, and returns the file's path. If the
+// edits would cause new problems, it returns an *Error and writes nothing;
+// existing problems of the file do not matter. A file that was found rather
+// than named must be trusted, and remains trusted with its new content.
+// Concurrent edits, also of other processes, are not lost.
 func Apply(o Options, edits ...Edit) (string, error) {
 	place := o.editPlace()
 	if place.Path == "" {
@@ -163,8 +164,8 @@ func (o Options) check(place Place, content []byte, prepare func(*loader)) (*loa
 	return l, err
 }
 
-// newProblems returns an *Error with the problems of the new content that the old
-// one does not have, if any.
+// newProblems returns an *Error with the problems of the new content that the
+// old one does not have, if any.
 func (o Options) newProblems(place Place, old, changed []byte) error {
 	_, err := o.check(place, changed, place.readDotenv)
 	bad, ok := errors.AsType[*Error](err)
@@ -189,9 +190,9 @@ func (o Options) newProblems(place Place, old, changed []byte) error {
 	return &Error{fresh}
 }
 
-// updateTrust records that the new content of a trusted file is trusted too, both
-// with and without the variables of the working folder, which a person may refuse.
-// The caller has locked the file and the trust store.
+// updateTrust records that the new content of a trusted file is trusted too,
+// both with and without the variables of the working folder, which a person may
+// refuse. The caller has locked the file and the trust store.
 func (o Options) updateTrust(place Place, content []byte, dotenv func(*loader)) error {
 	without, _ := o.check(place, content, dotenv)
 	states := []string{without.state()}
@@ -343,8 +344,8 @@ func (s serverLocation) add(text []byte, name string, server json.RawMessage) ([
 	return jsonedit.Set(text, entry, append(slices.Clone(s.container), "-")...)
 }
 
-// rewrite changes the keys of a server one by one, so that comments are kept. With
-// whole set it also removes the keys that server does not have.
+// rewrite changes the keys of a server one by one, so that comments are kept.
+// With whole set it also removes the keys that server does not have.
 func rewrite(text []byte, s serverLocation, server json.RawMessage, whole bool) ([]byte, error) {
 	at := func(key string) []string { return append(slices.Clone(s.path), key) }
 	raw, _ := jsonedit.Get(text, s.path...)

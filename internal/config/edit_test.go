@@ -87,8 +87,8 @@ func TestEditBytes(t *testing.T) {
 	}
 }
 
-// TestEncodedEditHasSameEffect checks that an edit has the same effect after it was
-// marshalled and unmarshalled.
+// TestEncodedEditHasSameEffect checks that an edit has the same effect after it
+// was marshalled and unmarshalled.
 func TestEncodedEditHasSameEffect(t *testing.T) {
 	for name, e := range map[string]Edit{
 		"set":    Set("b", json.RawMessage(`{"url":"https://b.example"}`)),

@@ -140,8 +140,8 @@ func usedVars(n *node) []string {
 	return slices.Compact(vars)
 }
 
-// onlyVariable matches a secret that is written as a variable and may therefore be
-// shown as it is written.
+// onlyVariable matches a secret that is written as a variable and may therefore
+// be shown as it is written.
 var onlyVariable = regexp.MustCompile(`^(Bearer |Basic |token )?\$\{[A-Za-z_:][A-Za-z0-9_:]*\}$`)
 
 // show returns the value with secrets masked.

@@ -9,17 +9,17 @@ import (
 	"junctor/internal/tool"
 )
 
-// Entry is one server of a file of any shape, converted to Junctor's own keys, with
-// its variables unexpanded: ready to be added to another file.
+// Entry is one server of a file of any shape, converted to Junctor's own keys,
+// with its variables unexpanded: ready to be added to another file.
 type Entry struct {
 	Name     string          // as in the file; possibly not a legal name in Junctor
 	Server   json.RawMessage // an object with command or url
 	Problems []Problem       // errors, and keys that were dropped
 }
 
-// Entries returns the servers of a file of any shape. It expands no variables and
-// validates only the shape. file is the name of the file in problems. If the error
-// is not nil, the servers may still include those that could be read.
+// Entries returns the servers of a file of any shape. It expands no variables
+// and validates only the shape. file is the name of the file in problems. If
+// the error is not nil, the servers may still include those that could be read.
 func Entries(file string, text []byte) ([]Entry, error) {
 	src := &source{file: file, data: bytes.TrimPrefix(text, bom)}
 	if len(bytes.TrimSpace(src.data)) == 0 {

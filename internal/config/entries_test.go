@@ -8,8 +8,9 @@ import (
 	"testing"
 )
 
-// TestEntriesRoundTrip reads the servers of every example that loads, writes them
-// into a new file beside it, and checks that loading it gives the same servers.
+// TestEntriesRoundTrip reads the servers of every example that loads, writes
+// them into a new file beside it, and checks that loading it gives the same
+// servers.
 func TestEntriesRoundTrip(t *testing.T) {
 	paths, _ := filepath.Glob("testdata/load/*.txt")
 	for _, path := range paths {

@@ -66,8 +66,8 @@ func (x *expansion) expand(s string) (out expanded) {
 	return out
 }
 
-// variable returns the value of a single ${body}, and records in out the variable
-// that was used or the problem.
+// variable returns the value of a single ${body}, and records in out the
+// variable that was used or the problem.
 func (x *expansion) variable(body string, out *expanded) string {
 	wrong := func(format string, args ...any) string {
 		out.wrong = append(out.wrong, fmt.Sprintf(format, args...))
@@ -109,8 +109,8 @@ func (x *expansion) variable(body string, out *expanded) string {
 	return v
 }
 
-// predefined returns the value of a predefined variable of VS Code and Cursor that
-// is meaningful for a file on disk.
+// predefined returns the value of a predefined variable of VS Code and Cursor
+// that is meaningful for a file on disk.
 func (x *expansion) predefined(name string) (string, bool) {
 	switch name {
 	case "workspaceFolder", "workspaceRoot":
@@ -142,8 +142,8 @@ func VariableName(id string) string {
 	return "NAME"
 }
 
-// expandTree expands every string in the tree of n. It calls report with problems
-// and missing with the names of variables that are not set.
+// expandTree expands every string in the tree of n. It calls report with
+// problems and missing with the names of variables that are not set.
 func (x *expansion) expandTree(n *node, report, missing func(n *node, msg string)) {
 	switch n.kind {
 	case str:

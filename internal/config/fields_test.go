@@ -11,8 +11,8 @@ import (
 	"junctor/internal/upstream"
 )
 
-// field describes a setting in schema and reference: its type and default are from
-// the Go struct, its description is the comment there.
+// field describes a setting in schema and reference: its type and default are
+// from the Go struct, its description is the comment there.
 type field struct {
 	key      string
 	doc      string
@@ -69,7 +69,8 @@ func describeStruct(t reflect.Type, v reflect.Value) []field {
 	return all
 }
 
-// describeType sets what depends on the type; v is the default and may be invalid.
+// describeType sets what depends on the type; v is the default and may be
+// invalid.
 func (f *field) describeType(v reflect.Value) {
 	if w, ok := reflect.Zero(f.typ).Interface().(interface{ Values() []string }); ok {
 		f.words = w.Values()

@@ -12,11 +12,11 @@ import (
 )
 
 // The .env of the working folder belongs to an arbitrary project. Once a person
-// has agreed, its variables may be used by the configuration. They can never start
-// a program, change what Junctor trusts, or send keys elsewhere.
+// has agreed, its variables may be used by the configuration. They can never
+// start a program, change what Junctor trusts, or send keys elsewhere.
 
-// allowedFromFolder reports whether a variable of the working folder's .env may be
-// used.
+// allowedFromFolder reports whether a variable of the working folder's .env may
+// be used.
 func allowedFromFolder(name string) bool {
 	return name != "MCP_SERVER_DIST" && !strings.HasPrefix(name, "JUNCTOR_") && !strings.HasSuffix(name, "_BASE_URL")
 }
@@ -91,8 +91,8 @@ func (o Options) trustVariables(r TrustRequest) (bool, error) {
 }
 
 // readFolderDotenv returns the variables of a .env that may be used, and the
-// contribution of the file to a state. Invalid lines are ignored, because the file
-// is not ours.
+// contribution of the file to a state. Invalid lines are ignored, because the
+// file is not ours.
 func readFolderDotenv(path string) (map[string]string, [][]byte) {
 	if path == "" {
 		return nil, nil

@@ -103,8 +103,8 @@ func TestFolderDotenvWithoutUseIsNotAskedAbout(t *testing.T) {
 	if _, notes := r.load(); len(r.asked) > 0 || len(notes) > 0 {
 		t.Errorf("asked %v, notes %v", r.asked, notes)
 	}
-	// A server in the user's own file uses the variable: now it is asked about, and
-	// the gateway differs from that of a process without it.
+	// A server in the user's own file uses the variable: now it is asked about,
+	// and the gateway differs from that of a process without it.
 	r.write(filepath.Join(r.o.UserDir, "junctor", "junctor.json"), `{"mcpServers":{"db":{"command":"x","args":["${DATABASE_URL}"]}}}`)
 	cfg, _ := r.load()
 	if len(r.asked) != 1 || cfg.Servers[0].Args[0] != "x" || cfg.Environment() == "" {

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestEditOfFoundFile checks that a file that was found in the working folder can be
-// edited by a user whose configuration folder does not exist, and by one without
-// such a folder.
+// TestEditOfFoundFile checks that a file that was found in the working folder
+// can be edited by a user whose configuration folder does not exist, and by one
+// without such a folder.
 func TestEditOfFoundFile(t *testing.T) {
 	yes := func(TrustRequest) (bool, error) { return true, nil }
 	const invalid = `{"mcpServers":{"a":{"command":"x"},"typo":{"comand":"x"}}}`
@@ -43,7 +43,8 @@ func TestEditOfFoundFile(t *testing.T) {
 	}
 }
 
-// TestRefusedTrustEditsNothing checks that a file is not edited if trust is refused.
+// TestRefusedTrustEditsNothing checks that a file is not edited if trust is
+// refused.
 func TestRefusedTrustEditsNothing(t *testing.T) {
 	o := Options{WorkDir: t.TempDir(), Trust: func(TrustRequest) (bool, error) { return false, nil }}
 	file := filepath.Join(o.WorkDir, "mcp.json")

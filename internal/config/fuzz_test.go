@@ -12,8 +12,8 @@ import (
 )
 
 // FuzzParse loads arbitrary text. The result must be a valid configuration or
-// problems with positions, never a panic. A file that loads must also load after an
-// edit.
+// problems with positions, never a panic. A file that loads must also load
+// after an edit.
 func FuzzParse(f *testing.F) {
 	paths, err := filepath.Glob("testdata/load/*.txt")
 	if err != nil {

@@ -5,10 +5,11 @@ import (
 	"slices"
 )
 
-// Environment returns a digest of the variables that this configuration uses from
-// the real environment or the .env of the working folder, unless the .env beside
-// the file has the same value. Two processes with the same file and the same
-// digest use the same accounts. It is empty when there are no such variables.
+// Environment returns a digest of the variables that this configuration uses
+// from the real environment or the .env of the working folder, unless the .env
+// beside the file has the same value. Two processes with the same file and the
+// same digest use the same accounts. It is empty when there are no such
+// variables.
 //
 // Variables that only change how the gateway runs, such as PORT and LOG_LEVEL,
 // do not count unless the file itself names them.
@@ -24,10 +25,10 @@ func (c *Config) Environment() string {
 }
 
 // Incomplete reports whether the configuration uses variables that are not set,
-// and none by its default or with a value as in [Config.Environment]. This is the
-// case for agents that start programs with a reduced environment. Such a process
-// has no account that could be confused with that of another gateway of the same
-// file.
+// and none by its default or with a value as in [Config.Environment]. This is
+// the case for agents that start programs with a reduced environment. Such a
+// process has no account that could be confused with that of another gateway of
+// the same file.
 func (c *Config) Incomplete() bool {
 	return c.env != nil && c.env.unset && !c.env.defaulted && len(c.env.own) == 0
 }

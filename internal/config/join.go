@@ -20,9 +20,9 @@ const clientOptions = "initializationOptions"
 // operator of the gateway.
 var optional = slices.Concat(containers, apiKeys, []string{"logLevel", "log", "DEBUG_PORT", "debugPort", "llm", "toolRules", "builtin"})
 
-// ParseOptions parses and validates the options that a client sends when it starts
-// the gateway for itself. They have the format of the file, restricted to the keys
-// that a client may set. An error is an *Error with every problem.
+// ParseOptions parses and validates the options that a client sends when it
+// starts the gateway for itself. They have the format of the file, restricted
+// to the keys that a client may set. An error is an *Error with every problem.
 func ParseOptions(data []byte, o Options) (*Config, []Note, error) {
 	if trimmed := bytes.TrimSpace(data); len(trimmed) == 0 || trimmed[0] != '{' {
 		return nil, nil, &Error{[]Problem{{File: clientOptions, Msg: "must be an object, such as {\"backends\": […]}"}}}
@@ -54,8 +54,8 @@ func ParseOptions(data []byte, o Options) (*Config, []Note, error) {
 
 // Join returns the configuration merged with a client's options, as returned by
 // [ParseOptions]. A server of the client replaces one with the same name. The
-// client's models come first, its rules last. API keys in the environment or in the
-// file take precedence over the client's.
+// client's models come first, its rules last. API keys in the environment or in
+// the file take precedence over the client's.
 func (c *Config) Join(options *Config) *Config {
 	joined := *c
 	joined.from = maps.Clone(c.from)

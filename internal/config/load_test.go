@@ -111,8 +111,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// outcome formats the result of a load: all settings that are not defaults, or the
-// problems; then the notes.
+// outcome formats the result of a load: all settings that are not defaults, or
+// the problems; then the notes.
 func outcome(cfg *Config, notes []Note, err error) string {
 	var b strings.Builder
 	if err != nil {

@@ -21,8 +21,8 @@ func (l *loader) server(cfg *Config, d *decoder, e entry, base upstream.Config) 
 	}
 	normalise(e, l.report, l.note)
 
-	// A server with a variable that is not set is unavailable, but must not prevent
-	// the others from starting.
+	// A server with a variable that is not set is unavailable, but must not
+	// prevent the others from starting.
 	key := joinKey("mcpServers", e.known)
 	var missing []string
 	l.x.expandTree(e.node, l.report, func(n *node, name string) {
@@ -99,8 +99,8 @@ func (l *loader) path(p, dir string) string {
 	return filepath.Join(dir, p)
 }
 
-// readEnvFile adds the variables of an envFile, as VS Code and Cursor do. Those of
-// env take precedence.
+// readEnvFile adds the variables of an envFile, as VS Code and Cursor do. Those
+// of env take precedence.
 func (l *loader) readEnvFile(c *upstream.Config, n *node, d *decoder, key string) {
 	if n.kind != str {
 		l.report(n, fmt.Sprintf("is %s, must be a string", n.kind))

@@ -22,8 +22,8 @@ type Place struct {
 }
 
 // Locate finds the file, in this order: named by flag, by JUNCTOR_CONFIG or
-// MCP_JSON_PATH, in the working folder or named by its .env, in the user's folder.
-// It opens no file except the .env of the working folder.
+// MCP_JSON_PATH, in the working folder or named by its .env, in the user's
+// folder. It opens no file except the .env of the working folder.
 func Locate(o Options) Place {
 	if o.File != "" {
 		return Place{Path: o.abs(o.File), Named: true, How: "--config"}
@@ -57,8 +57,9 @@ func Locate(o Options) Place {
 	return Place{Named: true, How: "no file", New: own}
 }
 
-// namedInDotenv returns the existing file that the working folder's .env names, or
-// "". The file must still be trusted, because the .env may not be the user's.
+// namedInDotenv returns the existing file that the working folder's .env names,
+// or "". The file must still be trusted, because the .env may not be the
+// user's.
 func (o Options) namedInDotenv() string {
 	src, err := readSource(filepath.Join(o.WorkDir, ".env"))
 	if err != nil {

@@ -20,8 +20,9 @@ var editing sync.Mutex
 const lockTimeout = 30 * time.Second
 
 // Lock locks the folders of the files against other edits, including those of
-// other processes, until unlock is called. A caller that changes a part of a file
-// holds the lock from reading the file to writing it. The lock is not reentrant.
+// other processes, until unlock is called. A caller that changes a part of a
+// file holds the lock from reading the file to writing it. The lock is not
+// reentrant.
 func Lock(files ...string) (unlock func(), err error) {
 	var folders []string
 	for _, file := range files {
@@ -64,8 +65,8 @@ func Lock(files ...string) (unlock func(), err error) {
 	return unlock, nil
 }
 
-// lock locks the file and the .env beside it against other edits, and ensures that
-// the file was named or is trusted.
+// lock locks the file and the .env beside it against other edits, and ensures
+// that the file was named or is trusted.
 func (o Options) lock(place Place) (unlock func(), err error) {
 	if place.Named {
 		return Lock(place.Path, place.dotenv())

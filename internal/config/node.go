@@ -41,8 +41,8 @@ type member struct {
 	value *node
 }
 
-// newTree converts hujson's tree. It reports duplicate names as problems, because
-// JSON parsers silently drop one of the members.
+// newTree converts hujson's tree. It reports duplicate names as problems,
+// because JSON parsers silently drop one of the members.
 func newTree(src *source, v hujson.Value, problem func(Problem)) *node {
 	return convert(src, v, "", -1, problem)
 }
@@ -149,8 +149,8 @@ func (n *node) addMissing(other *node) {
 	}
 }
 
-// section returns the member of that name. If it is missing, section adds an empty
-// object with the position of from.
+// section returns the member of that name. If it is missing, section adds an
+// empty object with the position of from.
 func (n *node) section(name string, from *node) *node {
 	if s := n.get(name); s != nil {
 		return s
@@ -160,9 +160,9 @@ func (n *node) section(name string, from *node) *node {
 	return s
 }
 
-// wrap replaces the member of that name, if it is of kind k, by an array with it
-// or, with a key, by an object with it under that key. The file may omit that array
-// or object.
+// wrap replaces the member of that name, if it is of kind k, by an array with
+// it or, with a key, by an object with it under that key. The file may omit
+// that array or object.
 func (n *node) wrap(name string, k kind, key string) {
 	v := n.get(name)
 	if v == nil || v.kind != k {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestRulesNameExistingProfiles checks that a key or a rule with a profile that is
-// not defined is an error.
+// TestRulesNameExistingProfiles checks that a key or a rule with a profile that
+// is not defined is an error.
 func TestRulesNameExistingProfiles(t *testing.T) {
 	for key, auth := range map[string]string{
 		"auth.keys[0].profile":           `"keys": [{"name": "k", "key": "sixteen-letters-at-least", "profile": "coding"}]`,

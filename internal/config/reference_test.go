@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// generateReference returns the settings as Markdown tables, generated from the same
-// structs as the schema.
+// generateReference returns the settings as Markdown tables, generated from the
+// same structs as the schema.
 func generateReference() string {
 	var b strings.Builder
 	fields := describeConfig()
@@ -51,8 +51,8 @@ func generateReference() string {
 	return b.String()
 }
 
-// table writes one table; the keys of nested objects are joined with dots. At the
-// top, sections are only listed: each has its own table.
+// table writes one table; the keys of nested objects are joined with dots. At
+// the top, sections are only listed: each has its own table.
 func table(b *strings.Builder, fields []field, top bool) {
 	b.WriteString("| key | value | default | what |\n| --- | --- | --- | --- |\n")
 	rows(b, "", fields, top)
@@ -105,8 +105,8 @@ func (f field) text() string {
 	return f.doc
 }
 
-// fieldOwner returns "server" for the name of a server, which is a key in the file,
-// and "" for other fields.
+// fieldOwner returns "server" for the name of a server, which is a key in the
+// file, and "" for other fields.
 func fieldOwner(f field) string {
 	if strings.HasPrefix(f.doc, "The name of the upstream") {
 		return "server"

@@ -13,8 +13,9 @@ import (
 	"junctor/internal/jsonedit"
 )
 
-// Rule changes the keys of the rule for one pattern that patch has; null removes a
-// key. The rule becomes the last one, so that it overrides all others.
+// Rule changes the keys of the rule for one pattern that patch has; null
+// removes a key. The rule becomes the last one, so that it overrides all
+// others.
 func Rule(pattern string, patch json.RawMessage) Edit { return Edit{rule, pattern, patch} }
 
 // ruleKey is the key of the rules in a file.
@@ -66,8 +67,8 @@ func editRule(text []byte, pattern string, patch json.RawMessage) ([]byte, error
 	return jsonedit.Set(text, entry, ruleKey, "-")
 }
 
-// ruleOf returns the rules of a file, or nil if it has none, and the index of the
-// last one that has only this pattern and no condition, or -1.
+// ruleOf returns the rules of a file, or nil if it has none, and the index of
+// the last one that has only this pattern and no condition, or -1.
 func ruleOf(text []byte, pattern string) ([]map[string]json.RawMessage, int, error) {
 	raw, ok := jsonedit.Get(text, ruleKey)
 	if !ok {

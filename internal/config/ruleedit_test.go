@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestRuleEdit checks that enabling or disabling a tool results in a single rule,
-// the last one, and that nothing else in the file changes.
+// TestRuleEdit checks that enabling or disabling a tool results in a single
+// rule, the last one, and that nothing else in the file changes.
 func TestRuleEdit(t *testing.T) {
 	for name, tt := range map[string]struct{ before, patch, after string }{
 		"empty file":  {``, `{"enabled":false}`, `{"toolRules":[{"pattern":"fs:read","enabled":false}]}`},

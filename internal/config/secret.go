@@ -9,10 +9,10 @@ import (
 	"junctor/internal/telemetry"
 )
 
-// LooksSecret reports whether a value is likely a secret in plain text, judging by
-// the value and its name. Values with a variable and placeholders such as <token>
-// are not. In addition to what the redactor masks, it recognizes a few more names,
-// because a false positive is cheap in a configuration.
+// LooksSecret reports whether a value is likely a secret in plain text, judging
+// by the value and its name. Values with a variable and placeholders such as
+// <token> are not. In addition to what the redactor masks, it recognizes a few
+// more names, because a false positive is cheap in a configuration.
 func LooksSecret(name, value string) bool {
 	if value == "" || strings.Contains(value, "${") || strings.HasSuffix(value, ">") && strings.Contains(value, "<") {
 		return false
@@ -24,9 +24,9 @@ func LooksSecret(name, value string) bool {
 	return (telemetry.SecretName(name) || isKeyName(name)) && len(value) >= 6 && !isHarmless(value)
 }
 
-// isSecret reports whether the value of a setting or a variable is masked wherever
-// it appears. A false positive masks ordinary text in every record, so the rules
-// are stricter than those of LooksSecret.
+// isSecret reports whether the value of a setting or a variable is masked
+// wherever it appears. A false positive masks ordinary text in every record, so
+// the rules are stricter than those of LooksSecret.
 func isSecret(name, value string) bool {
 	var r telemetry.Redactor
 	switch {
@@ -39,8 +39,8 @@ func isSecret(name, value string) bool {
 }
 
 // Secrets returns the values that must not appear in logs, traces, records and
-// responses: those of secret settings, environment variables and headers of servers
-// that look secret by name or form, and values of variables that do.
+// responses: those of secret settings, environment variables and headers of
+// servers that look secret by name or form, and values of variables that do.
 func (c *Config) Secrets() []telemetry.Secret {
 	var out []telemetry.Secret
 	add := func(name string, value telemetry.Secret) {
@@ -64,8 +64,8 @@ func (c *Config) Secrets() []telemetry.Secret {
 	return out
 }
 
-// eachSecret calls f for every Secret in v, with the key of its field and, if that
-// is a map, its key in the map.
+// eachSecret calls f for every Secret in v, with the key of its field and, if
+// that is a map, its key in the map.
 func eachSecret(v reflect.Value, field, name string, f func(field, name string, value telemetry.Secret)) {
 	switch v.Kind() {
 	case reflect.String:
@@ -93,8 +93,8 @@ func eachSecret(v reflect.Value, field, name string, f func(field, name string, 
 	}
 }
 
-// isRandom reports whether value looks generated: at least 32 characters, letters
-// and digits, without separators other than _ and -.
+// isRandom reports whether value looks generated: at least 32 characters,
+// letters and digits, without separators other than _ and -.
 func isRandom(value string) bool {
 	if len(value) < 32 {
 		return false
@@ -113,15 +113,15 @@ func isRandom(value string) bool {
 	return letters && digits
 }
 
-// isKeyName reports whether the last word of a name is key, pat or dsn, as in X-Key.
-// These words are too common to be masked in logs.
+// isKeyName reports whether the last word of a name is key, pat or dsn, as in
+// X-Key. These words are too common to be masked in logs.
 func isKeyName(name string) bool {
 	words := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return !('a' <= r && r <= 'z' || '0' <= r && r <= '9') })
 	return len(words) > 0 && slices.Contains([]string{"key", "pat", "dsn"}, words[len(words)-1])
 }
 
-// isHarmless reports whether a value is not a secret even if its name suggests one:
-// a switch, a number, a path to a file, a URL.
+// isHarmless reports whether a value is not a secret even if its name suggests
+// one: a switch, a number, a path to a file, a URL.
 func isHarmless(value string) bool {
 	switch strings.ToLower(value) {
 	case "true", "false", "none", "required", "optional", "disabled", "enabled", "default":
@@ -134,8 +134,8 @@ func isHarmless(value string) bool {
 		strings.HasPrefix(value, "http://") || strings.HasPrefix(value, "https://")
 }
 
-// MaskArgs masks the arguments of a program that look secret by themselves, after a
-// flag such as --api-key, or after NAME= or a header name.
+// MaskArgs masks the arguments of a program that look secret by themselves,
+// after a flag such as --api-key, or after NAME= or a header name.
 func MaskArgs(args []string) []string {
 	var r telemetry.Redactor
 	out := make([]string, len(args))

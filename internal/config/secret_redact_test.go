@@ -10,9 +10,9 @@ import (
 	"junctor/internal/upstream"
 )
 
-// TestSecretValuesToRedact checks that ordinary values of a server's environment are
-// not masked in records, and that secret settings, values that look secret and
-// values of secret variables are.
+// TestSecretValuesToRedact checks that ordinary values of a server's
+// environment are not masked in records, and that secret settings, values that
+// look secret and values of secret variables are.
 func TestSecretValuesToRedact(t *testing.T) {
 	x := &expansion{env: &environment{real: func(name string) (string, bool) {
 		v, ok := map[string]string{"VENDOR_TOKEN": "from-a-variable", "REGION": "eu-central"}[name]

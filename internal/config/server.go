@@ -41,8 +41,8 @@ var serverAliases = map[string]alias{
 
 const noApprovalNote = "Junctor asks before a call only if a rule in toolRules has approval: ask, so this is not needed"
 
-// foreignServer maps the keys of other programs that have no effect in Junctor to
-// the note for the user.
+// foreignServer maps the keys of other programs that have no effect in Junctor
+// to the note for the user.
 var foreignServer = map[string]string{
 	"alwaysAllow":                  noApprovalNote,
 	"autoApprove":                  noApprovalNote,
@@ -142,7 +142,8 @@ func rename(n, v *node, to string, report func(*node, string)) {
 	}
 }
 
-// normalizeCommand converts a command that is a list (opencode) or an object (Zed).
+// normalizeCommand converts a command that is a list (opencode) or an object
+// (Zed).
 func normalizeCommand(n *node, report func(*node, string)) {
 	c := n.get("command")
 	switch {
@@ -327,8 +328,8 @@ func normalizeSecrets(n *node, report func(*node, string)) {
 	}
 }
 
-// normalizeOAuth converts Cursor's auth, and the keys of Claude Code's and Gemini
-// CLI's oauth that differ from ours.
+// normalizeOAuth converts Cursor's auth, and the keys of Claude Code's and
+// Gemini CLI's oauth that differ from ours.
 func normalizeOAuth(n *node, report func(*node, string), note func(string, *node, string)) {
 	if a := n.take("auth"); a != nil {
 		for from, to := range map[string]string{"CLIENT_ID": "clientId", "CLIENT_SECRET": "clientSecret"} {

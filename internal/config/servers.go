@@ -7,8 +7,8 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// ServersIn returns, by name, the servers in JSON of any client: a whole file, its
-// map of servers, or a single server with a name.
+// ServersIn returns, by name, the servers in JSON of any client: a whole file,
+// its map of servers, or a single server with a name.
 func ServersIn(raw json.RawMessage) map[string]json.RawMessage {
 	plain, err := hujson.Standardize(raw)
 	if err != nil {

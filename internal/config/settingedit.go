@@ -47,8 +47,8 @@ func editValue(text []byte, key string, value json.RawMessage) ([]byte, error) {
 	return jsonedit.Set(text, value, path...)
 }
 
-// settingType returns the type of a setting and when a change of it takes effect.
-// It returns an error for settings of servers.
+// settingType returns the type of a setting and when a change of it takes
+// effect. It returns an error for settings of servers.
 func settingType(key string) (t reflect.Type, apply string, err error) {
 	t = reflect.TypeFor[Config]()
 	for i, name := range strings.Split(key, ".") {
@@ -61,8 +61,8 @@ func settingType(key string) (t reflect.Type, apply string, err error) {
 	return t, apply, nil
 }
 
-// fieldNamed returns the type of the value with the given JSON name in a struct or
-// a map, and its own tag apply.
+// fieldNamed returns the type of the value with the given JSON name in a struct
+// or a map, and its own tag apply.
 func fieldNamed(t reflect.Type, name string) (inner reflect.Type, apply string, ok bool) {
 	switch t.Kind() {
 	case reflect.Map:
@@ -84,7 +84,8 @@ func AppliesLive(key string) bool {
 	return err == nil && apply == applyLive
 }
 
-// SecretsIn returns the paths of the plain-text secrets in the value of a setting.
+// SecretsIn returns the paths of the plain-text secrets in the value of a
+// setting.
 func SecretsIn(key string, value json.RawMessage) [][]string {
 	t, _, err := settingType(key)
 	var v any

@@ -9,8 +9,8 @@ import (
 	"junctor/internal/tool"
 )
 
-// containers are the keys that contain servers, the usual one first. The value of
-// each is a map by name or an array of entries with a name.
+// containers are the keys that contain servers, the usual one first. The value
+// of each is a map by name or an array of entries with a name.
 var containers = []string{"mcpServers", "servers", "backends", "context_servers", "mcp_servers"}
 
 // entry is one server of the file.
@@ -22,8 +22,8 @@ type entry struct {
 	inMap     bool
 }
 
-// entries removes the servers from the tree, whatever its shape, and returns them
-// and an object with everything else.
+// entries removes the servers from the tree, whatever its shape, and returns
+// them and an object with everything else.
 func entries(root *node, report func(*node, string)) (all []entry, rest *node) {
 	if root.kind == array {
 		return inArray(root, "", report), &node{kind: object, offset: root.offset, keyAt: root.offset}
@@ -109,8 +109,8 @@ func dropDuplicates(all []entry, src *source, report func(*node, string)) (uniqu
 	return unique
 }
 
-// apiKeys are the keys at the top level, in options that seed clients of agentify
-// send, that are used as variables.
+// apiKeys are the keys at the top level, in options that seed clients of
+// agentify send, that are used as variables.
 var apiKeys = []string{"OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY", "ANTHROPIC_API_KEY", "XAI_API_KEY"}
 
 // foreignTop maps the top-level keys of other programs to the note for the user,

@@ -11,9 +11,9 @@ import (
 // content of the server or the setting.
 func (e Edit) Whole() bool { return e.kind != merge && e.kind != rule }
 
-// Without returns the part of an edit that a later edit of the same server or rule
-// does not override, and whether there is any: the keys of a patch that the later
-// patch does not have.
+// Without returns the part of an edit that a later edit of the same server or
+// rule does not override, and whether there is any: the keys of a patch that
+// the later patch does not have.
 func (e Edit) Without(later Edit) (rest Edit, some bool) {
 	if e.kind != later.kind || e.kind != merge && e.kind != rule {
 		return Edit{}, false

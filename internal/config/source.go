@@ -108,7 +108,8 @@ func (s *source) parse() (hujson.Value, error) {
 
 var hujsonPlace = regexp.MustCompile(`^hujson: line (\d+), column (\d+): (?s:(.*))$`)
 
-// syntax converts hujson's error into a problem, with a hint for common mistakes.
+// syntax converts hujson's error into a problem, with a hint for common
+// mistakes.
 func (s *source) syntax(err error) Problem {
 	m := hujsonPlace.FindStringSubmatch(err.Error())
 	if m == nil {

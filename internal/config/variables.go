@@ -28,8 +28,8 @@ func (l *loader) useVariable(name string) {
 	l.env.use(name, v, from)
 }
 
-// serverDefaults returns the defaults of upstreams, with the timeout overridden by
-// DEFAULT_TOOL_TIMEOUT_MS.
+// serverDefaults returns the defaults of upstreams, with the timeout overridden
+// by DEFAULT_TOOL_TIMEOUT_MS.
 func (l *loader) serverDefaults(d *decoder) upstream.Config {
 	base := upstream.DefaultConfig()
 	if n, ok := l.variable("DEFAULT_TOOL_TIMEOUT_MS"); ok {
@@ -45,8 +45,8 @@ func (l *loader) serverDefaults(d *decoder) upstream.Config {
 	return base
 }
 
-// serverFromEnvironment adds the server defined by MCP_SERVER_DIST, MCP_BASE_PATH
-// and MCP_LOG_PATH.
+// serverFromEnvironment adds the server defined by MCP_SERVER_DIST,
+// MCP_BASE_PATH and MCP_LOG_PATH.
 func (l *loader) serverFromEnvironment(cfg *Config, d *decoder, base upstream.Config) {
 	const name = "default"
 	dist, ok := l.variable("MCP_SERVER_DIST")

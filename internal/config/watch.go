@@ -9,8 +9,8 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// Update is the result of a change of the files: a new configuration, or an error
-// that explains why the old one remains in effect.
+// Update is the result of a change of the files: a new configuration, or an
+// error that explains why the old one remains in effect.
 type Update struct {
 	Config *Config
 	Notes  []Note
@@ -18,8 +18,8 @@ type Update struct {
 }
 
 const (
-	// quietPeriod is how long the files must be unchanged before a reload, because
-	// editors write in several steps.
+	// quietPeriod is how long the files must be unchanged before a reload,
+	// because editors write in several steps.
 	quietPeriod = 100 * time.Millisecond
 	// maxDelay bounds how long further events may postpone a reload: other files
 	// in the folder may change continuously.
@@ -29,12 +29,12 @@ const (
 	pollInterval = 15 * time.Second
 )
 
-// Watch calls deliver after every change of the configuration until ctx is done:
-// of the file, which may also be created, of the .env beside it and that of the
-// working folder, and of the env files that it names. It handles editors that
-// replace the file and symbolic links that are switched to another folder. current
-// is the configuration in use, or nil if none has been loaded. deliver is called
-// on the goroutine of Watch, one call at a time.
+// Watch calls deliver after every change of the configuration until ctx is
+// done: of the file, which may also be created, of the .env beside it and that
+// of the working folder, and of the env files that it names. It handles editors
+// that replace the file and symbolic links that are switched to another folder.
+// current is the configuration in use, or nil if none has been loaded. deliver
+// is called on the goroutine of Watch, one call at a time.
 func Watch(ctx context.Context, o Options, current *Config, deliver func(Update)) error {
 	w := &watcher{o: o, watched: map[string]bool{}, place: Locate(o)}
 	if notify, err := fsnotify.NewWatcher(); err == nil {

@@ -26,8 +26,8 @@ func watch(t *testing.T, o Options, current *Config) chan Update {
 	return updates
 }
 
-// await returns the first update that ok accepts. Updates of half-written files may
-// precede it.
+// await returns the first update that ok accepts. Updates of half-written files
+// may precede it.
 func await(t *testing.T, updates chan Update, what string, ok func(Update) bool) Update {
 	t.Helper()
 	deadline := time.After(60 * time.Second)
@@ -105,8 +105,8 @@ func TestWatch(t *testing.T) {
 	await(t, updates, "e, after it came back", hasServer("e"))
 }
 
-// TestWatchKubernetes watches a file like one of a ConfigMap: a link through a link
-// to a folder, which is switched atomically.
+// TestWatchKubernetes watches a file like one of a ConfigMap: a link through a
+// link to a folder, which is switched atomically.
 func TestWatchKubernetes(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "..1", "junctor.json"), `{"mcpServers":{"a":{"command":"x"}}}`, 0o600)
@@ -185,7 +185,8 @@ func TestWatchReportsRemovedFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	await(t, updates, "the file gone", failed("the running configuration stays"))
-	// The content changes and no one can be asked, so the old configuration remains.
+	// The content changes and no one can be asked, so the old configuration
+	// remains.
 	write(t, file, `{"mcpServers":{"evil":{"command":"x"}}}`, 0o600)
 	u := await(t, updates, "a refusal", failed("is not trusted yet"))
 	var untrusted *UntrustedError
@@ -207,8 +208,8 @@ func TestWatchReportsEnvFileChange(t *testing.T) {
 	})
 }
 
-// TestWatchReportsFixedEnvFile checks that an env file with any error continues to
-// be watched.
+// TestWatchReportsFixedEnvFile checks that an env file with any error continues
+// to be watched.
 func TestWatchReportsFixedEnvFile(t *testing.T) {
 	dir := t.TempDir()
 	file, env := filepath.Join(dir, "junctor.json"), filepath.Join(dir, "sub", "a.env")

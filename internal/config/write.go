@@ -9,9 +9,9 @@ import (
 )
 
 // WriteFile replaces a file atomically: readers see the old content or the new
-// one, even after a crash. An existing file keeps its permissions. The target of a
-// symbolic link is replaced, not the link. A new file can only be read by its
-// owner.
+// one, even after a crash. An existing file keeps its permissions. The target
+// of a symbolic link is replaced, not the link. A new file can only be read by
+// its owner.
 func WriteFile(path string, data []byte) error {
 	mode := fs.FileMode(0o600)
 	if target, err := filepath.EvalSymlinks(path); err == nil {
@@ -25,10 +25,10 @@ func WriteFile(path string, data []byte) error {
 	return replace(path, data, mode)
 }
 
-// writeSecrets is like WriteFile, but makes the file readable only by its owner,
-// whatever its permissions were. A symbolic link to a target outside of the file's
-// folder is refused: it may come from a repository or another user in order to
-// redirect secrets.
+// writeSecrets is like WriteFile, but makes the file readable only by its
+// owner, whatever its permissions were. A symbolic link to a target outside of
+// the file's folder is refused: it may come from a repository or another user
+// in order to redirect secrets.
 func writeSecrets(path string, data []byte) error {
 	folder, err := filepath.EvalSymlinks(filepath.Dir(path))
 	if err != nil {

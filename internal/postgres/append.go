@@ -48,9 +48,9 @@ func (s *Store) Append(ctx context.Context, c store.Call) error {
 }
 
 // Available implements store.CallLog. It sends no query: a goroutine probes the
-// database during an outage, and Run checks it periodically. At the beginning of
-// an outage Available waits for the first probes, so that one slow query does not
-// cause calls to be refused.
+// database during an outage, and Run checks it periodically. At the beginning
+// of an outage Available waits for the first probes, so that one slow query
+// does not cause calls to be refused.
 func (s *Store) Available(ctx context.Context) error {
 	if s.serveOn { // calls are served anyway: do not wait
 		return explain("record the call", s.outage.reason())

@@ -25,8 +25,8 @@ var callFields = [][2]string{
 	{"request_id", "text"}, {"parent", "text"}, {"caller_name", "text"}, {"arg_bytes", "bigint"},
 }
 
-// fieldList formats each field, with %[1]d for its parameter number and %[2]s and
-// %[3]s for its name and type, and joins the results with commas.
+// fieldList formats each field, with %[1]d for its parameter number and %[2]s
+// and %[3]s for its name and type, and joins the results with commas.
 func fieldList(format string) string {
 	var parts []string
 	for i, f := range callFields {

@@ -15,9 +15,9 @@
 //
 // The call log is a table with a partition for each day (retention.go). Append
 // combines concurrent records into one insert (store.Group), which takes their
-// numbers from a counter row in the same statement. A batch that fails because of
-// its data is written record by record, so that one bad record does not prevent
-// the others from being written.
+// numbers from a counter row in the same statement. A batch that fails because
+// of its data is written record by record, so that one bad record does not
+// prevent the others from being written.
 //
 // The database is either available or in an outage (outage.go):
 //

@@ -29,9 +29,9 @@ func sqlstate(err error) string {
 func isUniqueViolation(err error) bool     { return sqlstate(err) == "23505" }
 func isForeignKeyViolation(err error) bool { return sqlstate(err) == "23503" }
 
-// isRetryable reports whether an error means that the statement had no effect: it
-// was not sent, the server was shutting down, or the transaction was rolled back
-// in favour of another. A retry is then safe.
+// isRetryable reports whether an error means that the statement had no effect:
+// it was not sent, the server was shutting down, or the transaction was rolled
+// back in favour of another. A retry is then safe.
 func isRetryable(err error) bool {
 	if pgconn.SafeToRetry(err) || isConnectError(err) {
 		return true

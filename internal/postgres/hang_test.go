@@ -72,9 +72,9 @@ func (h *hanging) copy(to, from net.Conn) {
 	}
 }
 
-// TestHangingDatabaseTimesOutOnce checks that a database that accepts queries but
-// does not respond costs one timeout, not one per call, and that calls do not
-// queue up.
+// TestHangingDatabaseTimesOutOnce checks that a database that accepts queries
+// but does not respond costs one timeout, not one per call, and that calls do
+// not queue up.
 func TestHangingDatabaseTimesOutOnce(t *testing.T) {
 	for _, away := range []store.OutagePolicy{store.FailClosed, store.FailOpen} {
 		t.Run(string(away), func(t *testing.T) {

@@ -41,9 +41,9 @@ RETURNING owner, greatest(until - clock_timestamp(), interval '0'), token`, name
 }
 
 // TakeBudget takes up to want calls from a token bucket, which holds at most
-// rate.Calls and is refilled evenly over rate.Per by the database's clock, so that
-// several nodes share one rate limit. It returns how many calls it got and, if
-// none, how long to wait for the next one.
+// rate.Calls and is refilled evenly over rate.Per by the database's clock, so
+// that several nodes share one rate limit. It returns how many calls it got
+// and, if none, how long to wait for the next one.
 func (s *Store) TakeBudget(ctx context.Context, name string, rate tool.Rate, want int) (got int, wait time.Duration, err error) {
 	if rate.Calls <= 0 || rate.Per <= 0 || want <= 0 {
 		return 0, 0, nil

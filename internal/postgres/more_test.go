@@ -76,8 +76,8 @@ func TestConcurrentOpen(t *testing.T) {
 	wg.Wait()
 }
 
-// TestSearchPathSelectsSchema checks that the tables are created in the schema of
-// the search path.
+// TestSearchPathSelectsSchema checks that the tables are created in the schema
+// of the search path.
 func TestSearchPathSelectsSchema(t *testing.T) {
 	server := shared.Server(t)
 	ctx := context.Background()

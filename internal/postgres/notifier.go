@@ -17,9 +17,10 @@ const (
 	relistenWait   = time.Second
 )
 
-// notifier batches changes into announcements, which it sends immediately unless
-// the last one was sent within notifyInterval. NOTIFY takes a server-wide lock at
-// commit, so it must be rare and must not be part of another transaction.
+// notifier batches changes into announcements, which it sends immediately
+// unless the last one was sent within notifyInterval. NOTIFY takes a
+// server-wide lock at commit, so it must be rare and must not be part of
+// another transaction.
 type notifier struct {
 	send func(payload string)
 

@@ -123,8 +123,8 @@ func TestNotifyRateIsBounded(t *testing.T) {
 	}
 }
 
-// TestPollingFindsMissedNotifications checks that a change whose announcement was
-// lost is found by polling.
+// TestPollingFindsMissedNotifications checks that a change whose announcement
+// was lost is found by polling.
 func TestPollingFindsMissedNotifications(t *testing.T) {
 	url := shared.Database(t)
 	a, b := openAt(t, config(url)), openAt(t, config(url))

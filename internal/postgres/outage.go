@@ -101,9 +101,9 @@ func restoredWithin(ctx context.Context, restored <-chan struct{}, since time.Ti
 	return false
 }
 
-// startOutage records that a query started at then failed because the database is
-// unavailable. If this starts a new outage, it also starts the goroutine that
-// probes the database.
+// startOutage records that a query started at then failed because the database
+// is unavailable. If this starts a new outage, it also starts the goroutine
+// that probes the database.
 func (s *Store) startOutage(err error, then time.Time) {
 	if s.ctx.Err() == nil && s.outage.begin(err, then) {
 		s.log.Warn("the database is unavailable", "err", explain("query", err))

@@ -52,9 +52,9 @@ func run(t *testing.T, s *Store) {
 	})
 }
 
-// TestOutageClosedRefusesCalls checks that without the database calls are refused
-// quickly with a clear error, and that afterwards they are recorded again and the
-// tail has no gap.
+// TestOutageClosedRefusesCalls checks that without the database calls are
+// refused quickly with a clear error, and that afterwards they are recorded
+// again and the tail has no gap.
 func TestOutageClosedRefusesCalls(t *testing.T) {
 	pg := pgtest.New(t)
 	s := openAt(t, outageConfig(pg.Database(t)))
@@ -206,8 +206,8 @@ func TestCloseReportsUnwrittenRecords(t *testing.T) {
 	}
 }
 
-// TestBrokenConnectionsLoseNoRecords checks that connections that break under load
-// fail no call, and that no record is written twice.
+// TestBrokenConnectionsLoseNoRecords checks that connections that break under
+// load fail no call, and that no record is written twice.
 func TestBrokenConnectionsLoseNoRecords(t *testing.T) {
 	server := shared.Server(t)
 	ctx, cancel := context.WithTimeout(context.Background(), soon)
@@ -271,8 +271,8 @@ func TestReadWaitsForShortOutage(t *testing.T) {
 	}
 }
 
-// TestSlowQueryRefusesNoCalls checks that no calls are refused because of one slow
-// query while the database is available.
+// TestSlowQueryRefusesNoCalls checks that no calls are refused because of one
+// slow query while the database is available.
 func TestSlowQueryRefusesNoCalls(t *testing.T) {
 	s := openAt(t, config(shared.Server(t).Database(t)))
 	for range 10 {
@@ -360,8 +360,8 @@ func TestInvalidRecordDoesNotFailBatch(t *testing.T) {
 	}
 }
 
-// loadEnv, if set, makes the test binary a node that writes calls to the database
-// with that URL and prints the id of each as soon as it is committed.
+// loadEnv, if set, makes the test binary a node that writes calls to the
+// database with that URL and prints the id of each as soon as it is committed.
 const loadEnv = "JUNCTOR_TEST_POSTGRES_LOAD"
 
 func load(url string) {
@@ -444,8 +444,8 @@ func TestKilledProcessLosesNoRecords(t *testing.T) {
 	t.Logf("%d answered calls over 12 kills", len(answered))
 }
 
-// killOnce starts a node, kills it after n acknowledged calls, and returns the ids
-// of all calls that it acknowledged.
+// killOnce starts a node, kills it after n acknowledged calls, and returns the
+// ids of all calls that it acknowledged.
 func killOnce(t *testing.T, url string, n int) (ids []string) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), loadEnv+"="+url)

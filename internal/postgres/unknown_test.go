@@ -15,8 +15,8 @@ import (
 	"junctor/internal/store/storetest"
 )
 
-// cutting is a proxy of the database. It forwards one INSERT of call records. When
-// the database has committed it, cutting closes all connections instead of
+// cutting is a proxy of the database. It forwards one INSERT of call records.
+// When the database has committed it, cutting closes all connections instead of
 // forwarding the response, and refuses new ones until release is called.
 type cutting struct {
 	t              *testing.T
@@ -144,9 +144,9 @@ func (p *cutConn) answered(data []byte) bool {
 	return false
 }
 
-// TestRecordsOfLostCommitAreWrittenOnce checks that records are not written again
-// after the response to their commit was lost and the database was unavailable for
-// a while.
+// TestRecordsOfLostCommitAreWrittenOnce checks that records are not written
+// again after the response to their commit was lost and the database was
+// unavailable for a while.
 func TestRecordsOfLostCommitAreWrittenOnce(t *testing.T) {
 	for _, away := range []store.OutagePolicy{store.FailClosed, store.FailOpen} {
 		t.Run(string(away), func(t *testing.T) {

@@ -22,8 +22,8 @@ func code(err error) (primary, extended int) {
 	return 0, 0
 }
 
-// fatal reports whether an error may have rolled back the transaction and with it
-// the other writes in it. A constraint violation rolls back only its own
+// fatal reports whether an error may have rolled back the transaction and with
+// it the other writes in it. A constraint violation rolls back only its own
 // statement.
 func fatal(err error) bool {
 	primary, _ := code(err)

@@ -9,15 +9,15 @@ const (
 	minFiltered = 32 << 10 // minimum size of the body of a block with a filter
 )
 
-// textFilter is a Bloom filter of the texts in a block, so that a search can skip
-// blocks without decompressing them. It has a bit for the hash of each sequence
-// of four bytes that starts at an even offset of the block's texts; the case of
-// letters is ignored. If a block contains a search text, the filter has the
-// sequences at either all even or all odd offsets of the search text.
+// textFilter is a Bloom filter of the texts in a block, so that a search can
+// skip blocks without decompressing them. It has a bit for the hash of each
+// sequence of four bytes that starts at an even offset of the block's texts;
+// the case of letters is ignored. If a block contains a search text, the filter
+// has the sequences at either all even or all odd offsets of the search text.
 //
-// A filter of prose excludes most texts of seven bytes that are not in the block,
-// nearly all longer ones, and none with fewer than five bytes. Blocks with less
-// than minFiltered bytes have no filter: they are joined soon.
+// A filter of prose excludes most texts of seven bytes that are not in the
+// block, nearly all longer ones, and none with fewer than five bytes. Blocks
+// with less than minFiltered bytes have no filter: they are joined soon.
 type textFilter [1 << 16 / 64]uint64
 
 func (f *textFilter) add(text []byte) {
@@ -37,7 +37,8 @@ func (f *textFilter) set(gram uint32) {
 }
 
 // hashGram returns the index of a sequence's bit. It is the same for upper and
-// lower case, and for some other bytes, which only makes the filter less precise.
+// lower case, and for some other bytes, which only makes the filter less
+// precise.
 func hashGram(gram uint32) uint16 { return uint16((gram | 0x20202020) * 0x9e3779b1 >> 16) }
 
 // bytes returns the stored form of the filter.

@@ -83,9 +83,9 @@ func TestFilterExcludesOtherTexts(t *testing.T) {
 	}
 }
 
-// TestTextSearchUsesFilters checks that a text is found in the one block that has
-// it, in the contents, an id or a name, and that filters are deleted with their
-// blocks.
+// TestTextSearchUsesFilters checks that a text is found in the one block that
+// has it, in the contents, an id or a name, and that filters are deleted with
+// their blocks.
 func TestTextSearchUsesFilters(t *testing.T) {
 	ctx := context.Background()
 	cfg := store.DefaultConfig()

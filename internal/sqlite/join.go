@@ -13,8 +13,8 @@ import (
 const joinBytes = blockBytes / 2
 
 // joinBlocks joins neighbouring small blocks, which result from a low rate of
-// calls, so that the call log has no more blocks than it needs. The last ones are
-// joined when there are enough of them to fill a block.
+// calls, so that the call log has no more blocks than it needs. The last ones
+// are joined when there are enough of them to fill a block.
 func (s *Store) joinBlocks(ctx context.Context) error {
 	for ctx.Err() == nil {
 		run, more, err := s.joinable(ctx)

@@ -73,8 +73,8 @@ func TestJournalFileIsUsedAgain(t *testing.T) {
 	}
 }
 
-// TestOldRecordsOfJournalFile checks that old records that a system crash left in
-// a reused file are not read.
+// TestOldRecordsOfJournalFile checks that old records that a system crash left
+// in a reused file are not read.
 func TestOldRecordsOfJournalFile(t *testing.T) {
 	cfg := store.Config{Path: filepath.Join(t.TempDir(), "junctor.db")}
 	s := openAt(t, cfg)
@@ -107,9 +107,9 @@ func TestOldRecordsOfJournalFile(t *testing.T) {
 	}
 }
 
-// TestMappedJournalErrors checks that a page that the system cannot provide fails
-// the record, not the process, and that later records go into another file. A
-// record that was being copied when the process died is reported.
+// TestMappedJournalErrors checks that a page that the system cannot provide
+// fails the record, not the process, and that later records go into another
+// file. A record that was being copied when the process died is reported.
 func TestMappedJournalErrors(t *testing.T) {
 	cfg := store.Config{Path: filepath.Join(t.TempDir(), "junctor.db")}
 	s := openAt(t, cfg)

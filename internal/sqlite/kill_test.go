@@ -18,8 +18,8 @@ import (
 	"junctor/internal/store/storetest"
 )
 
-// loadEnv, if set, makes the test binary write calls to the named store and print
-// the id of each as soon as it is committed.
+// loadEnv, if set, makes the test binary write calls to the named store and
+// print the id of each as soon as it is committed.
 const loadEnv = "JUNCTOR_TEST_SQLITE_LOAD"
 
 // leaseEnv, if set, makes the test binary acquire a lease for an hour and wait.

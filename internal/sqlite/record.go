@@ -101,8 +101,8 @@ type journalRecord struct {
 }
 
 // records yields consecutive records, up to the first that is damaged or
-// incomplete. They refer to b, which must not change while they are used. salt is
-// that of their journal.
+// incomplete. They refer to b, which must not change while they are used. salt
+// is that of their journal.
 func records(b []byte, salt uint32) iter.Seq[journalRecord] {
 	return func(yield func(journalRecord) bool) {
 		text := unsafe.String(unsafe.SliceData(b), len(b)) // not a copy, which would cost as much as decoding

@@ -18,8 +18,8 @@ import (
 // errStopScan stops a scan early.
 var errStopScan = errors.New("enough")
 
-// Limits of the number of blocks that one query looks up. A scan starts with few,
-// because they often contain the first page of results.
+// Limits of the number of blocks that one query looks up. A scan starts with
+// few, because they often contain the first page of results.
 const (
 	minScanBlocks = 4
 	maxScanBlocks = 256
@@ -87,9 +87,9 @@ type extent struct {
 }
 
 // extents returns up to limit blocks after last that may have matching records,
-// in the order of the query. It reads their heads too, because one query for each
-// head would take longer than reading it, unless the query has a text, which
-// excludes most blocks.
+// in the order of the query. It reads their heads too, because one query for
+// each head would take longer than reading it, unless the query has a text,
+// which excludes most blocks.
 func (t *snapshot) extents(q store.CallQuery, last *extent, limit int) (out []extent, err error) {
 	where, args := []string{"true"}, []any{}
 	add := func(cond string, arg int64) { where, args = append(where, cond), append(args, arg) }

@@ -199,8 +199,8 @@ func (s *Store) Close() error {
 func (s *Store) Announce(topic string) { s.Wake(topic) }
 
 // Run moves the records of calls into blocks, deletes those over the retention
-// limits, and wakes watchers when another process wrote to the file, until ctx is
-// done.
+// limits, and wakes watchers when another process wrote to the file, until ctx
+// is done.
 func (s *Store) Run(ctx context.Context) error {
 	poll, sweep, flush := time.NewTicker(s.poll), time.NewTicker(s.sweep), time.NewTimer(0)
 	defer poll.Stop()

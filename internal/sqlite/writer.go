@@ -83,8 +83,8 @@ func (w *writer) execute(batch []*job) {
 }
 
 // transact runs a batch in one transaction and returns the error of the
-// transaction. The error of a job is stored in the job. A job that is alone needs
-// no savepoint: its error rolls back the transaction and is returned.
+// transaction. The error of a job is stored in the job. A job that is alone
+// needs no savepoint: its error rolls back the transaction and is returned.
 func (w *writer) transact(batch []*job, alone bool) (err error) {
 	ctx := context.Background()
 	if err := w.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
@@ -130,8 +130,8 @@ func (w *writer) runJob(ctx context.Context, j *job) error {
 	return w.exec(ctx, "RELEASE job")
 }
 
-// guard converts a panic into an error: other goroutines wait for the leader, and
-// would wait forever if it stopped.
+// guard converts a panic into an error: other goroutines wait for the leader,
+// and would wait forever if it stopped.
 func guard(w *writer, run func(*writer) error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

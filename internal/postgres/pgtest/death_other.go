@@ -4,5 +4,6 @@ package pgtest
 
 import "syscall"
 
-// endWithParent does nothing: only Linux can signal a child when its parent dies.
+// endWithParent does nothing: only Linux can signal a child when its parent
+// dies.
 func endWithParent(*syscall.SysProcAttr) {}

@@ -41,8 +41,8 @@ type Server struct {
 // ErrMissing is the error of Start when PostgreSQL is not installed.
 var ErrMissing = errors.New("no PostgreSQL programs found (on Debian: apt install postgresql)")
 
-// Start creates a new cluster and starts it. Settings such as "fsync=on" override
-// those that make it fast for tests.
+// Start creates a new cluster and starts it. Settings such as "fsync=on"
+// override those that make it fast for tests.
 func Start(settings ...string) (*Server, error) {
 	bin, err := programs()
 	if err != nil {
@@ -65,8 +65,8 @@ func Start(settings ...string) (*Server, error) {
 	return s, nil
 }
 
-// programs returns the folder with initdb and postgres: that of initdb in PATH, or
-// else the last by name.
+// programs returns the folder with initdb and postgres: that of initdb in PATH,
+// or else the last by name.
 func programs() (string, error) {
 	var found []string
 	for _, pattern := range []string{"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/opt/postgresql*/bin", "/usr/local/opt/postgresql*/bin"} {

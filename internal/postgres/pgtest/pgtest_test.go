@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestServer checks that a server keeps its data when it is restarted, and leaves
-// nothing behind when it is closed.
+// TestServer checks that a server keeps its data when it is restarted, and
+// leaves nothing behind when it is closed.
 func TestServer(t *testing.T) {
 	s, err := Start()
 	SkipOrFail(t, err)
