@@ -1,9 +1,10 @@
-// Package configshare applies changes to the configuration that an administrator
-// makes on one node in the configuration files of all nodes.
+// Package configshare applies configuration changes that an administrator makes
+// on one node to the configuration files of all nodes.
 //
-// The changes are stored encrypted: an entry may hold a secret and may start a
-// program, so that write access to the database must not be enough to make one
-// up. Every node edits its own file; a file that is newer than a change wins.
+// The changes are stored encrypted, because they may contain secrets and may
+// start programs: write access to the database must not suffice to forge one.
+// Every node edits its own file; a change that is older than the file is not
+// applied when the node starts.
 package configshare
 
 import (
@@ -22,11 +23,11 @@ import (
 	"junctor/internal/store"
 )
 
-// prefix begins the names under which changes are stored.
+// prefix is the prefix of the names under which changes are stored.
 const prefix = "config-edit/"
 
-// storeTimeout bounds how long an administrator waits until a change is
-// published, or until those of other nodes have been read.
+// storeTimeout is the timeout for publishing a change and for reading those of
+// other nodes; an administrator may be waiting.
 const storeTimeout = 10 * time.Second
 
 // change is a change that an administrator made on some node.
@@ -34,12 +35,12 @@ type change struct {
 	At   time.Time   `json:"at"`
 	Edit config.Edit `json:"edit"`
 
-	// Earlier are the changes of other keys of the same server or rule, the
-	// oldest first: a node may not have made them yet.
+	// Earlier are the changes of other keys of the same server or rule, oldest
+	// first, which some nodes may not have applied yet.
 	Earlier []change `json:"earlier,omitempty"`
 }
 
-// parts returns all changes, the oldest first.
+// parts returns all changes, oldest first.
 func (c change) parts() []change {
 	return append(slices.Clone(c.Earlier), change{At: c.At, Edit: c.Edit})
 }
@@ -49,33 +50,35 @@ type Options struct {
 	Store  store.Changes
 	Vault  *store.Vault   // with a key that all nodes have
 	Config config.Options // of this node's file
-	// Editing is held by Run while it applies changes, and by callers of Publish
-	// from before they make a change on this node, so that changes are made here
-	// in the order in which they are stored. Default: a new one.
+	// Editing is held by Run while it applies changes. Callers of Publish must
+	// acquire it before they make a change on this node, so that changes are
+	// made here in the order in which they are stored. Default: a new one.
 	Editing sync.Locker
-	// KeepSecrets stores the secrets of edits where this node has its secrets,
-	// and returns the edits with variables in their place. Nil leaves them in.
+	// KeepSecrets stores the secrets of edits in this node's own place for
+	// secrets, and returns the edits with variables instead. If it is nil,
+	// edits keep their secrets.
 	KeepSecrets func(config.Options, []config.Edit) ([]config.Edit, error)
 	Log         *slog.Logger
 }
 
-// Sharer shares the changes of one node with the others. A nil Sharer is that
-// of a gateway that shares nothing.
+// Sharer shares configuration changes between a node and the others. The
+// methods of a nil Sharer do nothing.
 type Sharer struct {
 	opts Options
 	seen map[string]seenChange // guarded by Options.Editing
 }
 
-// seenChange distinguishes changes from those that were only stored again: with
-// another key, or beside a later one.
+// seenChange is the state of a stored change that was already applied. It
+// distinguishes new changes from those that were only stored again: encrypted
+// with another key, or together with a later one.
 type seenChange struct {
 	written time.Time
-	made    []time.Time // the moments of all parts
+	made    []time.Time // the times of all parts
 }
 
 func (c seenChange) has(at time.Time) bool { return slices.ContainsFunc(c.made, at.Equal) }
 
-// New returns a Sharer; it starts nothing.
+// New returns a Sharer. It does nothing until Run or Publish is called.
 func New(o Options) *Sharer {
 	if o.Editing == nil {
 		o.Editing = &sync.Mutex{}
@@ -83,7 +86,7 @@ func New(o Options) *Sharer {
 	return &Sharer{opts: o, seen: map[string]seenChange{}}
 }
 
-// Publish stores changes that were made on this node for the others.
+// Publish publishes changes that were made on this node to the others.
 func (s *Sharer) Publish(edits []config.Edit) error {
 	if s == nil {
 		return nil
@@ -108,8 +111,8 @@ func (s *Sharer) Publish(edits []config.Edit) error {
 	return nil
 }
 
-// deleteParts deletes the changes of parts of a server or a setting, before one
-// of the whole replaces them.
+// deleteParts deletes the changes of parts of a server or a setting, because a
+// change of the whole replaces them.
 func (s *Sharer) deleteParts(ctx context.Context, name string) error {
 	all, err := s.opts.Vault.List(ctx)
 	for _, info := range all {
@@ -120,14 +123,15 @@ func (s *Sharer) deleteParts(ctx context.Context, name string) error {
 	return err
 }
 
-// isPart reports whether the change of that name is one of a part of what the
-// change named whole is about.
+// isPart reports whether name is a change of a part of the server or setting
+// that the change whole replaces.
 func isPart(name, whole string) bool {
 	return name == whole+"/part" || strings.HasPrefix(name, whole+".") ||
 		whole == prefix+".toolRules" && strings.Contains(name, ":") && strings.HasSuffix(name, "/part") // names of tools
 }
 
-// put stores a change with what remains of those that are stored there.
+// put stores a change, together with the parts of the stored changes that it
+// does not override.
 func (s *Sharer) put(ctx context.Context, name string, e config.Edit) error {
 	for {
 		plain, version, err := s.opts.Vault.Get(ctx, name)
@@ -141,7 +145,7 @@ func (s *Sharer) put(ctx context.Context, name string, e config.Edit) error {
 			return err
 		}
 		c := change{At: time.Now(), Edit: e}
-		if err == nil { // what cannot be read is replaced: nobody could have applied it
+		if err == nil { // a change that cannot be read is replaced: no node can have applied it
 			for _, p := range old.parts() {
 				if rest, some := p.Edit.Without(e); some {
 					c.Earlier = append(c.Earlier, change{At: p.At, Edit: rest})
@@ -152,9 +156,9 @@ func (s *Sharer) put(ctx context.Context, name string, e config.Edit) error {
 			return err
 		}
 		if _, err = s.opts.Vault.Put(ctx, name, plain, version); errors.Is(err, store.ErrConflict) {
-			continue // another node was faster
+			continue // another node has stored a change: merge with it
 		}
-		if err == nil { // it was made here before
+		if err == nil { // it is already applied on this node
 			seen := s.seen[name]
 			seen.made = append(slices.Clone(seen.made), c.At)
 			s.seen[name] = seen
@@ -164,9 +168,9 @@ func (s *Sharer) put(ctx context.Context, name string, e config.Edit) error {
 }
 
 // Run applies the changes of other nodes to the file at path until ctx is done.
-// Of the changes made before it started it applies those that are newer than
-// the file: a node that was away catches up, and a file put in place later
-// wins.
+// Of the changes made before it started, it applies only those that are newer
+// than the file, so that a node that was offline catches up and a file that was
+// replaced later takes precedence.
 func (s *Sharer) Run(ctx context.Context, path string) {
 	if s == nil {
 		return
@@ -180,7 +184,7 @@ func (s *Sharer) Run(ctx context.Context, path string) {
 		if err := s.applyNew(ctx, after); err != nil && ctx.Err() == nil {
 			s.opts.Log.DebugContext(ctx, "cannot read the configuration changes of other nodes", "err", err)
 		} else {
-			after = time.Time{} // from now on all that is new
+			after = time.Time{} // from now on apply all new changes
 		}
 		select {
 		case <-ctx.Done():
@@ -190,9 +194,10 @@ func (s *Sharer) Run(ctx context.Context, path string) {
 	}
 }
 
-// applyNew applies the changes that it has not seen and that were made after a
-// moment, in the order in which they were stored. It reads all of them at once: a
-// node that stopped between two would have a file that is newer than the second.
+// applyNew applies the new changes that were made after the given time, in the
+// order in which they were stored. It reads all of them before it applies any:
+// if reads could fail in between, the file would be newer than the changes that
+// were not read, and they would be lost at the next start.
 func (s *Sharer) applyNew(ctx context.Context, after time.Time) error {
 	s.opts.Editing.Lock()
 	defer s.opts.Editing.Unlock()
@@ -223,7 +228,7 @@ func (s *Sharer) applyNew(ctx context.Context, after time.Time) error {
 		s.seen[info.Name] = now
 		if err == nil && len(edits) > 0 {
 			err = s.apply(edits)
-			if err == nil && c.Edit.Whole() { // over later changes of parts, which may have been made here before
+			if err == nil && c.Edit.Whole() { // apply later changes of parts again, which may have been made here before
 				for _, later := range all[i+1:] {
 					if isPart(later.Name, info.Name) {
 						delete(s.seen, later.Name)
@@ -231,17 +236,17 @@ func (s *Sharer) applyNew(ctx context.Context, after time.Time) error {
 				}
 			}
 		}
-		if err != nil && !errors.Is(err, config.ErrNoServer) { // which is gone here already
+		if err != nil && !errors.Is(err, config.ErrNoServer) { // already removed on this node
 			s.opts.Log.WarnContext(ctx, "cannot apply a configuration change of another node", "change", info.Name, "err", err)
 		}
 	}
 	return nil
 }
 
-// apply makes edits in the file, whose watcher puts them into force.
+// apply applies edits to the file, which the gateway's watcher then reloads.
 func (s *Sharer) apply(edits []config.Edit) error {
 	if s.opts.KeepSecrets != nil {
-		err := config.Check(s.opts.Config, edits...) // before a secret is written
+		err := config.Check(s.opts.Config, edits...) // before a secret is stored
 		if err == nil {
 			edits, err = s.opts.KeepSecrets(s.opts.Config, edits)
 		}

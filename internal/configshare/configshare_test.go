@@ -18,7 +18,7 @@ import (
 	"junctor/internal/store"
 )
 
-// node is a node with its configuration file, on a store that all share.
+// node is a node with its own configuration file and a shared store.
 type node struct {
 	*Sharer
 	t    *testing.T
@@ -68,7 +68,7 @@ func (n *node) run() {
 	n.t.Cleanup(func() { cancel(); <-done })
 }
 
-// awaitFile waits for something in the file.
+// awaitFile waits until ok accepts the content of the file.
 func (n *node) awaitFile(what string, ok func(file string) bool) {
 	n.t.Helper()
 	for end := time.After(time.Minute); ; {
@@ -87,9 +87,9 @@ func (n *node) awaitFile(what string, ok func(file string) bool) {
 	}
 }
 
-// TestConfigurationEditsReachOtherNodes: an edit is applied on running nodes
-// and on one that starts later, but not over a newer file, and not without the
-// key.
+// TestConfigurationEditsReachOtherNodes checks that an edit is applied on
+// running nodes and on one that starts later, but not to a newer file and not
+// without the key.
 func TestConfigurationEditsReachOtherNodes(t *testing.T) {
 	db, err := sqlite.Open(context.Background(), store.Config{Path: filepath.Join(t.TempDir(), "junctor.db")}, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -111,7 +111,7 @@ func TestConfigurationEditsReachOtherNodes(t *testing.T) {
 	share(config.Merge("b", json.RawMessage(`{"enabled":false}`)))
 	two.awaitFile("it is off", func(f string) bool { return strings.Contains(f, `"enabled"`) })
 
-	// At rest nothing can be read, and without the key nothing is believed.
+	// Stored changes are encrypted, and those without the key are rejected.
 	ctx := context.Background()
 	kept, err := db.Values(ctx, store.SpaceSecrets)
 	if err != nil || len(kept) != 3 {
@@ -134,7 +134,7 @@ func TestConfigurationEditsReachOtherNodes(t *testing.T) {
 		return f == file && strings.Count(other.log.String(), "cannot apply a configuration change") >= 4
 	})
 
-	// What one change of a rule or of a server says stays when a second says more.
+	// A change of a rule or of a server keeps the other keys of an earlier one.
 	share(config.Rule("a:t", json.RawMessage(`{"enabled":false,"timeoutMs":5}`)))
 	share(config.Rule("a:t", json.RawMessage(`{"approval":"ask","timeoutMs":null}`)))
 	share(config.Merge("b", json.RawMessage(`{"description":"of b"}`)))
@@ -161,7 +161,7 @@ func TestConfigurationEditsReachOtherNodes(t *testing.T) {
 
 	// A gateway that shares nothing.
 	var none *Sharer
-	none.Run(ctx, one.file) // returns at once
+	none.Run(ctx, one.file) // returns immediately
 	if err := none.Publish([]config.Edit{config.Remove("c")}); err != nil {
 		t.Error(err)
 	}

@@ -27,7 +27,7 @@ func openStore(t *testing.T) store.Store {
 	return db
 }
 
-// old dates the file back, so that all changes are newer.
+// old sets the file's time back, so that all changes are newer.
 func (n *node) old() {
 	n.t.Helper()
 	past := time.Now().Add(-time.Hour)
@@ -36,8 +36,8 @@ func (n *node) old() {
 	}
 }
 
-// TestPatchesPublishedAtOnce: changes of different keys that several nodes
-// publish at the same time all reach a node that starts later.
+// TestPatchesPublishedAtOnce checks that changes of different keys that several
+// nodes publish concurrently all reach a node that starts later.
 func TestPatchesPublishedAtOnce(t *testing.T) {
 	db := openStore(t)
 	var wg sync.WaitGroup
@@ -74,8 +74,8 @@ func TestPatchesPublishedAtOnce(t *testing.T) {
 	}
 }
 
-// TestRulesOfSimilarNames: a change of a tool's rule leaves those of tools whose
-// names begin with its name.
+// TestRulesOfSimilarNames checks that a change of a tool's rule does not affect
+// the rules of tools whose names begin with its name.
 func TestRulesOfSimilarNames(t *testing.T) {
 	db := openStore(t)
 	one, late := newNode(t, db, 1, `{}`), newNode(t, db, 1, `{}`)
@@ -89,8 +89,9 @@ func TestRulesOfSimilarNames(t *testing.T) {
 	late.awaitFile("all three", func(f string) bool { return strings.Count(f, "false") == 3 })
 }
 
-// TestChangeOfOneKeyLeavesTheOthers: a key that was changed by hand on a node
-// after it had got a change stays when another key is changed on another node.
+// TestChangeOfOneKeyLeavesTheOthers checks that a key that was edited by hand
+// on a node after a change was applied there is kept when another key is
+// changed on another node.
 func TestChangeOfOneKeyLeavesTheOthers(t *testing.T) {
 	db := openStore(t)
 	one, two := newNode(t, db, 1, `{}`), newNode(t, db, 1, `{}`)
@@ -111,16 +112,16 @@ func TestChangeOfOneKeyLeavesTheOthers(t *testing.T) {
 	two.awaitFile("and is still on", func(f string) bool { return strings.Contains(f, "true") && !strings.Contains(f, "false") })
 }
 
-// unreadable is a store that lists its values and can read none of them alone.
+// unreadable is a store that can list its values but not read a single one.
 type unreadable struct{ store.Store }
 
 func (unreadable) Value(context.Context, string, string) (store.Value, error) {
 	return store.Value{}, store.ErrUnavailable
 }
 
-// TestNodeThatStopsWhileItCatchesUp: a node that loses the database after it has
-// listed the changes that it missed makes all of them: a file that is newer than
-// one that was not made would hide it for good.
+// TestNodeThatStopsWhileItCatchesUp checks that a node that loses the database
+// after it has listed the changes that it missed applies all of them. A change
+// that was not applied would be lost, because the file would be newer.
 func TestNodeThatStopsWhileItCatchesUp(t *testing.T) {
 	db := openStore(t)
 	one, late := newNode(t, db, 1, `{}`), newNode(t, db, 1, `{}`)
@@ -140,9 +141,9 @@ func TestNodeThatStopsWhileItCatchesUp(t *testing.T) {
 	late.awaitFile("both changes", func(f string) bool { return strings.Contains(f, `"a"`) && strings.Contains(f, `"b"`) })
 }
 
-// TestOwnChangeAfterOneOfTheWhole: a node that changed a part of what another
-// node had set as a whole a moment before keeps its own change, as the others
-// make it.
+// TestOwnChangeAfterOneOfTheWhole checks that a node that changes a part of a
+// server or setting just after another node has replaced the whole keeps its
+// own change, which the other nodes apply too.
 func TestOwnChangeAfterOneOfTheWhole(t *testing.T) {
 	for name, edits := range map[string]struct{ whole, part config.Edit }{
 		"server":  {config.Set("a", json.RawMessage(`{"command":"new"}`)), config.Merge("a", json.RawMessage(`{"enabled":false}`))},
@@ -190,8 +191,8 @@ func TestOwnChangeAfterOneOfTheWhole(t *testing.T) {
 	}
 }
 
-// TestOwnChangesAreNotMadeAgain: a node does not make a change again that it has
-// published, over what was edited on it since.
+// TestOwnChangesAreNotMadeAgain checks that a node does not apply a change that
+// it has published itself, which would overwrite later edits.
 func TestOwnChangesAreNotMadeAgain(t *testing.T) {
 	db := openStore(t)
 	one, two := newNode(t, db, 1, `{"mcpServers":{"a":{"command":"by hand"}}}`), newNode(t, db, 1, `{}`)
@@ -210,9 +211,9 @@ func TestOwnChangesAreNotMadeAgain(t *testing.T) {
 	one.awaitFile("a change of the same server on another", func(f string) bool { return strings.Contains(f, "of another") })
 }
 
-// TestSecretsOfChanges: a node keeps the secrets of a change as the one on which
-// it was made does, under the same variable, so that a later change that names
-// the variable applies on both.
+// TestSecretsOfChanges checks that all nodes store the secrets of a change
+// under the same variable, so that a later change with the variable applies on
+// all of them.
 func TestSecretsOfChanges(t *testing.T) {
 	db := openStore(t)
 	one, two := newNode(t, db, 1, `{}`), newNode(t, db, 1, `{}`)
@@ -244,8 +245,9 @@ func TestSecretsOfChanges(t *testing.T) {
 	}
 }
 
-// TestLaterSettingWins: a setting that was changed as a part of another one
-// later is not changed back, also after the changes were stored again.
+// TestLaterSettingWins checks that a later change of a part of a setting is not
+// reverted by an earlier change of the whole, also after the changes were stored
+// again.
 func TestLaterSettingWins(t *testing.T) {
 	db := openStore(t)
 	one, late := newNode(t, db, 1, `{}`), newNode(t, db, 1, `{}`)

@@ -1,10 +1,10 @@
-// Package setting is what the Config structs of the other packages share: a
-// way to say what is wrong with which key, and the types of values that need
-// a unit.
+// Package setting is shared by the Config structs of the other packages. It has
+// types for validation problems, which identify the key, and for values with a
+// unit.
 //
-// It promises that a Validate method can report every problem at once and
-// that the loader can find the line of each. It imports the standard library
-// alone, so that every layer may use it, and knows no file and no setting.
+// A Validate method can report all problems together, and the loader can find
+// the line of each. The package imports only the standard library, so that
+// every layer can use it, and depends on no file and no particular setting.
 package setting
 
 import (
@@ -16,15 +16,15 @@ import (
 	"time"
 )
 
-// Millis is a span of time as a file has it: whole milliseconds, under a key
+// Millis is a duration as written in a file: whole milliseconds, under a key
 // that ends in Ms.
 type Millis int
 
-// Duration returns the span as a time.Duration.
+// Duration returns m as a time.Duration.
 func (m Millis) Duration() time.Duration { return time.Duration(m) * time.Millisecond }
 
-// MaxMillis is the longest span a setting may have: about 24 days, what a
-// 32-bit count of milliseconds holds.
+// MaxMillis is the maximum of a setting: about 24 days, the range of a signed
+// 32-bit count of milliseconds.
 const MaxMillis Millis = 1<<31 - 1
 
 // Rate is a number of calls in a span of time; nil means no limit.
@@ -35,7 +35,7 @@ type Rate struct {
 	PerMs Millis `json:"perMs,omitempty"`
 }
 
-// Per returns the span of time, a minute where none was given.
+// Per returns the period, which defaults to a minute.
 func (r *Rate) Per() time.Duration {
 	if r == nil || r.PerMs == 0 {
 		return time.Minute
@@ -43,7 +43,7 @@ func (r *Rate) Per() time.Duration {
 	return r.PerMs.Duration()
 }
 
-// Validate reports everything that is wrong with the rate; nil is right.
+// Validate reports everything that is wrong with the rate; a nil rate is valid.
 func (r *Rate) Validate() error {
 	if r == nil {
 		return nil
@@ -57,7 +57,7 @@ func (r *Rate) Validate() error {
 
 // Problem is one thing that is wrong with one setting.
 type Problem struct {
-	Key string // from the struct that was checked: "timeoutMs", "retention.ageDays", "keys[2].name"
+	Key string // relative to the validated struct: "timeoutMs", "retention.ageDays", "keys[2].name"
 	Msg string // what is wrong and what to write instead
 }
 
@@ -74,8 +74,8 @@ func Wrong(key, format string, args ...any) error {
 	return &Problem{Key: key, Msg: fmt.Sprintf(format, args...)}
 }
 
-// Prefix puts key before the keys of all problems in err: what a struct does
-// with the problems of a struct inside it. It returns nil for nil.
+// Prefix adds key before the keys of all problems in err, as a struct does with
+// the problems of a nested struct. It returns nil if err is nil.
 func Prefix(key string, err error) error {
 	var errs []error
 	for _, p := range Problems(err) {
@@ -84,12 +84,12 @@ func Prefix(key string, err error) error {
 	return errors.Join(errs...)
 }
 
-// PrefixIndex is Prefix for an element of a list.
+// PrefixIndex is like Prefix for an element of a list.
 func PrefixIndex(key string, i int, err error) error {
 	return Prefix(key+"["+strconv.Itoa(i)+"]", err)
 }
 
-// Join joins two keys with a dot where one is needed.
+// Join joins two keys, with a dot unless one is empty or inner is an index.
 func Join(outer, inner string) string {
 	if outer == "" || inner == "" || strings.HasPrefix(inner, "[") {
 		return outer + inner
@@ -97,7 +97,7 @@ func Join(outer, inner string) string {
 	return outer + "." + inner
 }
 
-// Problems lists the problems joined in err. An error of another kind becomes
+// Problems returns the problems joined in err. An error of another type becomes
 // a problem without a key.
 func Problems(err error) []*Problem {
 	switch e := err.(type) {
@@ -123,7 +123,7 @@ func NotNegative[N ~int | ~int64 | ~float64](key string, n N) error {
 	return nil
 }
 
-// CheckMillis checks that a span of time is neither negative nor absurd.
+// CheckMillis checks that a duration is between 0 and MaxMillis.
 func CheckMillis(key string, m Millis) error {
 	if m < 0 || m > MaxMillis {
 		return Wrong(key, "must be between 0 and %d milliseconds", MaxMillis)
@@ -131,15 +131,15 @@ func CheckMillis(key string, m Millis) error {
 	return nil
 }
 
-// Enum is a string of which only some values mean something.
+// Enum is a string type with a fixed set of values.
 type Enum interface {
 	~string
-	// Values lists the values that may be written, the usual one first.
+	// Values returns the valid values, the usual one first.
 	Values() []string
 }
 
-// OneOf checks that a word is one of those it may be. The empty word passes:
-// it means that nothing was said.
+// OneOf checks that w is one of its valid values or empty, which means that it
+// is not set.
 func OneOf[W Enum](key string, w W) error {
 	if w == "" || slices.Contains(w.Values(), string(w)) {
 		return nil
