@@ -13,9 +13,9 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// FuzzEdit sets and removes at a given place and at every place of an
-// arbitrary document. The result must parse and mean the old document with the
-// one change, nothing else. Line ends must make no difference.
+// FuzzEdit sets and removes values at a given path and at every path of an
+// arbitrary document. The result must parse and differ from the old document
+// only by that change. Line endings must make no difference.
 func FuzzEdit(f *testing.F) {
 	f.Add("{\n  \"a\": 1, // one\n  \"b\": [1, 2,], /* x */\n}\n", "a", `{"x":[1,"y"]}`)
 	f.Add("[{\"name\":\"a\"} /* c */ , // d\n]", "1", `"z"`)
@@ -47,7 +47,7 @@ func FuzzEdit(f *testing.F) {
 			for _, doc := range []string{doc, got} {
 				model := func(v any) any { return edited(v, path, nil, true) }
 				if repeats(doc) {
-					model = nil // the member before the removed one counts then
+					model = nil // parsers then use the previous member of that name
 				}
 				check(t, doc, path, func(doc string) ([]byte, error) { return Remove([]byte(doc), path...) }, model)
 			}
@@ -55,8 +55,9 @@ func FuzzEdit(f *testing.F) {
 	})
 }
 
-// check makes an edit, compares what it means with the model's result if there
-// is a model, and returns the new text, or the old one when there is no such place.
+// check applies an edit and compares the values of the result with those of the
+// model, if there is one. It returns the new text, or the old one if the path
+// does not exist.
 func check(t *testing.T, doc string, path []string, edit func(string) ([]byte, error), model func(any) any) string {
 	t.Helper()
 	got, err := edit(doc)
@@ -111,7 +112,7 @@ func places(v any) [][]string {
 	return found
 }
 
-// edited returns v with value under path, or with nothing there.
+// edited returns v with value at path, or without the value at path.
 func edited(v any, path []string, value any, remove bool) any {
 	if len(path) == 0 {
 		return value
@@ -144,7 +145,7 @@ func edited(v any, path []string, value any, remove bool) any {
 	return v
 }
 
-// meaning returns what a document means to a program that reads it.
+// meaning returns the parsed values of a document.
 func meaning(doc []byte) (any, bool) {
 	d, err := parse(doc)
 	if err != nil {
@@ -156,7 +157,8 @@ func meaning(doc []byte) (any, bool) {
 	return v, err == nil
 }
 
-// repeats reports whether an object of a document has two members of one name.
+// repeats reports whether an object of a document has two members of the same
+// name.
 func repeats(doc string) bool {
 	d, err := parse([]byte(doc))
 	if err != nil {

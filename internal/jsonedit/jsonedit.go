@@ -1,11 +1,10 @@
-// Package jsonedit changes single values in a JSON text and leaves the rest
-// as it is: comments, order, white space, trailing commas, line ends, byte
-// order mark.
+// Package jsonedit changes single values in a JSON text and preserves everything
+// else: comments, order, white space, trailing commas, line endings, byte order
+// mark.
 //
-// It promises that what it returns parses, and that reading it gives the old
-// document with the one value changed. An edit that would change more is
-// refused. It works on text alone, knows no file and no configuration, and
-// imports nothing of the project.
+// The result always parses, and has the values of the old document except for
+// the one that was changed. An edit that would change more is refused. The
+// package works only on text and imports no other package of the project.
 package jsonedit
 
 import (
@@ -24,14 +23,13 @@ import (
 
 var bom = []byte("\xef\xbb\xbf")
 
-// maxDepth bounds the nesting of documents; the parser is recursive.
+// maxDepth is the maximum nesting depth of documents; the parser is recursive.
 const maxDepth = 200
 
-// Set puts value under path, the names of members and the indexes of
-// elements from the root on. Objects that are missing on the way are made; an
-// index equal to the length of its array, or "-", appends. A value that is
-// equal already is left as it is written. An empty document becomes an
-// object.
+// Set sets the value at path, which consists of the names of members and the
+// indexes of elements from the root. It creates missing objects; an index equal
+// to the length of its array, or "-", appends. If the value is equal already,
+// its text is left unchanged. An empty document becomes an object.
 func Set(doc []byte, value json.RawMessage, path ...string) ([]byte, error) {
 	var want any
 	if err := json.Unmarshal(value, &want); err != nil {
@@ -44,17 +42,17 @@ func Set(doc []byte, value json.RawMessage, path ...string) ([]byte, error) {
 	return edit(doc, func(d *document) error { return d.set(&d.root, parsed, want, path) })
 }
 
-// quote returns a name as it is written in a document.
+// quote returns a name as a JSON string.
 func quote(name string) hujson.Literal {
-	quoted, _ := json.Marshal(name) // of a string it never fails
+	quoted, _ := json.Marshal(name) // never fails for a string
 	return readable(quoted)
 }
 
 // escape is an escape sequence in a JSON string.
 var escape = regexp.MustCompile(`\\(u[0-9a-fA-F]{4}|.)`)
 
-// readable returns a value without the escapes that [json.Marshal] makes for
-// HTML: people read and write these files.
+// readable returns a value without the HTML escapes of [json.Marshal], because
+// people read and write these files.
 func readable(value []byte) []byte {
 	return escape.ReplaceAllFunc(value, func(e []byte) []byte {
 		switch string(e) {
@@ -69,8 +67,9 @@ func readable(value []byte) []byte {
 	})
 }
 
-// Remove takes away what is under path, together with the comment that stands
-// directly above it or behind it. Nothing there is no error.
+// Remove removes the value at path, together with the comment directly above it
+// and the one after it on the same line. It is not an error if there is no such
+// value.
 func Remove(doc []byte, path ...string) ([]byte, error) {
 	if len(path) == 0 {
 		return nil, errors.New("the document itself cannot be removed")
@@ -95,7 +94,7 @@ func Remove(doc []byte, path ...string) ([]byte, error) {
 	})
 }
 
-// Get returns what is under path, as plain JSON.
+// Get returns the value at path as plain JSON.
 func Get(doc []byte, path ...string) (json.RawMessage, bool) {
 	d, err := parse(doc)
 	if err != nil {
@@ -115,8 +114,8 @@ func plain(v hujson.Value) []byte {
 	return v.Pack()
 }
 
-// document is a parsed text that is being changed. Each change is made in the
-// text and in root, independently, so that one checks the other.
+// document is a parsed text that is being edited. Each change is applied to
+// text and to root independently, so that one can be checked against the other.
 type document struct {
 	text []byte
 	root hujson.Value
@@ -165,8 +164,9 @@ func edit(doc []byte, change func(*document) error) ([]byte, error) {
 	return append(bytes.Clone(d.mark), d.text...), nil
 }
 
-// TooDeep returns the offset of the bracket at which nesting passes max, or -1.
-// It knows strings and comments and nothing else of JSON.
+// TooDeep returns the offset of the bracket at which the nesting exceeds max,
+// or -1. It recognizes only strings, comments and brackets, not the rest of
+// JSON.
 func TooDeep(doc []byte, max int) int {
 	depth := 0
 	for i := 0; i < len(doc); i++ {
@@ -198,7 +198,7 @@ func TooDeep(doc []byte, max int) int {
 	return -1
 }
 
-// set finds the place of the value and changes the text there, once.
+// set finds the location of the value and edits the text there.
 func (d *document) set(v *hujson.Value, value hujson.Value, want any, path []string) error {
 	if len(path) == 0 {
 		if !equal(*v, want) {
@@ -234,7 +234,7 @@ func member(name string, value hujson.Value) hujson.ObjectMember {
 	return hujson.ObjectMember{Name: hujson.Value{Value: quote(name)}, Value: value}
 }
 
-// equal reports whether a value of the document means the same as want.
+// equal reports whether a value of the document is equal to want.
 func equal(v hujson.Value, want any) bool {
 	var have any
 	return json.Unmarshal(plain(v), &have) == nil && reflect.DeepEqual(have, want)
@@ -251,8 +251,8 @@ func find(v *hujson.Value, path []string) *hujson.Value {
 	return v
 }
 
-// index returns the position of a member or an element, or -1. Of two members
-// of one name the last one counts, as it does for parsers.
+// index returns the position of a member or an element, or -1. If several
+// members have the name, it returns the last one, which parsers use.
 func index(v *hujson.Value, name string) int {
 	found := -1
 	switch t := v.Value.(type) {
@@ -280,7 +280,7 @@ func at(v *hujson.Value, i int) *hujson.Value {
 	return nil
 }
 
-// splice replaces a stretch of the text.
+// splice replaces a range of the text, with the line endings of the document.
 func (d *document) splice(from, to int, with string) {
 	if d.crlf {
 		with = strings.ReplaceAll(with, "\n", "\r\n")
@@ -288,7 +288,7 @@ func (d *document) splice(from, to int, with string) {
 	d.text = append(d.text[:from:from], append([]byte(with), d.text[to:]...)...)
 }
 
-// Check reports why a document cannot be read, or nil. An empty one can.
+// Check returns an error if a document cannot be parsed. An empty one can.
 func Check(doc []byte) error {
 	_, err := parse(doc)
 	return err

@@ -135,8 +135,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestNothingElse makes edits that change more of the text than they should:
-// each is refused.
+// TestNothingElse checks that edits that would change more of the text than they
+// should are refused.
 func TestNothingElse(t *testing.T) {
 	const doc = "{ // c\n\"a\": 1, \"b\": [2, 2], \"c\": 10000000000000001 }"
 	for name, part := range map[string][2]string{

@@ -9,15 +9,15 @@ import (
 
 // list is an object or an array as a sequence of items in the text.
 type list struct {
-	start, end int // of the brackets: start is at the opening one, end behind the closing one
+	start, end int // start is at the opening bracket, end after the closing one
 	items      []item
-	trailing   bool // a comma stands behind the last item
+	trailing   bool // a comma follows the last item
 }
 
 type item struct {
 	start int // of the name or the element
-	end   int // behind the value
-	comma int // of the comma behind it; -1 when there is none
+	end   int // after the value
+	comma int // offset of the comma after it, or -1
 }
 
 func newList(v *hujson.Value) list {
@@ -25,8 +25,8 @@ func newList(v *hujson.Value) list {
 	add := func(start int, val hujson.Value, last bool) {
 		it := item{start: start, end: val.EndOffset, comma: val.EndOffset + len(val.AfterExtra)}
 		if last {
-			// hujson keeps AfterExtra on the last value, if only as an empty
-			// slice, when a comma follows.
+			// AfterExtra of the last value is not nil, but possibly empty, if a
+			// comma follows.
 			if l.trailing = val.AfterExtra != nil; !l.trailing {
 				it.comma = -1
 			}
@@ -60,7 +60,7 @@ func (d *document) insert(l list, key []byte, value hujson.Value) {
 	}
 	switch {
 	case len(l.items) == 0:
-		// Whatever is between the brackets, a comment perhaps, stays.
+		// Keep the text between the brackets: it may be a comment.
 		inner := strings.TrimRight(string(d.text[l.start+1:l.end-1]), " \t\r\n")
 		if d.crlf {
 			inner = strings.ReplaceAll(inner, "\r\n", "\n")
@@ -85,7 +85,7 @@ func (d *document) insert(l list, key []byte, value hujson.Value) {
 	}
 }
 
-// replace puts a new value where an old one stands.
+// replace replaces a value in the text.
 func (d *document) replace(v *hujson.Value, value hujson.Value) {
 	inline := !bytes.Contains(d.text[v.StartOffset:v.EndOffset], []byte("\n")) &&
 		d.indentEnd(v.StartOffset) != v.StartOffset && d.sharesLine(v)
@@ -99,7 +99,7 @@ func (d *document) sharesLine(v *hujson.Value) bool {
 	return bytes.ContainsAny(line, "{[,")
 }
 
-// remove takes item i out of the list.
+// remove removes item i of the list from the text.
 func (d *document) remove(l list, i int) {
 	it, last := l.items[i], i == len(l.items)-1
 	begin := l.start + 1
@@ -108,7 +108,7 @@ func (d *document) remove(l list, i int) {
 	}
 	from := begin
 	if i > 0 || !d.onLine(begin, it.start) {
-		from = d.pastComment(begin) // it belongs to the item before or to the whole list
+		from = d.pastComment(begin) // a comment there belongs to the previous item or to the list
 	}
 	from = d.ownComments(from, it.start)
 	to := it.end
@@ -124,8 +124,8 @@ func (d *document) remove(l list, i int) {
 	}
 	with := ""
 	if from > begin && d.lineEnds(from) && !d.lineEnds(to) {
-		// What follows on the line of the item must not become part of the
-		// comment before it.
+		// The rest of the item's line must not become part of the comment
+		// before it.
 		to = d.pastSpace(to)
 		with = "\n" + d.indent(it.start)
 		if to == l.end-1 {
@@ -134,14 +134,14 @@ func (d *document) remove(l list, i int) {
 	}
 	d.splice(from, to, with)
 	if last && i > 0 && it.comma < 0 {
-		// The item before becomes the last; its comma goes.
+		// The previous item becomes the last: remove its comma.
 		d.splice(l.items[i-1].comma, l.items[i-1].comma+1, "")
 	}
 }
 
-// ownComments returns where an item begins together with the comments directly
-// above it: at the line end of the last blank line before it. Comments above a
-// blank line stay: they are about more than the item.
+// ownComments returns the start of an item including the comments directly
+// above it: the end of the last blank line before it. Comments above a blank
+// line do not belong to the item.
 func (d *document) ownComments(from, start int) int {
 	own, blank := from, false
 	for p := from; p < start; p++ {
@@ -163,12 +163,12 @@ func (d *document) ownComments(from, start int) int {
 	return own
 }
 
-// onLine reports whether no line ends between two offsets.
+// onLine reports whether two offsets are on the same line.
 func (d *document) onLine(from, to int) bool {
 	return !bytes.Contains(d.text[from:to], []byte("\n"))
 }
 
-// lineEnds reports whether only white space follows on the line.
+// lineEnds reports whether only white space follows p on its line.
 func (d *document) lineEnds(p int) bool {
 	return bytes.HasPrefix(bytes.TrimLeft(d.text[p:], " \t\r"), []byte("\n"))
 }
@@ -180,8 +180,8 @@ func (d *document) pastSpace(p int) int {
 	return p
 }
 
-// pastComment returns the end of the comment that follows on the same line,
-// or p itself.
+// pastComment returns the end of the comment that follows p and ends on the
+// same line, or p if there is none.
 func (d *document) pastComment(p int) int {
 	q := d.pastSpace(p)
 	if end := d.commentEnd(q); end > q && d.onLine(q, end) {
@@ -190,8 +190,8 @@ func (d *document) pastComment(p int) int {
 	return p
 }
 
-// commentEnd returns the end of the comment that begins at p, before the line
-// end that closes a line comment. Without a comment it returns p itself.
+// commentEnd returns the end of the comment that begins at p, without the line
+// ending of a line comment. It returns p if there is no comment.
 func (d *document) commentEnd(p int) int {
 	rest := d.text[p:]
 	switch {
@@ -206,7 +206,7 @@ func (d *document) commentEnd(p int) int {
 	return p
 }
 
-// indent returns the white space at the start of the line of an offset.
+// indent returns the indentation of the line that contains an offset.
 func (d *document) indent(offset int) string {
 	start := bytes.LastIndexByte(d.text[:offset], '\n') + 1
 	return string(d.text[start:d.indentEnd(offset)])
@@ -220,7 +220,7 @@ func (d *document) indentEnd(offset int) int {
 	return p
 }
 
-// unit returns one step of indentation: that of the first item of the
+// unit returns one level of indentation: that of the first item of the
 // document, or two spaces.
 func (d *document) unit() string {
 	l := newList(&d.root)
@@ -232,10 +232,10 @@ func (d *document) unit() string {
 	return "  "
 }
 
-// maxLine is how long an array of plain values may get on one line.
+// maxLine is the maximum length of an array of plain values on one line.
 const maxLine = 100
 
-// render writes a value as people do: objects over several lines, arrays of
+// render formats a value as people write it: objects on several lines, arrays of
 // plain values on one.
 func render(value hujson.Value, indent, unit string, inline bool) string {
 	var b strings.Builder
@@ -303,7 +303,8 @@ func closing(b *strings.Builder, indent string, inline bool, last string) {
 	}
 }
 
-// plainElements reports whether an array fits on one line.
+// plainElements reports whether an array has only plain values and fits on one
+// line.
 func plainElements(a *hujson.Array) bool {
 	length := 2
 	for _, e := range a.Elements {
