@@ -1,9 +1,9 @@
-// Package filelock locks a file or a folder for as long as its process lives. The
-// operating system releases the lock however the process ends.
+// Package filelock locks files and folders. The operating system releases the
+// locks of a process when it exits, even if it crashes.
 package filelock
 
 import "errors"
 
-// ErrHeld is returned when another process, or another handle of this one,
-// holds the file.
+// ErrHeld means that another process, or another handle of this one, holds the
+// lock.
 var ErrHeld = errors.New("the file is in use")

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// retryInterval is how often a folder that is held is tried again.
+// retryInterval is the interval at which a lock that is held is retried.
 const retryInterval = 2 * time.Millisecond
 
-// HoldFolder marks a folder until the result is closed. While another holds it,
-// it waits, and returns ErrHeld after timeout. It leaves nothing in the folder
-// and needs no right to write there.
+// HoldFolder locks a folder until the returned file is closed. If the lock is
+// held, it waits and returns ErrHeld after timeout. It creates nothing in the
+// folder and needs no write permission there.
 func HoldFolder(path string, timeout time.Duration) (*os.File, error) {
 	f, err := openFolder(path)
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// TestLockIsExclusive: one handle at a time, until it is closed.
+// TestLockIsExclusive checks that one handle at a time holds the lock, until it
+// is closed.
 func TestLockIsExclusive(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x")
 	open := func() *os.File {
@@ -35,8 +36,8 @@ func TestLockIsExclusive(t *testing.T) {
 	}
 }
 
-// TestFolderIsHeldByOne: a folder is waited for until it is free, and not
-// forever.
+// TestFolderIsHeldByOne checks that HoldFolder waits until the lock is
+// released, but not for ever.
 func TestFolderIsHeldByOne(t *testing.T) {
 	dir := t.TempDir()
 	first, err := HoldFolder(dir, time.Minute)

@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Hold marks the file until it is closed, or returns ErrHeld at once.
+// Hold locks the file until it is closed. It does not wait: if the lock is
+// held, it returns ErrHeld.
 func Hold(f *os.File) error {
 	err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
@@ -18,5 +19,5 @@ func Hold(f *os.File) error {
 	return err
 }
 
-// openFolder opens what stands for a folder: itself.
+// openFolder opens the folder itself, which can be locked.
 func openFolder(path string) (*os.File, error) { return os.Open(path) }

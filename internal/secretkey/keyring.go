@@ -19,21 +19,21 @@ import (
 )
 
 const (
-	// keyringService is the name under which the key is in the keyring; the
-	// data folder tells one gateway's from another's.
+	// keyringService is the service name of the key in the keyring. The data
+	// folder distinguishes the keys of several gateways.
 	keyringService = "junctor"
-	// inKeyring stands in the key's file when the key itself is elsewhere,
-	// with its name there, so that a process which cannot reach it does not
-	// make a second one.
+	// inKeyring, followed by the name of the key, is the content of the key
+	// file if the key is in the keyring, so that a process that cannot access
+	// the keyring does not create a second key.
 	inKeyring = "the key is in the keyring of the operating system, as "
-	// keyringTimeout is how long a keyring may take: it may be asking a
-	// person to unlock it, who may not be present.
+	// keyringTimeout is the timeout of the keyring: it may ask a person to
+	// unlock it who is not present.
 	keyringTimeout = 3 * time.Second
 )
 
 // HasKeyring reports whether this process belongs to a session that may have a
-// keyring. On Linux that is one with a message bus; without it the library
-// would start one.
+// keyring. On Linux that is one with a message bus; without one, the library
+// would start it.
 func HasKeyring(environ []string) bool {
 	switch runtime.GOOS {
 	case "darwin", "windows":
@@ -44,13 +44,13 @@ func HasKeyring(environ []string) bool {
 	return false
 }
 
-// sealingKey finds the key that seals secrets, or makes one: in the keyring
-// where there is one, else in a file that only this user can read. Where it
-// was put first it stays.
+// sealingKey returns the key that seals secrets. If there is none, it creates
+// one: in the keyring if there is one, or else in a file that only this user
+// can read. The key is never moved.
 func sealingKey(dataDir string, useKeyring bool) ([]byte, error) {
 	path := filepath.Join(dataDir, "secret.key")
 	if _, err := os.Stat(path); useKeyring && errors.Is(err, fs.ErrNotExist) {
-		// Without a keyring after all, the file is what there is.
+		// If there is no keyring after all, the file is used.
 		_, _ = withTimeout(func() ([]byte, error) { return nil, keyringMake(dataDir, path) })
 	}
 	data, err := os.ReadFile(path)
@@ -65,7 +65,7 @@ func sealingKey(dataDir string, useKeyring bool) ([]byte, error) {
 	return key, nil
 }
 
-// withTimeout asks a keyring and waits no longer than keyringTimeout.
+// withTimeout calls ask and waits for its result, at most for keyringTimeout.
 func withTimeout(ask func() ([]byte, error)) ([]byte, error) {
 	type answer struct {
 		key []byte
@@ -92,9 +92,9 @@ func keyringGet(name string) ([]byte, error) {
 	return store.ParseKey(text)
 }
 
-// keyringMake puts a new key into the keyring, and its name into the file at
-// path. Of several processes that do so at once one has made the file; the
-// others take their keys back.
+// keyringMake stores a new key in the keyring and its name in the file at path.
+// If several processes do so concurrently, one of them creates the file; the
+// others delete their keys.
 func keyringMake(dataDir, path string) error {
 	fresh := make([]byte, store.KeySize)
 	_, _ = rand.Read(fresh) // never fails

@@ -27,7 +27,7 @@ func TestSealingKeyIsStoredInKeyring(t *testing.T) {
 	if err != nil || !strings.HasPrefix(string(file), inKeyring) {
 		t.Errorf("the file has %q, %v", file, err)
 	}
-	for _, use := range []bool{true, false} { // once there it is found by everyone
+	for _, use := range []bool{true, false} { // an existing key is found in either case
 		if again, err := sealingKey(dir, use); err != nil || !bytes.Equal(again, key) {
 			t.Errorf("another key, or none: %v", err)
 		}
@@ -49,7 +49,7 @@ func TestSealingKeyWithoutKeyringIsStoredInFile(t *testing.T) {
 	if err != nil || len(key) != 32 {
 		t.Fatalf("%d bytes, %v", len(key), err)
 	}
-	keyring.MockInit() // a keyring that comes later does not take over
+	keyring.MockInit() // a keyring that becomes available later is not used
 	if again, err := sealingKey(dir, true); err != nil || !bytes.Equal(again, key) {
 		t.Errorf("the key changed: %v", err)
 	}
@@ -67,8 +67,8 @@ func TestHangingKeyringTimesOut(t *testing.T) {
 	})
 }
 
-// TestRealKeyring runs processes in a desktop session of their own, with a
-// real Secret Service: unlocked, and locked with nobody there to unlock it.
+// TestRealKeyring runs processes in a separate desktop session with a real
+// Secret Service, which is either unlocked or locked with no one to unlock it.
 func TestRealKeyring(t *testing.T) {
 	if dir := os.Getenv("JUNCTOR_TEST_KEYRING"); dir != "" { // one of the processes
 		key, err := sealingKey(dir, true)

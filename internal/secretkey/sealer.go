@@ -1,10 +1,10 @@
-// Package secretkey finds the key that seals secrets in the store, or makes one:
-// from the environment, else in the keyring of the operating system, else in a
-// file that only this user can read.
+// Package secretkey finds or creates the key that seals secrets in the store:
+// from the environment, or else in the keyring of the operating system, or else
+// in a file that only this user can read.
 //
-// It promises that a key stays where it was put first, that two processes which
-// make one at the same time end up with the same, and that a keyring which does
-// not answer holds nobody up.
+// A key stays where it was first stored. Processes that create one concurrently
+// end up with the same key. A keyring that does not respond causes no more than
+// a short timeout.
 package secretkey
 
 import (
@@ -15,11 +15,12 @@ import (
 	"junctor/internal/telemetry"
 )
 
-// Sealer returns what secrets in the store are sealed with, once it is asked
-// for: the key from the environment, else one in the keyring of the operating
-// system where it may be used, else one in a file that only this user can
-// read. Several keys may be given, separated by commas: the first seals, all
-// open, so that a key can be replaced.
+// Sealer returns a function that returns the sealer of the secrets in the store
+// and finds or creates its key on the first call. keys are the keys from the
+// environment, separated by commas: the first seals and all open, so that keys
+// can be rotated. If keys is empty, it uses the key of dataDir; a new one is
+// created in the keyring of the operating system if useKeyring is set and there
+// is one, or else in a file.
 func Sealer(keys telemetry.Secret, dataDir string, useKeyring bool) func() (*store.Sealer, error) {
 	return sync.OnceValues(func() (*store.Sealer, error) {
 		if keys == "" {
