@@ -11,8 +11,8 @@ import (
 
 var sizes = []int{500, 5000, 50000}
 
-// BenchmarkSearch asks the queries of the repository's set in turn, and
-// reports the median and the 99th percentile beside the mean.
+// BenchmarkSearch runs the queries of the repository's set in turn, and reports
+// the median and the 99th percentile in addition to the mean.
 func BenchmarkSearch(b *testing.B) {
 	for _, n := range sizes {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
@@ -36,7 +36,7 @@ func BenchmarkSearch(b *testing.B) {
 	}
 }
 
-// BenchmarkBuild fills an empty index up to the first answer.
+// BenchmarkBuild fills an empty index and runs the first query.
 func BenchmarkBuild(b *testing.B) {
 	for _, n := range sizes {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
@@ -51,7 +51,7 @@ func BenchmarkBuild(b *testing.B) {
 	}
 }
 
-// BenchmarkUpdate replaces the tools of one upstream and asks once.
+// BenchmarkUpdate replaces the tools of one upstream and runs one query.
 func BenchmarkUpdate(b *testing.B) {
 	for _, n := range sizes {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

@@ -9,9 +9,9 @@ import (
 func TestQueryIsSplitIntoClauses(t *testing.T) {
 	lx := New().lx
 	for text, want := range map[string][]string{
-		"read the file and delete it":                nil, // the second says nothing alone
-		"insert and run a cell":                      nil, // nor does the first here
-		"list files and folders of a project":        nil, // no verb behind it
+		"read the file and delete it":                nil, // the second clause has too few words
+		"insert and run a cell":                      nil, // the first clause has too few words
+		"list files and folders of a project":        nil, // no verb after "and"
 		"title, authors and abstract of a paper":     nil,
 		"send an email":                              nil,
 		"":                                           nil,
@@ -22,7 +22,7 @@ func TestQueryIsSplitIntoClauses(t *testing.T) {
 		"read log file; draw company chart":                             {"read log file", " draw company chart"},
 		"Read log file AND Draw company chart":                          {"Read log file ", "Draw company chart"},
 		"read log file; draw company chart; send team email":            {"read log file", " draw company chart", " send team email"},
-		"read log file; draw a chart now; send team email; copy a file": nil, // that is a plan, not a query
+		"read log file; draw a chart now; send team email; copy a file": nil, // too many clauses: a plan rather than a query
 		"Übersetze Datei ähnlich and send späte Grüße":                  {"Übersetze Datei ähnlich ", "send späte Grüße"},
 	} {
 		if got := lx.clauses(text); !slices.Equal(got, want) {
@@ -34,8 +34,8 @@ func TestQueryIsSplitIntoClauses(t *testing.T) {
 	}
 }
 
-// Both things that are asked for are found near the top, even when many tools
-// fit one of them.
+// TestBothClausesOfQueryAreFound checks that tools for both clauses are near the
+// top, even if many tools match one of them.
 func TestBothClausesOfQueryAreFound(t *testing.T) {
 	ix := office()
 	ix.Put("video", docs("video", "get_transcript: Get the transcript of a video.", "transcript: Transcript of a video.",
@@ -66,7 +66,8 @@ func TestBothClausesOfQueryAreFound(t *testing.T) {
 	}
 }
 
-// A tool whose name reads like two requests is still found by its name.
+// TestNameWithTwoVerbs checks that a tool whose name reads like two requests is
+// found by its name.
 func TestNameWithTwoVerbs(t *testing.T) {
 	ix := office()
 	ix.Put("odd", docs("odd", "read text file and delete file: Nothing of the kind."))

@@ -33,7 +33,7 @@ type Match struct {
 	Score  float64  `json:"score"`  // its part of Words
 }
 
-// explain computes the parts of a score again.
+// explain recomputes the parts of a score.
 func (ix *Index) explain(s *snapshot, p *plan, q *Query, c candidate) *Explanation {
 	e := &Explanation{Score: float64(c.score), Named: c.tier != noNameMatch}
 	var sum accumulator

@@ -7,8 +7,9 @@ import (
 	"junctor/internal/tool"
 )
 
-// The ending of a file name finds the tools that are about its format, which
-// rarely have the ending in their texts.
+// TestFileNameFindsToolsOfItsFormat checks that the extension of a file name
+// finds the tools for its format, which rarely have the extension in their
+// texts.
 func TestFileNameFindsToolsOfItsFormat(t *testing.T) {
 	descriptions := map[string]string{
 		"word":     "Read the text of a Word document.",

@@ -7,8 +7,8 @@ import (
 	"junctor/internal/tool"
 )
 
-// Whatever an upstream calls and describes its tools, and whatever is asked:
-// no crash, hits in order, relevance in range, the exact name first.
+// FuzzSearch checks for arbitrary tools and queries that Search does not panic,
+// hits are in order with a relevance in range, and the exact name is first.
 func FuzzSearch(f *testing.F) {
 	f.Add("create_issue", "Open an issue. Needs a title.", `{"properties":{"title":{"description":"what it is about"}}}`, "file a bug")
 	f.Add("s:x", "", `{"properties":{"a":1}}`, "s:s:x")
@@ -17,7 +17,7 @@ func FuzzSearch(f *testing.F) {
 	f.Add("A b", "\xff", `{"properties":{"":{"enum":["x",null]}}}`, "a_B")
 	f.Add("get and send", "Get a thing", `{}`, "get a thing now; send the email")
 	f.Add("wetter", "19 + 23", `{}`, "wie ist das wetter 19 + 23 https://x.y/z")
-	ix := New() // one for all rounds: the tools of "s" are replaced each time
+	ix := New() // shared by all rounds, which replace the tools of "s"
 	ix.Put("mail", docs("mail", "send_email: Send an email.", "get: Get a thing."))
 	f.Fuzz(func(t *testing.T, name, description, schema, query string) {
 		ix.Put("s", []Doc{{Name: tool.Name{Server: "s", Tool: name}, Description: description, InputSchema: []byte(schema)}})
@@ -29,7 +29,7 @@ func FuzzSearch(f *testing.F) {
 				}
 				continue
 			}
-			inOrder := ix.lx.clauses(text) == nil // else each need has its turn
+			inOrder := ix.lx.clauses(text) == nil // otherwise the hits of the clauses alternate
 			for i, h := range hits {
 				if !(h.Relevance >= 0 && h.Relevance <= 1) || i > 0 && inOrder && h.Relevance > hits[i-1].Relevance {
 					t.Fatalf("hit %d of %q has relevance %v", i, text, h.Relevance)

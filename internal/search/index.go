@@ -23,15 +23,15 @@ type Doc struct {
 	ServerDescription string
 }
 
-// Index holds the tools of all upstreams. Its methods are safe for concurrent
-// use.
+// Index is a search index of the tools of all upstreams. Its methods are safe
+// for concurrent use.
 type Index struct {
 	w     weights
 	lx    *lexicon
 	sums  []sum
 	table *wordTable
 
-	background int // documents that count for the rarity of words, and are elsewhere
+	background int // number of documents outside this index that count for the rarity of words
 
 	analysers sync.Pool
 	scratches sync.Pool
@@ -42,7 +42,7 @@ type Index struct {
 	live     atomic.Pointer[snapshot] // nil after a change, until the next query
 }
 
-// segment holds the analysed tools of one upstream.
+// segment is the analysed tools of one upstream.
 type segment struct {
 	tools   []segmentTool
 	entries []entry  // of all tools, concatenated
@@ -75,14 +75,13 @@ func emptyIndex(w weights, lx *lexicon, sums []sum, table *wordTable) *Index {
 	return ix
 }
 
-// backgroundDocs is the number of documents among which those of an index from
-// [Index.Supplement] count as searched.
+// backgroundDocs is the background of an index returned by [Index.Supplement].
 const backgroundDocs = 1000
 
-// Supplement returns an empty index for a few documents that are searched beside
-// those of ix. Their words count as if most other documents did not have them,
-// so that the relevance of hits compares with that of ix. It shares the word
-// table of ix.
+// Supplement returns an empty index for a few documents that are searched in
+// addition to those of ix. The rarity of words is computed as if there were
+// backgroundDocs more documents without them, so that the relevance of hits is
+// comparable to that of ix. It shares the word table of ix.
 func (ix *Index) Supplement() *Index {
 	own := emptyIndex(ix.w, ix.lx, ix.sums, ix.table)
 	own.background = backgroundDocs

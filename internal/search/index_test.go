@@ -11,7 +11,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// docs makes tools of one server from lines "name: description".
+// docs returns tools of one server, given as lines "name: description".
 func docs(server string, lines ...string) []Doc {
 	var list []Doc
 	for _, l := range lines {
@@ -21,7 +21,7 @@ func docs(server string, lines ...string) []Doc {
 	return list
 }
 
-// find returns the names of the hits of a text, server:tool.
+// find returns the names of the hits of a query, as server:tool.
 func find(t *testing.T, ix *Index, q Query) []string {
 	t.Helper()
 	hits, err := ix.Search(q)
@@ -78,7 +78,8 @@ func TestDuplicateToolsCountOnce(t *testing.T) {
 	}
 }
 
-// The order in which upstreams come and go must not show.
+// TestInsertionOrderDoesNotMatter checks that results do not depend on the
+// order in which upstreams are added and removed.
 func TestInsertionOrderDoesNotMatter(t *testing.T) {
 	sets := map[string][]Doc{}
 	for i := range 20 {
@@ -107,8 +108,8 @@ func TestInsertionOrderDoesNotMatter(t *testing.T) {
 	}
 }
 
-// A query in flight keeps its state, and terms of tools long gone are
-// forgotten.
+// TestRemovedTermsAreForgotten checks that a snapshot in use does not change,
+// and that terms of removed tools are eventually deleted.
 func TestRemovedTermsAreForgotten(t *testing.T) {
 	ix := New()
 	ix.Put("stay", docs("stay", "weather_forecast: Forecast for a city."))

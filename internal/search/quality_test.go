@@ -1,7 +1,7 @@
 //go:build !race
 
-// The checks of quality ask thousands of queries of one goroutine, where the
-// race detector finds nothing and makes each ten times as slow. make test runs
+// The quality tests run thousands of queries on one goroutine, where the race
+// detector finds nothing and makes each query ten times as slow. make test runs
 // them without it.
 
 package search_test
@@ -17,8 +17,9 @@ import (
 	"junctor/internal/tool"
 )
 
-// What the ranking reaches must not get lost. The bounds are a little below
-// the figures in docs/search.md; raise them with the figures.
+// TestRankingQuality checks that the quality of the ranking does not regress.
+// The bounds are a little below the figures in docs/search.md; raise them with
+// the figures.
 func TestRankingQuality(t *testing.T) {
 	for _, tt := range []struct {
 		folder                string
@@ -45,8 +46,8 @@ func TestRankingQuality(t *testing.T) {
 	}
 }
 
-// Junctor's ranking is there because it finds more than the baseline does.
-// bench/eval compares it with an index of bleve as well.
+// TestRankingBeatsBM25 checks that Junctor's ranking is better than the
+// baseline. bench/eval also compares it with an index of bleve.
 func TestRankingBeatsBM25(t *testing.T) {
 	set, ix := load(t, ownSet)
 	ours := searchtest.Measure(set, func(text string) []tool.Name { return names(t, ix, text, searchtest.Depth) })[searchtest.All]
@@ -68,10 +69,11 @@ func TestEvaluationSetSize(t *testing.T) {
 	}
 }
 
-// The name of a tool, bare or qualified, finds it first.
+// TestExactNameIsFirst checks that the name of a tool, unqualified or qualified,
+// finds that tool first.
 func TestExactNameIsFirst(t *testing.T) {
 	set, ix := load(t, ownSet)
-	// Tools that other tools' words describe better, and odd names.
+	// Tools that the words of other tools describe better, and unusual names.
 	odd := []search.Doc{
 		{Name: tool.Name{Server: "odd", Tool: "the"}, Description: "Only a stop word."},
 		{Name: tool.Name{Server: "odd", Tool: "!tables"}, Description: "Starts with punctuation."},
@@ -93,7 +95,8 @@ func TestExactNameIsFirst(t *testing.T) {
 	}
 }
 
-// A tool that has nothing to do with a query changes its answer little.
+// TestUnrelatedToolKeepsRanking checks that adding a tool that is unrelated to
+// the queries hardly changes their hits.
 func TestUnrelatedToolKeepsRanking(t *testing.T) {
 	set, ix := load(t, ownSet)
 	before := make([][]tool.Name, len(set.Queries))
@@ -117,8 +120,8 @@ func TestUnrelatedToolKeepsRanking(t *testing.T) {
 	}
 }
 
-// The index of 5,000 tools keeps less than 10 MB alive, and gives back what
-// building it took.
+// TestIndexMemoryIsBounded checks that an index of 5,000 tools uses less than
+// 10 MB once it is built.
 func TestIndexMemoryIsBounded(t *testing.T) {
 	set := big(t, 5000)
 	heap := func() int64 {

@@ -55,7 +55,7 @@ const (
 	defaultLimit = 10
 	MaxLimit     = 100
 
-	maxQueryBytes  = 1 << 13 // of the text that are read
+	maxQueryBytes  = 1 << 13 // the rest of the text is ignored
 	maxQueryTokens = 256
 	maxQueryTerms  = 32 // the most significant ones
 )
@@ -196,7 +196,7 @@ func (p *planner) next(text string) *queryWord {
 	return w
 }
 
-// phrase adds an idiom as one word that any of its meanings satisfies.
+// phrase adds an idiom as one word whose alternatives are its meanings.
 func (p *planner) phrase(ix *Index, s *snapshot, ph phrase) {
 	w := p.next(strings.Join(ph.words, " "))
 	w.cap = s.rarest
@@ -212,12 +212,12 @@ func (p *planner) phrase(ix *Index, s *snapshot, ph phrase) {
 	}
 }
 
-// importance is how much word row of the table says in a query.
+// importance returns the weight in a query of the word in a row of the table.
 func (ix *Index) importance(row int) float32 {
 	return float32(math.Pow(float64(ix.table.weight(row)), float64(ix.w.importance)))
 }
 
-// word adds word i with everything that may stand for it.
+// word adds word i with all alternatives: corrections, synonyms and compounds.
 func (p *planner) word(ix *Index, s *snapshot, i int) {
 	w := p.next(p.texts[i])
 	row, inTable := ix.table.lookup(w.text)
@@ -243,7 +243,7 @@ func (p *planner) word(ix *Index, s *snapshot, i int) {
 	for _, synonym := range ix.lx.synonyms[meant] {
 		w.add(s, synonym, trust*ix.w.synonym, asSynonym)
 	}
-	// Two words here may be one there: key vault, keyvault.
+	// Two words of the query may be one word of a tool: key vault, keyvault.
 	if i > 0 {
 		w.add(s, stemOf(p.texts[i-1]+p.texts[i]), ix.w.joined, asCompound)
 	}
@@ -277,7 +277,8 @@ func (w *queryWord) maxScore(s *snapshot, a alternative) float32 {
 	return w.importance * a.weight * min(w.cap, s.idf[a.term])
 }
 
-// add adds a term if some tool has it.
+// add adds a term as an alternative, unless no tool contains it. It reports
+// whether the term is an alternative.
 func (w *queryWord) add(s *snapshot, term string, weight float32, why reason) bool {
 	id, ok := s.terms.find(term)
 	if !ok || s.idf[id] == 0 {

@@ -9,22 +9,22 @@ import (
 	"junctor/internal/tool"
 )
 
-// scratch is the memory of one query.
+// scratch is the reusable memory of one query.
 type scratch struct {
 	planner planner
 	acc     []accumulator // by tool; all zero between queries
 	best    []candidate
 }
 
-// accumulator collects what the postings say about one tool.
+// accumulator sums up the postings of one tool.
 type accumulator struct {
 	score float32 // of all words
-	name  float32 // of the words of its name
+	name  float32 // of the words in its name
 	word  uint32  // 1 + the word last counted
-	best  float32 // what that word counted so far
-	named float32 // and in the name
+	best  float32 // the score of that word so far
+	named float32 // the score of that word in the name so far
 
-	product float32 // whether its server is named
+	product float32 // how specifically the query names its server
 }
 
 // candidate is a tool with its score.
@@ -34,11 +34,10 @@ type candidate struct {
 	score float32
 }
 
-// Search returns the tools that fit a query, best first. Tools that fit
-// alike are in the order of their names. Of a query that asks for several
-// things, tools for each of them are near the top, whatever their relevance. A
-// query without text is an error; a text in which nothing can be found gives
-// no hits.
+// Search returns the tools that match a query, best first. Tools that match
+// equally are in the order of their names. If a query asks for several things,
+// tools for each of them are near the top, whatever their relevance. A query
+// without text is an error; a text that matches nothing gives no hits.
 func (ix *Index) Search(q Query) ([]Hit, error) {
 	if strings.TrimSpace(q.Text) == "" {
 		return nil, &tool.Error{Kind: tool.InvalidArguments, Msg: "the query is empty; say in a few words what the tool should do"}
@@ -73,7 +72,7 @@ func (ix *Index) Search(q Query) ([]Hit, error) {
 	return interleave(lists, limit), nil
 }
 
-// rank returns the tools that fit the query as one thing that is asked for.
+// rank returns the tools that match the query as a single clause.
 func (ix *Index) rank(s *snapshot, q Query, limit int) []Hit {
 	sc := ix.scratches.Get().(*scratch)
 	p := sc.planner.prepare(ix, s, q.Text)
@@ -91,12 +90,12 @@ func (ix *Index) rank(s *snapshot, q Query, limit int) []Hit {
 		}
 		hits = append(hits, h)
 	}
-	ix.scratches.Put(sc) // not deferred: if a callback panics, the memory is not clean
+	ix.scratches.Put(sc) // not deferred: after a panic in a callback the memory must not be reused
 	return hits
 }
 
-// collect adds up the postings of the query's words. Of the terms that
-// satisfy one word, the best counts.
+// collect sums up the postings of the query's words. For each word only the best
+// matching term counts.
 func (sc *scratch) collect(s *snapshot, p *plan) {
 	acc := sc.acc
 	for i := range p.words {
@@ -127,18 +126,19 @@ func (sc *scratch) collect(s *snapshot, p *plan) {
 	}
 }
 
-// parts are what a tool's score is made of.
+// parts are the parts of a tool's score.
 type parts struct {
-	words   float32 // the share that it reaches of what the query's words could count
-	name    float32 // for the share of its name that the query covers, as far as the words fit
+	words   float32 // the score of the query's words as a share of its maximum
+	name    float32 // for the share of its name that the query covers, times words
 	server  float32 // for a server that the query names
-	meaning float32 // for the likeness of meaning
-	action  float32 // taken off a tool that changes something when the query only asks
+	meaning float32 // for the similarity of meaning
+	action  float32 // negative for a tool that changes something when the query is a question
 }
 
 func (p parts) sum() float32 { return p.words + p.name + p.server + p.meaning + p.action }
 
-// parts scores tool t, of which c has been collected.
+// parts returns the parts of the score of tool t, whose postings are summed up
+// in c.
 func (w *weights) parts(s *snapshot, p *plan, t int, c *accumulator, cosine float32) parts {
 	x := parts{meaning: w.meaning * max(0, cosine)}
 	if c.score > 0 {
@@ -152,13 +152,13 @@ func (w *weights) parts(s *snapshot, p *plan, t int, c *accumulator, cosine floa
 	return x
 }
 
-// cosineOf returns the likeness of a query and tool t.
+// cosineOf returns the cosine similarity of a query and tool t.
 func (s *snapshot) cosineOf(p *plan, t int) float32 {
 	n := len(p.vector)
 	return cosine(dot(p.vector, s.vectors[t*n:(t+1)*n]), p.packed, s.vector[t], n)
 }
 
-// minScore is what a tool must reach to be a hit: less is chance.
+// minScore is the minimum score of a hit; lower scores are coincidental.
 const minScore = 0.15
 
 // choose scores every tool, leaves the best in sc.best, and clears the
@@ -196,8 +196,8 @@ func (sc *scratch) choose(ix *Index, s *snapshot, p *plan, q Query, limit int) {
 	sc.best = best.list[:min(limit, len(best.list))]
 }
 
-// inScope reports whether a tool is of the servers and has the tags that a
-// query asks for.
+// inScope reports whether a tool is on one of the servers and has one of the
+// tags to which a query is restricted.
 func (s *snapshot) inScope(q *Query, t int) bool {
 	if len(q.Servers) > 0 && !slices.Contains(q.Servers, s.names[t].Server) {
 		return false
@@ -205,11 +205,11 @@ func (s *snapshot) inScope(q *Query, t int) bool {
 	return len(q.Tags) == 0 || slices.ContainsFunc(s.tags[t], func(tag string) bool { return slices.Contains(q.Tags, tag) })
 }
 
-// ranking keeps the best candidates seen, best first.
+// ranking collects the best candidates, best first.
 type ranking struct {
 	list  []candidate
 	keep  int
-	floor float32 // what scores less is not wanted
+	floor float32 // candidates with a lower score are not wanted
 	names []tool.Name
 }
 
@@ -222,12 +222,12 @@ func (r *ranking) compare(a, b candidate) int {
 	return cmp.Or(strings.Compare(x.Server, y.Server), strings.Compare(x.Tool, y.Tool), cmp.Compare(a.tool, b.tool))
 }
 
-// wants reports whether x belongs to the best.
+// wants reports whether x is one of the best candidates so far.
 func (r *ranking) wants(x candidate) bool {
 	return len(r.list) < r.keep || r.compare(x, r.list[r.keep-1]) < 0
 }
 
-// add puts x in its place, and drops the worst if there are too many.
+// add inserts x in order, and drops the worst candidate if there are too many.
 func (r *ranking) add(x candidate) {
 	at, _ := slices.BinarySearchFunc(r.list, x, r.compare)
 	r.list = slices.Insert(r.list, at, x)
@@ -239,8 +239,8 @@ func (r *ranking) add(x candidate) {
 	}
 }
 
-// relevance maps a score to the share of first hits with that score that were
-// right on the development set.
+// relevance maps a score to the approximate share of first hits with that score
+// that were correct on the development set.
 func relevance(c candidate) float64 {
 	if c.tier != noNameMatch {
 		return 1

@@ -94,7 +94,7 @@ func TestLimit(t *testing.T) {
 			t.Errorf("limit %d gives %d hits, want %d", limit, len(got), want)
 		}
 	}
-	// Fewer hits are the start of more, and relevance falls.
+	// A smaller limit gives the first of these hits, and relevance decreases.
 	all, err := ix.Search(Query{Text: "sales report of alpha", Limit: 100})
 	if err != nil {
 		t.Fatal(err)
@@ -248,15 +248,15 @@ func TestSignals(t *testing.T) {
 			t.Errorf("%+v shifts by %v", g, s)
 		}
 	}
-	// The exact name comes first whatever the signals say.
+	// The exact name is first regardless of the signals.
 	q := Query{Text: "a:get_report", Signals: func(n tool.Name) Signal { return Signal{Down: n.Server == "a"} }}
 	if got := find(t, ix, q); got[0] != "a:get_report" {
 		t.Errorf("found %v, want the named tool first", got)
 	}
 }
 
-// A query that only asks prefers tools that change nothing, by their hint or
-// by their name.
+// TestQuestionsPreferReadOnlyTools checks that a question prefers tools that
+// change nothing, according to their hint or their name.
 func TestQuestionsPreferReadOnlyTools(t *testing.T) {
 	yes, no := true, false
 	ix := New()
@@ -286,7 +286,7 @@ func TestQuestionsPreferReadOnlyTools(t *testing.T) {
 		"what tables are there":   true,
 		"get rid of that file":    false, // means delete
 		"can you create an issue": false,
-		"tables":                  false, // does not ask
+		"tables":                  false, // not a question
 	} {
 		var p planner
 		if got := p.prepare(ix, ix.current(), text).onlyAsks; got != want {
@@ -295,8 +295,9 @@ func TestQuestionsPreferReadOnlyTools(t *testing.T) {
 	}
 }
 
-// The name of a product in a query leads to its server, a common word in the
-// name of a server does not.
+// TestServerNamedInQuery checks that the name of a product in a query ranks the
+// tools of its server higher, and that a common word in the name of a server
+// does not.
 func TestServerNamedInQuery(t *testing.T) {
 	ix := New()
 	ix.Put("figma-mcp", docs("figma-mcp", "set_text: Set the characters of a node.", "export_node: Export a node.", "get_styles: Styles of the file."))

@@ -35,8 +35,8 @@ func names(t testing.TB, ix *search.Index, text string, limit int) []tool.Name {
 	return list
 }
 
-// big returns n tools in servers of thirty: those of the repository's set
-// over and over, each time with words of its own among the others.
+// big returns n tools on servers of at most thirty: those of the repository's
+// set repeated, with additional words that differ.
 func big(tb testing.TB, n int) *searchtest.Set {
 	tb.Helper()
 	own, err := searchtest.Load(ownSet)

@@ -17,7 +17,7 @@ func TestStem(t *testing.T) {
 		{"allowance", "allow"}, {"replacement", "replac"}, {"adoption", "adopt"},
 		{"effective", "effect"}, {"probate", "probat"}, {"rate", "rate"}, {"controll", "control"},
 		{"roll", "roll"}, {"cease", "ceas"}, {"yes", "ye"}, {"syzygy", "syzygi"},
-		// What we add and what we leave alone.
+		// Our additions and exceptions.
 		{"summarise", "summar"}, {"summarize", "summar"}, {"organisations", "organ"}, {"organizations", "organ"},
 		{"status", "status"}, {"k8s", "k8s"}, {"s3", "s3"}, {"id", "id"}, {"über", "über"},
 	} {

@@ -60,7 +60,8 @@ func TestTokenizer(t *testing.T) {
 	}
 }
 
-// A word in mixed case that is known as a whole is not asked for in parts.
+// TestKnownMixedCaseWordsAreNotSplit checks that a mixed-case word that is
+// known as a whole is not split in queries.
 func TestKnownMixedCaseWordsAreNotSplit(t *testing.T) {
 	known := func(w string) bool { return w == "pubchem" || w == "github" }
 	for text, want := range map[string]string{

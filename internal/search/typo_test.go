@@ -7,7 +7,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// slowEdits is the textbook, without bands and without a limit.
+// slowEdits is the textbook algorithm, without bands or a limit.
 func slowEdits(a, b string) int {
 	d := make([][]int, len(a)+1)
 	for i := range d {
@@ -36,7 +36,7 @@ func TestEditsAgreesWithTheTextbook(t *testing.T) {
 	word := func(x []byte) string {
 		b := make([]byte, min(len(x), 12))
 		for i := range b {
-			b[i] = 'a' + x[i]%4 // few letters, so that words are alike
+			b[i] = 'a' + x[i]%4 // few letters, so that words are similar
 		}
 		return string(b)
 	}
@@ -89,7 +89,7 @@ func TestCorrectWordsAreNotChanged(t *testing.T) {
 		}
 	}
 	var p planner
-	plan := p.prepare(ix, s, "plant") // an English word of its own, one edit away
+	plan := p.prepare(ix, s, "plant") // another English word, one edit away
 	for _, a := range plan.words[0].alternatives {
 		if a.why == asCorrection {
 			t.Errorf("plant was corrected to %q", s.terms.terms[a.term])

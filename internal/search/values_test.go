@@ -55,8 +55,9 @@ func TestArithmeticOperatorsInQuery(t *testing.T) {
 	}
 }
 
-// Numbers are what a tool works on; they neither hide what it does nor find a
-// tool that happens to mention them.
+// TestNumbersAreValues checks that numbers in a query are treated as values:
+// they neither displace its subject nor find a tool that happens to mention
+// them.
 func TestNumbersAreValues(t *testing.T) {
 	ix := office()
 	ix.Put("maths", docs("maths", "calculate: Evaluate an arithmetic expression.", "convert: Convert units, for example 19 km or 23 miles."))
@@ -93,7 +94,8 @@ func TestPhrasesFindTools(t *testing.T) {
 	}
 }
 
-// What a phrase means must be a word with a meaning, or it finds nothing.
+// TestMeaningsOfPhrasesAreKnownWords checks that the meanings of phrases are
+// known words, because others find nothing.
 func TestMeaningsOfPhrasesAreKnownWords(t *testing.T) {
 	ix := New()
 	for _, list := range ix.lx.phrases {
@@ -110,7 +112,8 @@ func TestMeaningsOfPhrasesAreKnownWords(t *testing.T) {
 	}
 }
 
-// A tool may be written in the language of the query: its own words count.
+// TestToolsInLanguageOfQuery checks that a query in another language finds tools
+// described in that language.
 func TestToolsInLanguageOfQuery(t *testing.T) {
 	ix := office()
 	ix.Put("amt", docs("amt", "suche: Suche im Register der Stadt.", "wetter: Das Wetter von gestern."))

@@ -2,8 +2,8 @@ package search
 
 import "math"
 
-// A vector is kept as whole numbers of seven bits, four to a uint64, because
-// one 64-bit multiplication then computes four products and their sum: with
+// A vector is stored as seven-bit integers, four to a uint64, because one 64-bit
+// multiplication then computes four products and their sum: with
 // a = a0 + a1·2¹⁶ + a2·2³² + a3·2⁴⁸ and b the same in reverse order, the top
 // sixteen bits of a·b are a0·b0 + … + a3·b3. No lane can overflow into the
 // next, since 4·127² < 2¹⁶. Numbers are stored with 64 added; the dot product

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// tableFile is the word table: 32,667 English words as int8 vectors, trained
-// so that what people ask for lies near the tools that do it. NOTICE names
-// its sources. As a string it stays in the binary's read-only pages.
+// tableFile is the word table: 32,667 English words as int8 vectors, trained so
+// that queries are near the tools that answer them. NOTICE names its sources. As
+// a string it stays in the binary's read-only pages.
 //
 //go:embed tool-words-100.svt
 var tableFile string
@@ -28,7 +28,7 @@ type wordTable struct {
 	seed    maphash.Seed
 }
 
-// loadTable checks the layout and hashes the words.
+// loadTable validates the layout of a table and hashes its words.
 func loadTable(file string) (*wordTable, error) {
 	if len(file) < 12 || file[:4] != "SVT1" {
 		return nil, fmt.Errorf("word table: not an SVT1 file")

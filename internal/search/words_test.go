@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// tableOf makes a table file of two dimensions.
+// tableOf returns a table file with two dimensions.
 func tableOf(words ...string) string {
 	b := []byte("SVT1")
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(words)))
@@ -78,7 +78,7 @@ func TestEmbeddedTable(t *testing.T) {
 		"keyvault":                    "key vault",
 		"azureterraformbestpractices": "azure terraform best practices",
 		"kubernetes":                  "", // known
-		"xqzzt":                       "", // cannot be cut
+		"xqzzt":                       "", // cannot be split
 		"abc":                         "", // too short
 		"wörterbuch":                  "",
 	} {
@@ -137,7 +137,7 @@ func TestPackedExtremes(t *testing.T) {
 			t.Errorf("%s: scale %v, want 0", name, p.scale)
 		}
 	}
-	// All lanes at their most must not run into each other.
+	// Lanes must not overflow when all are at their maximum.
 	ones, minusOnes := []float32{1, 1, 1, 1, 1, 1, 1, 1}, []float32{-1, -1, -1, -1, -1, -1, -1, -1}
 	a, b := make([]uint64, 2), make([]uint64, 2)
 	pa := pack(a, ones, true)

@@ -11,9 +11,9 @@ import (
 	"junctor/internal/tool"
 )
 
-// BM25 is the baseline from the textbook: one bag of words per tool (server, name, description
-// and schema as they are), cut at everything that is no letter or digit, no
-// stemming, k1 = 1.2, b = 0.75.
+// BM25 is the textbook baseline: one bag of words per tool (server, name,
+// description and unparsed schema), split at everything that is not a letter or
+// digit, without stemming, k1 = 1.2, b = 0.75.
 type BM25 struct {
 	names    []tool.Name
 	lengths  []float64
@@ -46,7 +46,7 @@ func NewBM25(set *Set) *BM25 {
 	return r
 }
 
-// docText is everything that is written about a tool.
+// docText returns the indexed text of a tool.
 func docText(d search.Doc) string {
 	return strings.Join([]string{d.Name.Server, d.Name.Tool, d.Description, string(d.InputSchema)}, " ")
 }
@@ -57,7 +57,7 @@ func bm25Words(text string) []string {
 	})
 }
 
-// Search returns the first limit tools for a query.
+// Search returns the best tools for a query, at most limit.
 func (r *BM25) Search(text string, limit int) []tool.Name {
 	const k1, b = 1.2, 0.75
 	scores := make(map[int]float64)

@@ -8,10 +8,10 @@ import (
 	"junctor/internal/tool"
 )
 
-// Depth is how many results of a ranking are looked at.
+// Depth is the number of results of a ranking that are evaluated.
 const Depth = 10
 
-// Score holds means over queries.
+// Score is the means of several measures over queries.
 type Score struct {
 	Queries                    int
 	Recall1, Recall5, Recall10 float64 // the share of needs met within the first results
@@ -25,7 +25,7 @@ func (s Score) String() string {
 		s.Queries, s.Recall1, s.Recall5, s.Recall10, s.MRR, s.NDCG5)
 }
 
-// All is the kind under which Measure gives the score of all queries.
+// All is the key of the score of all queries in the result of Measure.
 const All = "all"
 
 // Measure ranks the tools for every query of the set and returns the scores

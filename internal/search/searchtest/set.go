@@ -1,8 +1,8 @@
-// Package searchtest measures how well tools are found.
+// Package searchtest measures the quality of rankings of tools.
 //
 // It reads labelled sets (tools.jsonl and queries.jsonl in one folder) and
-// computes recall, MRR and nDCG of anything that ranks tools. It serves tests
-// and the evaluation program alone.
+// computes recall, MRR and nDCG of any ranking. It is only for tests and the
+// evaluation program.
 package searchtest
 
 import (
@@ -16,14 +16,14 @@ import (
 	"junctor/internal/tool"
 )
 
-// Set is a labelled set: tools, and queries with the tools that they ask for.
+// Set is a labelled set: tools, and queries with the relevant tools.
 type Set struct {
 	Name    string
 	Docs    []search.Doc
 	Queries []Query
 }
 
-// Query is a text with the needs behind it.
+// Query is a text with the needs that it expresses.
 type Query struct {
 	ID    string
 	Text  string
@@ -86,7 +86,7 @@ func Load(folder string) (*Set, error) {
 	return set, nil
 }
 
-// lines calls each for every line of a file.
+// lines calls each for every line of a file that is not empty.
 func lines(path string, each func([]byte) error) error {
 	f, err := os.Open(path)
 	if err != nil {
