@@ -1,12 +1,12 @@
-// Package catalog knows the current tools: their qualified names, their
-// definitions as the upstreams gave them, the rules that apply to them, and
-// the guidance of the servers that offer them.
+// Package catalog is the catalogue of the current tools: their qualified names,
+// the definitions of the upstreams, the rules that apply to them, and the
+// guidance of their servers.
 //
-// Readers take a [Snapshot], which never changes, so that nothing they do
-// waits for an update or sees half of one. Upstreams replace the tools of one
-// server ([Catalog.Put]), and a configuration replaces all settings at once
+// Readers use a [Snapshot], which is immutable, so that they neither wait for an
+// update nor see a partial one. Upstreams replace the tools of one server
+// ([Catalog.Put]), and a configuration replaces all settings together
 // ([Catalog.Configure]): no snapshot has settings of two configurations. The
-// package calls nothing and stores nothing.
+// package does not call tools and stores nothing.
 package catalog
 
 import (
@@ -35,8 +35,8 @@ type Server struct {
 	// all.
 	Allows func(tool string) bool
 
-	// Callers are the IDs of those that each tool is listed for, by its
-	// original name; nil means that it is listed for everybody.
+	// Callers are the IDs of the callers that each tool is listed for, by its
+	// original name; nil means that all tools are listed for every caller.
 	Callers map[string][]string
 
 	// Tools are in the order of the upstream's list.
@@ -45,8 +45,8 @@ type Server struct {
 
 // GuidanceFor returns the guidance that the caller may see. Generated guidance
 // names every tool as its server defines it, so only callers that may use all
-// tools see it, and only if no rule overrides one. Guidance
-// from a prompt is for callers that may get prompts.
+// tools see it, and only if no rule overrides one. Guidance from a prompt is
+// returned to callers that may get prompts.
 func (s *Server) GuidanceFor(caller *tool.Caller) string {
 	switch s.Guidance.Source {
 	case tool.Generated:
@@ -55,7 +55,7 @@ func (s *Server) GuidanceFor(caller *tool.Caller) string {
 				return ""
 			}
 		}
-	case tool.FromInstructions: // what the server says of itself to everyone
+	case tool.FromInstructions: // public
 	default:
 		if !caller.MayUse(tool.Name{Server: s.Name, Tool: mcp.MethodPromptsGet}) {
 			return ""
@@ -87,7 +87,7 @@ func (s *Server) ToolsFor(caller *tool.Caller) (all, enabled int) {
 	return all, enabled
 }
 
-// EnabledTools counts the tools that can be called.
+// EnabledTools returns the number of enabled tools.
 func (s *Server) EnabledTools() int {
 	n := 0
 	for _, e := range s.Tools {
@@ -109,7 +109,7 @@ type Review struct {
 // nothing.
 type Reviewer func(tool.Definition) Review
 
-// Catalog holds the tools of all upstreams.
+// Catalog is the catalogue of the tools of all upstreams.
 type Catalog struct {
 	review Reviewer
 

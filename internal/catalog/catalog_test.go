@@ -110,7 +110,7 @@ func TestRulesApplyInOrder(t *testing.T) {
 		"github:create_issue": "false [team all] ",
 		"github:search":       "true [team all] auto",
 		"fs:read_file":        "true [team files] ask",
-		"fs:write":            "false [team all] ask", // a rule cannot enable what the server's own configuration leaves out
+		"fs:write":            "false [team all] ask", // a rule cannot enable a tool that the server's own configuration disables
 	} {
 		n, _ := tool.ParseName(name)
 		e := c.Snapshot().Lookup(n)
@@ -312,7 +312,7 @@ func TestConfigureReplacesAllSettingsInOneSnapshot(t *testing.T) {
 	if snap.Server("old") != nil || fs.EnabledTools() != 0 || fs.Description != "Reads and writes." || !slices.Equal(fs.Tools[0].Tags, []string{"files", "ruled"}) {
 		t.Errorf("fs %+v, old %v", fs, snap.Server("old"))
 	}
-	c.Put(Server{Name: "old"}, definitions(t, "old", "x")) // an upstream that does not know yet that it was removed
+	c.Put(Server{Name: "old"}, definitions(t, "old", "x")) // an upstream that has not noticed yet that it was removed
 	c.Put(Server{Name: "new", Description: "stale", Instructions: "Own words."}, definitions(t, "new", "y"))
 	snap = c.Snapshot()
 	if snap.Server("old") != nil || snap.Server("new").Description != "What is new." {

@@ -37,7 +37,8 @@ const (
 // Values lists the hints.
 func (Hint) Values() []string { return []string{string(Yes), string(No), string(Unknown)} }
 
-// fits reports whether the tool has the properties.
+// fits reports whether a tool with these annotations and tags meets the
+// condition.
 func (c *Condition) fits(a tool.Annotations, tags []string) bool {
 	if c == nil {
 		return true
@@ -75,8 +76,8 @@ func contains(wanted []Hint, is *bool) bool {
 	return slices.Contains(wanted, hint)
 }
 
-// trusts reports whether the rule depends on what servers say of themselves and
-// does not name the servers. Such a rule may only tighten.
+// trusts reports whether the rule depends on annotations of servers and does not
+// name the servers. Such a rule may only restrict tools.
 func (r ToolRule) trusts() bool {
 	if r.When == nil || r.When.ReadOnly == nil && r.When.Destructive == nil && r.When.Idempotent == nil && r.When.OpenWorld == nil {
 		return false

@@ -68,8 +68,8 @@ type ServerSettings struct {
 	Allows      func(tool string) bool // nil allows all
 }
 
-// apply sets the fields of a server that are settings. It reports false for a
-// server that is not to be listed.
+// apply sets the fields of a server that are settings. It reports whether the
+// server is to be listed.
 func (s Settings) apply(server *Server) bool {
 	if s.Servers == nil {
 		return true
@@ -153,7 +153,7 @@ func (r ToolRule) Validate() error {
 	return errors.Join(errs...)
 }
 
-// toolName is what MCP allows in the name of a tool.
+// toolName matches the tool names that MCP allows.
 var toolName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
 
 // oneTool reports whether a pattern is the name of one tool.

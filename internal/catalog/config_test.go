@@ -8,8 +8,8 @@ import (
 	"junctor/internal/setting"
 )
 
-// TestConfigValidate checks that every rule of the configuration is reported
-// under its own key, and that the defaults break none.
+// TestConfigValidate checks that each violated rule is reported under its own
+// key, and that the defaults are valid.
 func TestConfigValidate(t *testing.T) {
 	for name, tt := range map[string]struct {
 		err  error

@@ -22,11 +22,11 @@ type Entry struct {
 	Select          string // a jq expression that is applied to every result; empty for none
 	Review          Review
 
-	callers    []string // the IDs of those that it is listed for, sorted; nil for everybody
+	callers    []string // the IDs of the callers that it is listed for, sorted; nil for all
 	override   override
-	notApplied string // what of the override is not in effect, and why
+	notApplied string // which part of the override is not applied, and why
 	compile    func() (*schema.Schema, error)
-	problem    *atomic.Pointer[string] // of its schema; nil until one is found
+	problem    *atomic.Pointer[string] // problem of its schema; points to nil until one is found
 }
 
 // Schema returns the compiled input schema. It is compiled on first use,
@@ -49,8 +49,8 @@ func (e *Entry) Warnings() []string {
 	return flags
 }
 
-// entry makes the entry of a definition. names are those of the server's tools,
-// as it gave them and as rules did so far.
+// entry returns the entry of a definition. names are the original names of the
+// server's tools and the names that rules have assigned so far.
 func (c *Catalog) entry(s *Server, d tool.Definition, names map[string]bool) *Entry {
 	e := &Entry{Definition: d, Original: d, Enabled: true, Tags: s.Tags, problem: new(atomic.Pointer[string])}
 	e.compile = sync.OnceValues(func() (*schema.Schema, error) {
@@ -93,7 +93,7 @@ func (e *Entry) apply(rules []ToolRule) {
 		if !r.When.fits(e.Original.Annotations, slices.Concat(own, ruled)) {
 			continue
 		}
-		if r.trusts() { // Validate refuses the rest of it
+		if r.trusts() { // ignore what Validate refuses
 			r.Tags = nil
 			if r.Enabled != nil && *r.Enabled {
 				r.Enabled = nil
@@ -126,8 +126,8 @@ func (e *Entry) apply(rules []ToolRule) {
 	}
 }
 
-// redefine sets the definition that callers see. A name that another tool of
-// the server has is not given.
+// redefine sets the definition that callers see. It does not apply a name that
+// another tool of the server has.
 func (e *Entry) redefine(names map[string]bool) {
 	if e.override.empty() {
 		return

@@ -70,8 +70,8 @@ func foldCase(s string) string {
 
 var separators = strings.NewReplacer("-", "_", ".", "_", "/", "_", " ", "_")
 
-// measure compares strings. It is reused for thousands of names, so it keeps
-// its buffers.
+// measure compares strings. It reuses its buffers, because thousands of names
+// may be compared.
 type measure struct{ before, prev, row [maxCompared + 1]int }
 
 // similarity returns 1 for equal strings and 0 for strings without a common

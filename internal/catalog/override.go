@@ -91,9 +91,9 @@ func (o *override) inputSchema(schema json.RawMessage) json.RawMessage {
 	return rawjson.SetField(schema, b, "required")
 }
 
-// Complete returns the arguments that the upstream gets for those of a caller:
-// with the values that rules fix, and the defaults of the missing ones. It
-// returns an error if the caller sets an argument that it may not.
+// Complete returns the arguments to send to the upstream for those of a caller:
+// with the fixed values of rules, and their defaults for missing arguments. It
+// returns an error if the caller sets an argument that it may not set.
 func (e *Entry) Complete(arguments json.RawMessage) (json.RawMessage, error) {
 	if len(e.override.arguments) == 0 {
 		return arguments, nil
@@ -120,17 +120,17 @@ func (e *Entry) Complete(arguments json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(values)
 }
 
-// Overridden reports whether callers see another definition than the upstream's.
+// Overridden reports whether rules override the upstream's definition.
 func (e *Entry) Overridden() bool { return !e.override.empty() }
 
-// UsableBy reports whether the caller may see and call the tool: it has the
-// right, which is by the tool's original name, and the tool is listed for it.
+// UsableBy reports whether the caller may see and call the tool: it has
+// permission for the tool's original name, and the tool is listed for it.
 func (e *Entry) UsableBy(caller *tool.Caller) bool {
 	return caller.MayUse(e.Original.Name) && e.ListedFor(caller)
 }
 
-// ListedFor reports whether the upstream lists the tool for the caller. One
-// where each caller has a login may have other tools for each.
+// ListedFor reports whether the upstream lists the tool for the caller. An
+// upstream to which each caller logs in may list different tools for each.
 func (e *Entry) ListedFor(caller *tool.Caller) bool {
 	if e.callers == nil {
 		return true
@@ -139,5 +139,6 @@ func (e *Entry) ListedFor(caller *tool.Caller) bool {
 	return ok
 }
 
-// Fingerprint is that of the upstream's definition, whatever callers see.
+// Fingerprint returns the fingerprint of the upstream's definition, without
+// overrides.
 func (e *Entry) Fingerprint() string { return e.Original.Fingerprint() }

@@ -18,8 +18,8 @@ func define(t testing.TB, server, raw string) tool.Definition {
 	return d
 }
 
-// TestRulesByAnnotation: "everything that is not read-only asks first" is one
-// rule, and a server cannot loosen anything by what it says of itself.
+// TestRulesByAnnotation checks that one rule can require approval for all tools
+// that are not read-only, and that a server's annotations cannot relax any rule.
 func TestRulesByAnnotation(t *testing.T) {
 	yes := true
 	rules := []ToolRule{
@@ -27,7 +27,7 @@ func TestRulesByAnnotation(t *testing.T) {
 		{When: &Condition{ReadOnly: []Hint{No, Unknown}}, Approval: AskApproval},
 		{When: &Condition{Destructive: []Hint{Yes}, Tags: []string{"files"}}, Enabled: new(false)},
 		{Pattern: []string{"git:*"}, When: &Condition{OpenWorld: []Hint{No}}, Approval: AutoApproval, Tags: []string{"local"}},
-		// Refused by Validate, and without effect if they got here.
+		// Refused by Validate, and without effect even if they are used.
 		{When: &Condition{ReadOnly: []Hint{Yes}}, Enabled: &yes, Approval: AutoApproval, Tags: []string{"trusted"}},
 		{Pattern: []string{"*:list"}, When: &Condition{ReadOnly: []Hint{Yes}}, Approval: AutoApproval},
 	}
@@ -117,7 +117,7 @@ func TestOverrides(t *testing.T) {
 			t.Errorf("%s becomes %s (%v), want %s", given, got, err, want)
 		}
 	}
-	// Rights go by the original name.
+	// Permissions apply to the original name.
 	if e.UsableBy(&tool.Caller{Tools: []string{"github:open_ticket"}}) || !e.UsableBy(&tool.Caller{Tools: []string{"github:create_issue"}}) {
 		t.Error("a key's globs go by the new name")
 	}
@@ -126,8 +126,8 @@ func TestOverrides(t *testing.T) {
 	}
 }
 
-// TestOverrideTakesNoNameOfAnotherTool: neither the name of a tool nor one
-// that was given already.
+// TestOverrideTakesNoNameOfAnotherTool checks that a rule cannot assign the
+// name of another tool or one that a rule has already assigned.
 func TestOverrideTakesNoNameOfAnotherTool(t *testing.T) {
 	rename := func(from, to string) ToolRule { return ToolRule{Pattern: []string{"s:" + from}, Name: to} }
 	c := New([]ToolRule{rename("a", "b"), rename("c", "new"), rename("d", "new"), rename("e", "e")}, nil)

@@ -15,7 +15,7 @@ type Snapshot struct {
 
 	servers []*Server // by name
 	byName  map[tool.Name]*Entry
-	renamed map[tool.Name]*Entry // by their original names; those of others are in byName
+	renamed map[tool.Name]*Entry // renamed tools by original name; the others are only in byName
 	byTool  map[string][]*Entry  // by unqualified name, ordered by server
 }
 
@@ -60,7 +60,7 @@ func (s *Snapshot) Server(name string) *Server {
 // Lookup returns the tool with the qualified name, or nil.
 func (s *Snapshot) Lookup(n tool.Name) *Entry { return s.byName[n] }
 
-// Original returns the tool that its upstream gave the name, or nil.
+// Original returns the tool with the original, qualified name n, or nil.
 func (s *Snapshot) Original(n tool.Name) *Entry {
 	if e := s.renamed[n]; e != nil {
 		return e
