@@ -266,8 +266,8 @@ func (c *Config) validPublicURL() error {
 func (c *Config) Place() Place { return c.place }
 
 // Lookup returns a variable from the first of these that has it: the real
-// environment, the .env beside the file, that of the working folder if it is
-// used, and the configuration itself.
+// environment, the .env beside the file, that of the working folder unless the
+// configuration was loaded without it, and the configuration itself.
 func (c *Config) Lookup(name string) (string, bool) {
 	if c.env == nil {
 		return "", false

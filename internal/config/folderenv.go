@@ -11,9 +11,10 @@ import (
 	"junctor/internal/llm"
 )
 
-// The .env of the working folder belongs to an arbitrary project. Once a person
-// has agreed, its variables may be used by the configuration. They can never
-// start a program, change what Junctor trusts, or send keys elsewhere.
+// The .env of the working folder belongs to an arbitrary project. Its variables
+// may be used by the configuration once a person has agreed. Those that would
+// start a program by themselves, configure Junctor itself, or redirect keys to
+// another base URL are never used.
 
 // allowedFromFolder reports whether a variable of the working folder's .env may
 // be used.
@@ -31,8 +32,9 @@ func (o Options) folderDotenv(place Place, folder string) string {
 	return filepath.Join(folder, ".env")
 }
 
-// loadWithFolder loads a configuration, with the variables of the working folder
-// only if they are trusted.
+// loadWithFolder loads a configuration with the variables of the working folder,
+// or without them if one of them is used and they are not trusted. If none is
+// used during the load, it does not ask, and [Config.Lookup] finds them.
 func (o Options) loadWithFolder(place Place, load func(prepare func(*loader)) (*Config, []Note, error)) (*Config, []Note, error) {
 	path := o.folderDotenv(place, o.WorkDir)
 	vars, part := readFolderDotenv(path)
