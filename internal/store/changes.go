@@ -44,7 +44,7 @@ const tailPause = 20 * time.Millisecond
 // Tail yields the records after q.AfterSeq that match, in order, and continues
 // with new ones as any process commits them, until ctx is done or the consumer
 // stops. It skips no record: it reads by sequence number and uses announcements
-// only as hints. An error ends it.
+// only as hints. It stops after an error.
 func Tail(ctx context.Context, s Log, q CallQuery) iter.Seq2[Call, error] {
 	return func(yield func(Call, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)

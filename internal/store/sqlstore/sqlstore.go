@@ -46,7 +46,7 @@ type Database interface {
 	Announce(topic string)
 }
 
-// Op is an operation: its name, for errors, and what it does.
+// Op is an operation: its name, for errors, and its kind.
 type Op struct {
 	Name string
 	Kind Kind
