@@ -120,7 +120,8 @@ func hasKeyPrefix(key, prefix string) bool {
 }
 
 // with returns the environment with the keys of a client's options at the lowest
-// precedence. An empty variable of the real environment does not hide a key.
+// precedence and without the variables of the working folder. An empty variable
+// of the real environment does not hide a key.
 func (e *environment) with(options *environment) *environment {
 	out := &environment{inFile: map[string]string{}}
 	if e != nil {
