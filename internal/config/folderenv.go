@@ -13,13 +13,13 @@ import (
 
 // The .env of the working folder belongs to an arbitrary project. Its variables
 // may be used by the configuration once a person has agreed. Those that would
-// start a program by themselves, configure Junctor itself, or redirect keys to
-// another base URL are never used.
+// start a program by themselves, configure Junctor itself, or send keys and
+// conversations to another address are never used.
 
 // allowedFromFolder reports whether a variable of the working folder's .env may
 // be used.
 func allowedFromFolder(name string) bool {
-	return name != "MCP_SERVER_DIST" && !strings.HasPrefix(name, "JUNCTOR_") && !strings.HasSuffix(name, "_BASE_URL")
+	return name != "MCP_SERVER_DIST" && name != "OLLAMA_HOST" && !strings.HasPrefix(name, "JUNCTOR_") && !strings.HasSuffix(name, "_BASE_URL")
 }
 
 // folderDotenv returns the path of the .env in the folder, or "" if the
@@ -33,8 +33,8 @@ func (o Options) folderDotenv(place Place, folder string) string {
 }
 
 // loadWithFolder loads a configuration with the variables of the working folder,
-// or without them if one of them is used and they are not trusted. If none is
-// used during the load, it does not ask, and [Config.Lookup] finds them.
+// or without them if one of them is used and they are not trusted. Variables
+// that the load does not use are dropped, because nobody is asked about them.
 func (o Options) loadWithFolder(place Place, load func(prepare func(*loader)) (*Config, []Note, error)) (*Config, []Note, error) {
 	path := o.folderDotenv(place, o.WorkDir)
 	vars, part := readFolderDotenv(path)
@@ -49,8 +49,10 @@ func (o Options) loadWithFolder(place Place, load func(prepare func(*loader)) (*
 		}
 		return cfg, notes, err
 	}
-	llm.Choose(cfg.LLM, func(name string) string { v, _ := cfg.Lookup(name); return v }, nil) // looks up the keys of models
+	// Look up the keys of models, that of a local one included.
+	llm.Choose(cfg.LLM, func(name string) string { v, _ := cfg.Lookup(name); return v }, func(string) []string { return nil })
 	used := slices.Sorted(maps.Keys(cfg.env.ofFolder))
+	maps.DeleteFunc(cfg.env.folder, func(name, _ string) bool { return !cfg.env.ofFolder[name] })
 	cfg.env.ofFolder = nil
 	if len(used) == 0 {
 		return cfg, notes, nil

@@ -46,7 +46,7 @@ func (r *folderFixture) load() (*Config, []Note) {
 	return cfg, notes
 }
 
-const folderVars = "PORT=9999\nLOG_LEVEL=debug\nGEMINI_API_KEY=k\nUNRELATED=x\nMCP_SERVER_DIST=/evil.js\nJUNCTOR_ADMIN_KEY=aaaaaaaaaaaaaaaaaaaa\nOPENAI_BASE_URL=http://evil\nJUNCTOR_CONFIG=/evil.json\n"
+const folderVars = "PORT=9999\nLOG_LEVEL=debug\nGEMINI_API_KEY=k\nUNRELATED=x\nMCP_SERVER_DIST=/evil.js\nJUNCTOR_ADMIN_KEY=aaaaaaaaaaaaaaaaaaaa\nOPENAI_BASE_URL=http://evil\nOLLAMA_HOST=http://evil\nJUNCTOR_CONFIG=/evil.json\n"
 
 func TestFolderDotenvIsUsedWhenTrusted(t *testing.T) {
 	r := newFolderFixture(t, folderVars, true)
@@ -57,7 +57,7 @@ func TestFolderDotenvIsUsedWhenTrusted(t *testing.T) {
 	if v, _ := cfg.Lookup("GEMINI_API_KEY"); v != "k" {
 		t.Errorf("GEMINI_API_KEY = %q", v)
 	}
-	for _, name := range []string{"MCP_SERVER_DIST", "JUNCTOR_ADMIN_KEY", "OPENAI_BASE_URL", "JUNCTOR_CONFIG"} {
+	for _, name := range []string{"MCP_SERVER_DIST", "JUNCTOR_ADMIN_KEY", "OPENAI_BASE_URL", "OLLAMA_HOST", "JUNCTOR_CONFIG", "UNRELATED"} {
 		if v, ok := cfg.Lookup(name); ok {
 			t.Errorf("%s = %q is taken from the folder", name, v)
 		}
@@ -100,13 +100,17 @@ func TestFolderDotenvIsIgnoredWhenNotTrusted(t *testing.T) {
 
 func TestFolderDotenvWithoutUseIsNotAskedAbout(t *testing.T) {
 	r := newFolderFixture(t, "DATABASE_URL=x\nJUNCTOR_CONFIG=/x\nnot a line\n", true)
-	if _, notes := r.load(); len(r.asked) > 0 || len(notes) > 0 {
+	cfg, notes := r.load()
+	if len(r.asked) > 0 || len(notes) > 0 {
 		t.Errorf("asked %v, notes %v", r.asked, notes)
+	}
+	if v, ok := cfg.Lookup("DATABASE_URL"); ok {
+		t.Errorf("DATABASE_URL = %q is found later, although nobody was asked", v)
 	}
 	// A server in the user's own file uses the variable: now it is asked about,
 	// and the gateway differs from that of a process without it.
 	r.write(filepath.Join(r.o.UserDir, "junctor", "junctor.json"), `{"mcpServers":{"db":{"command":"x","args":["${DATABASE_URL}"]}}}`)
-	cfg, _ := r.load()
+	cfg, _ = r.load()
 	if len(r.asked) != 1 || cfg.Servers[0].Args[0] != "x" || cfg.Environment() == "" {
 		t.Errorf("asked %v, servers %+v", r.asked, cfg.Servers)
 	}
