@@ -14,8 +14,8 @@ import (
 	"junctor/internal/upstream/upstreamtest"
 )
 
-// Every server here is broken in its own way from the start. Each must get a
-// reason that says what is wrong, and none may disturb the good one.
+// Every server here is broken in a different way from the start. The status of
+// each must give the reason, and none may affect the good one.
 func TestBrokenServerErrors(t *testing.T) {
 	t.Parallel()
 	web := upstreamtest.Listen(t, upstreamtest.Script{})
@@ -96,7 +96,7 @@ func TestBrokenServerErrors(t *testing.T) {
 		c.Name = name
 		c.StartTimeoutMs = 60_000
 		if strings.Contains(strings.Join(tt.reason, ""), "did not answer") {
-			c.StartTimeoutMs = 5000 // it is waited for to the end
+			c.StartTimeoutMs = 5000 // the test waits until it expires
 		}
 		configs = append(configs, c)
 	}
@@ -111,7 +111,7 @@ func TestBrokenServerErrors(t *testing.T) {
 			if want == "" {
 				want = upstream.Disconnected
 			}
-			// On a busy machine the first attempts may end before the program
+			// On a busy machine the first attempts may fail before the program
 			// has printed its lines.
 			var st upstream.Status
 			r.eventually(name+" to fail after its output", func() bool {
@@ -153,7 +153,7 @@ func TestBrokenServerErrors(t *testing.T) {
 	}
 }
 
-// What goes wrong in a call is told to the caller of that call.
+// Failures during a call are reported to its caller.
 func TestFailuresDuringACall(t *testing.T) {
 	t.Parallel()
 	h := upstreamtest.Listen(t, upstreamtest.Script{})
@@ -187,7 +187,7 @@ func TestFailuresDuringACall(t *testing.T) {
 			}
 			contains(t, "error", err.Error(), tt.want...)
 			if tt.server == "child" && tt.tool == "die" {
-				// The call fails before the supervisor has seen the end.
+				// The call fails before the supervisor notices the loss.
 				r.eventually("the loss of the child", func() bool { st, _ := r.StatusOf("child"); return st.Lost > 0 })
 			}
 		})

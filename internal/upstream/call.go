@@ -17,7 +17,8 @@ import (
 	"junctor/internal/tool"
 )
 
-// maxWaiting is how many calls may wait for a place under maxConcurrent.
+// maxWaiting bounds the calls of one upstream that wait for a slot under
+// maxConcurrent.
 const maxWaiting = 1024
 
 type clientIPKey struct{}
@@ -41,7 +42,7 @@ func (u *upstream) do(ctx context.Context, r tool.Request) (json.RawMessage, err
 		if !errors.Is(err, errElsewhere) {
 			return result, err
 		}
-		if owner = u.elsewhere(); owner == "" { // and back again
+		if owner = u.elsewhere(); owner == "" { // it moved back meanwhile
 			return nil, err
 		}
 	}
@@ -51,7 +52,7 @@ func (u *upstream) do(ctx context.Context, r tool.Request) (json.RawMessage, err
 func (u *upstream) doHere(ctx context.Context, r tool.Request) (result json.RawMessage, err error) {
 	if r.Method == mcp.MethodUnsubscribe {
 		defer func() {
-			if err != nil { // also when the server is down, its next session does not get the subscription
+			if err != nil { // so that the next session does not restore the subscription, even if the server is down
 				u.sharedState.removeSubscriber(rawjson.FieldString(r.Params, "uri"), r.Caller)
 			}
 		}()
@@ -60,7 +61,7 @@ func (u *upstream) doHere(ctx context.Context, r tool.Request) (result json.RawM
 	if !cfg.Enabled {
 		return nil, &tool.Error{Kind: tool.ToolDisabled, Msg: fmt.Sprintf("the server %s is disabled; set enabled to true in its configuration", u.name)}
 	}
-	if tool.CallerFrom(ctx).ID != r.Caller { // what it may do is not known: it signs in to nothing that others use
+	if tool.CallerFrom(ctx).ID != r.Caller { // its permissions are unknown, so it must not sign in to a shared server
 		ctx = tool.WithCaller(ctx, tool.Caller{ID: r.Caller, Tools: []string{}})
 	}
 	release, err := u.slot(ctx, r.Exchange.Queued)
@@ -117,13 +118,14 @@ func forwarded(ctx context.Context, cfg Config, params json.RawMessage) http.Hea
 	return h
 }
 
-// maxTraceHeader bounds what a caller can have sent in a header.
+// maxTraceHeader bounds the length of a forwarded trace header, which the
+// caller chooses.
 const maxTraceHeader = 2048
 
 func unprintable(r rune) bool { return r < ' ' || r > '~' }
 
-// withSignIn adds to the error of a call that requires consent the URL at which
-// this caller can sign in.
+// withSignIn replaces the error of a call that requires consent by one with the
+// URL at which this caller can sign in. It returns other errors unchanged.
 func (u *upstream) withSignIn(ctx context.Context, cfg Config, err error) error {
 	a := u.s.opts.Authorizer
 	if a == nil || !needsSignIn(cfg, err) || u.header(cfg).Get("Authorization") != "" {
@@ -139,7 +141,7 @@ func (u *upstream) withSignIn(ctx context.Context, cfg Config, err error) error 
 
 // needsSignIn reports whether an error requires a person's consent.
 func needsSignIn(cfg Config, err error) bool {
-	if answered, ok := errors.AsType[*mcp.Error](err); ok && cfg.OpenAPI != "" { // of this process, so that its code is the gateway's own
+	if answered, ok := errors.AsType[*mcp.Error](err); ok && cfg.OpenAPI != "" { // the server runs in this process, so the code is a tool.Kind
 		return rawjson.FieldString(answered.Data, "code") == string(tool.UpstreamAuthRequired)
 	}
 	return cfg.remote() && tool.KindOf(err) == tool.UpstreamAuthRequired
@@ -215,11 +217,11 @@ func waitError(ctx context.Context, msg string) error {
 	return &tool.Error{Kind: tool.Canceled, Msg: "the call was cancelled", Err: ctx.Err()}
 }
 
-// connection returns the shared connection, entered. It waits for the first
-// connection, and briefly for a reconnect.
+// connection returns the shared connection; the caller must call leave on it.
+// It waits for the first connection, and briefly for a reconnect.
 func (u *upstream) connection(ctx context.Context) (*conn, error) {
 	var giveUp <-chan time.Time
-	begun := false // for the first connection
+	begun := false // has waited for the first connection
 	asked := -1    // downCount when another attempt was requested
 	for {
 		u.mu.Lock()
@@ -229,7 +231,7 @@ func (u *upstream) connection(ctx context.Context) (*conn, error) {
 			u.mu.Unlock()
 			return c, nil
 		}
-		if u.owner != "" { // known since the call began to wait
+		if u.owner != "" { // became known while the call waited
 			u.mu.Unlock()
 			return nil, movedError(u.name)
 		}
@@ -245,7 +247,7 @@ func (u *upstream) connection(ctx context.Context) (*conn, error) {
 			}
 			giveUp = time.After(startBy.Sub(now))
 			begun, stopping = true, u.s.stopping.Done()
-		case why == nil: // lost just now: the reason follows with the change
+		case why == nil: // just lost: the reason is set with the next change
 			if giveUp == nil {
 				giveUp = time.After(retryWait)
 			}
@@ -307,8 +309,9 @@ func (u *upstream) startingError(startBy time.Time) error {
 	}
 }
 
-// awaitFirst waits until the first connection was made or failed. It returns
-// false if the start timeout or ctx ends first, or if StopWaiting was called.
+// awaitFirst waits until the first attempt to connect has succeeded or failed.
+// It returns false if the start timeout expires or ctx is done before that, or
+// if StopWaiting was called.
 func (u *upstream) awaitFirst(ctx context.Context) bool {
 	for {
 		u.mu.Lock()

@@ -137,8 +137,8 @@ const (
 func (SessionMode) Values() []string { return []string{string(Shared), string(PerCaller)} }
 
 // defaultInheritEnv lists the variables that a child process sees unless
-// inheritEnv says otherwise: what programs need to run anywhere, and no
-// secret. Names are compared without case on Windows.
+// inheritEnv overrides them: those that programs commonly need, and no secrets.
+// Names are case-insensitive on Windows.
 func defaultInheritEnv() []string {
 	return []string{
 		"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_*", "TZ", "TERM", "TMPDIR", "XDG_*",

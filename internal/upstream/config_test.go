@@ -89,7 +89,8 @@ func TestToolConfigurationAllows(t *testing.T) {
 	}
 }
 
-// Nothing that is configured gives callers a login that is not their own.
+// Settings that would make callers share a login are rejected with personal
+// logins.
 func TestPersonalLoginsAreNotShared(t *testing.T) {
 	good := upstream.DefaultConfig()
 	good.Name, good.URL, good.OAuth = "x", "https://x.example/mcp", &upstream.OAuth{Per: upstream.LoginPerCaller}

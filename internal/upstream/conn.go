@@ -25,10 +25,10 @@ type conn struct {
 	login       string         // the generation of the caller's own login; "" where callers have none
 	sharedState *sharedState   // of callers
 	process     *child.Process // nil unless the upstream is a program
-	shared      bool           // calls share one stream: the connection ends as a whole
-	beside      bool           // callers share it, beside the one that is listed
+	shared      bool           // calls share one stream, which fails as a whole
+	beside      bool           // an additional connection shared by callers; its tools are not listed
 
-	oneKind atomic.Bool // no connection of another kind could be made beside this one
+	oneKind atomic.Bool // an additional connection of another kind could not be made
 
 	calls   sync.WaitGroup // in flight
 	busy    atomic.Int64   // how many
@@ -37,8 +37,8 @@ type conn struct {
 	suspect chan struct{}  // a call failed in a way that may concern all
 
 	listing      sync.Mutex        // held while the tools of one caller are listed
-	toolsChanged atomic.Bool       // the server said so since the tools were listed
-	definitions  [sha256.Size]byte // of what was listed last; for the goroutine that lists
+	toolsChanged atomic.Bool       // the server sent list_changed since the tools were listed
+	definitions  [sha256.Size]byte // digest of the last listing; used only by the goroutine that lists
 
 	schemas atomic.Pointer[map[string]json.RawMessage] // of the tools, by name
 
@@ -60,7 +60,8 @@ func signal(ch chan struct{}) {
 	}
 }
 
-// dial connects; each start of the server may take the upstream's time to start.
+// dial connects to the server. If the server has to be started twice, the start
+// timeout applies to each start.
 func (u *upstream) dial(ctx context.Context, cfg Config, k connKind) (*conn, error) {
 	start := func(protocol string) (*conn, error) {
 		ctx, cancel := context.WithTimeout(ctx, cfg.StartTimeoutMs.Duration())
@@ -238,9 +239,9 @@ func (c *conn) strayHint() string {
 	return fmt.Sprintf(". It printed output to stdout that is not an MCP message (lines: %d): check that the command starts an MCP server that speaks stdio", n)
 }
 
-// exited returns how the program ended; nil if it runs, or if there is none. It
-// waits until ctx is done, and for wait at most, because a program closes its
-// pipes some time before it exits.
+// exited returns how the program exited, or nil if it is running or there is
+// none. Because a program closes its pipes some time before it exits, exited
+// waits for it, until ctx is done and no longer than wait.
 func (c *conn) exited(ctx context.Context, wait time.Duration) error {
 	if c.process == nil {
 		return nil
@@ -265,7 +266,7 @@ func (c *conn) close() {
 	}
 }
 
-// ended returns why a connection ended by itself.
+// ended returns why a connection was lost.
 func (c *conn) ended() error {
 	err := c.client.Err()
 	if c.process != nil && isConnectionClosed(err) {
@@ -276,7 +277,7 @@ func (c *conn) ended() error {
 	return err
 }
 
-// schema returns the input schema of a tool, nil when it is not known.
+// schema returns the input schema of a tool, or nil if it is not known.
 func (c *conn) schema(name string) json.RawMessage {
 	if m := c.schemas.Load(); m != nil {
 		return (*m)[name]
@@ -284,8 +285,8 @@ func (c *conn) schema(name string) json.RawMessage {
 	return nil
 }
 
-// idle reports for how long no call has been on the connection; 0 while one
-// is.
+// idle returns how long no call has been in flight on the connection; 0 while
+// one is.
 func (c *conn) idle() time.Duration {
 	if c.busy.Load() > 0 {
 		return 0
@@ -293,8 +294,8 @@ func (c *conn) idle() time.Duration {
 	return time.Since(time.Unix(0, c.used.Load()))
 }
 
-// enter and leave frame a call. enter comes while the connection is in use,
-// under the lock that takes it out of use.
+// enter and leave bracket a call. enter must be called while the connection is
+// in use, holding upstream.mu, under which connections are taken out of use.
 func (c *conn) enter() {
 	c.calls.Add(1)
 	c.busy.Add(1)

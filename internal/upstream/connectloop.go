@@ -16,7 +16,7 @@ import (
 func (u *upstream) connectLoop(ctx context.Context) {
 	retry := &backoff.ExponentialBackOff{InitialInterval: minRetryDelay, Multiplier: 2, RandomizationFactor: 0.5, MaxInterval: maxRetryDelay}
 	retry.Reset()
-	longer := setting.Millis(0) // than startTimeoutMs, for a program that needs it
+	longer := setting.Millis(0) // raised start timeout, for a program that did not answer in time
 	for ctx.Err() == nil {
 		began := time.Now()
 		cfg := u.config().withStartLimit()
@@ -140,7 +140,7 @@ func (u *upstream) attempt(ctx context.Context, cfg Config) (*conn, error) {
 	u.attempts++
 	u.attemptStarted, u.nextTry, u.signIn = time.Now(), time.Time{}, false
 	u.mu.Unlock()
-	// A child must be gone before its successor starts.
+	// A child process must have exited before its successor starts.
 	u.children.Wait()
 
 	c, err := u.dial(ctx, cfg, connKind{capabilities: u.s.opts.Capabilities, sharedState: u.sharedState})
@@ -160,7 +160,7 @@ func (u *upstream) attempt(ctx context.Context, cfg Config) (*conn, error) {
 	return c, nil
 }
 
-// connected lets calls in.
+// connected makes c the shared connection, which calls can then use.
 func (u *upstream) connected(ctx context.Context, c *conn) {
 	info := c.client.Info()
 	u.restore(c)
@@ -188,8 +188,8 @@ func (u *upstream) broadcast() {
 // publishStatus passes the status to the sink.
 func (u *upstream) publishStatus() { u.s.opts.Sink.StatusChanged(u.status()) }
 
-// retire takes the connection out of use. Calls that are still on it may
-// finish, where it is one that single calls do not share.
+// retire takes the connection out of use. Calls in flight may finish unless
+// they share its stream.
 func (u *upstream) retire(ctx context.Context, c *conn) {
 	u.mu.Lock()
 	u.conn, u.last = nil, c
@@ -210,5 +210,6 @@ func (u *upstream) retire(ctx context.Context, c *conn) {
 	u.close(c)
 }
 
-// close closes a connection; the next one waits until it is closed.
+// close closes a connection in the background. The next attempt waits until it
+// is closed.
 func (u *upstream) close(c *conn) { u.children.Go(c.close) }

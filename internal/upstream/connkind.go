@@ -12,18 +12,18 @@ import (
 )
 
 // ForwardedExtensions are the extensions that every caller's requests declare:
-// those that the gateway carries for several servers at once.
+// those that the gateway can forward for several servers at the same time.
 var ForwardedExtensions = json.RawMessage(`{"` + mcp.ExtensionUI + `":{"mimeTypes":["text/html;profile=mcp-app"]},"` + mcp.ExtensionTasks + `":{}}`)
 
-// connKind is what a connection negotiates with the server. A request that needs
-// another kind than that of the shared connection gets an additional connection,
-// which is made when it is first needed.
+// connKind is what a connection negotiates with the server. A request that
+// needs a kind other than that of the shared connection uses an additional
+// connection, which is made on first use.
 type connKind struct {
-	caller       string // "" shares it between callers
+	caller       string // "" for a connection that callers share
 	login        string // the generation of the caller's own login; "" where callers have none
 	capabilities mcpclient.Capabilities
-	handshake    bool   // the handshake era, although the server speaks the new one
-	beside       bool   // callers share it, beside the one that is listed
+	handshake    bool   // the handshake era, although the server supports the stateless one
+	beside       bool   // an additional connection shared by callers; its tools are not listed
 	extendedBy   string // the caller that chose the capabilities; "" for those of the gateway
 
 	sharedState *sharedState // of the connection that this one replaces; nil for none
@@ -33,7 +33,7 @@ func (k connKind) key() string {
 	return strconv.FormatBool(k.handshake) + string(k.capabilities.JSON()) + k.login + "\x00" + k.caller
 }
 
-// ready returns a connection for the request, entered.
+// ready returns a connection for the request. The caller must call leave on it.
 func (u *upstream) ready(ctx context.Context, r tool.Request) (*conn, error) {
 	cfg := u.config()
 	if cfg.PersonalLogins() {
@@ -69,16 +69,17 @@ func (u *upstream) ready(ctx context.Context, r tool.Request) (*conn, error) {
 	return c, nil
 }
 
-// extraConnKind returns the kind of connection that the request needs where the
-// shared one is another. The server of an OpenAPI document behaves the same in
-// both eras, and a singleton has one process.
+// extraConnKind returns the kind of connection that the request needs, and
+// whether that differs from the shared one. It never does for the server of an
+// OpenAPI document, which behaves the same in both eras, and for a singleton,
+// which has one process.
 func (u *upstream) extraConnKind(c *conn, cfg Config, r tool.Request, handshake bool) (connKind, bool) {
 	if cfg.transport() == OpenAPI || cfg.Singleton || c.oneKind.Load() || r.Caller == "" {
 		return connKind{}, false
 	}
 	k := connKind{capabilities: u.s.opts.Capabilities, handshake: handshake, beside: true}
 	if r.Exchange.Transparent && (handshake || !c.client.Info().Stateless()) && extends(r.Exchange.Capabilities) {
-		// In the handshake era extensions are agreed on once per connection.
+		// In the handshake era extensions are negotiated once per connection.
 		k.capabilities, k.extendedBy = k.capabilities.Extended(r.Exchange.Capabilities), r.Caller
 		return k, true
 	}
@@ -97,14 +98,15 @@ func extends(capabilities json.RawMessage) bool {
 }
 
 // wantsHandshake reports whether the request is better served in the handshake
-// era: its caller speaks that era, and sees this server alone or can be asked.
+// era: its caller uses that era, and either sees only this server or can be
+// asked for input.
 func wantsHandshake(r tool.Request) bool {
 	ex := r.Exchange
 	return ex.Protocol != "" && !mcp.Stateless(ex.Protocol) && (ex.Transparent || ex.Ask != nil && mcp.MayNeedInput(r.Method))
 }
 
-// Describe returns the server's description of itself for a caller that sees it
-// alone; false if the server is not connected.
+// Describe returns the server information for a caller that sees only this
+// server, and false if the server is not connected.
 func (s *Supervisor) Describe(ctx context.Context, server, caller string, ex tool.Exchange) (mcpclient.ServerInfo, bool) {
 	info, ok := s.Info(server, caller)
 	u := s.find(server)

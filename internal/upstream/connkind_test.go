@@ -17,8 +17,8 @@ import (
 	"junctor/internal/upstream/upstreamtest"
 )
 
-// mirror is a server of both eras that answers with what reached it of its
-// client, and describes itself by what the client declares.
+// mirror is a server of both eras. It returns what it received from its client,
+// and describes itself with the extensions that the client declares.
 type mirror struct{}
 
 func (mirror) Describe(_ context.Context, r *mcpserver.Request) (mcpserver.Description, error) {
@@ -41,8 +41,8 @@ func (mirror) Serve(_ context.Context, r *mcpserver.Request) (json.RawMessage, e
 	return nil, &mcp.Error{Code: mcp.CodeMethodNotFound, Message: r.Method}
 }
 
-// A server that speaks both eras is spoken to in the caller's, and what the
-// caller declares reaches it where the caller sees that server alone.
+// A server that supports both eras gets requests in the caller's era. It gets
+// the caller's declarations if the caller sees only that server.
 func TestCallersEraAndExtensionsReachTheServer(t *testing.T) {
 	t.Parallel()
 	srv := mcpserver.New(mcpserver.Options{}, mirror{})
@@ -99,7 +99,7 @@ func TestCallersEraAndExtensionsReachTheServer(t *testing.T) {
 	}
 }
 
-// On stdio the other era has a process of its own, which all its callers share.
+// On stdio the other era has a separate process, which all its callers share.
 func TestCallersEraOnStdio(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, upstream.Options{}, upstreamtest.Stdio(t, "s", upstreamtest.Script{})).run()
@@ -116,8 +116,7 @@ func TestCallersEraOnStdio(t *testing.T) {
 	}
 }
 
-// Where the server refuses the era that it claims to speak, calls go on in the
-// other.
+// If the server refuses the era that it claims to support, calls use the other.
 func TestEraThatTheServerRefuses(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, upstream.Options{}, upstreamtest.Stdio(t, "s", upstreamtest.Script{LeaveOn: "initialize"})).run()
@@ -128,7 +127,7 @@ func TestEraThatTheServerRefuses(t *testing.T) {
 	}
 }
 
-// Callers can declare anything, but do not get a connection for each of it.
+// Callers can declare anything, but the connections for that are limited.
 func TestConnectionsThatCallersChooseAreFew(t *testing.T) {
 	t.Parallel()
 	srv := mcpserver.New(mcpserver.Options{}, mirror{})
@@ -159,7 +158,7 @@ func TestConnectionsThatCallersChooseAreFew(t *testing.T) {
 }
 
 // A caller whose connections keep state on the server, as processes do, cannot
-// take those that others may choose.
+// use up the connections that others may choose.
 func TestOneCallerLeavesConnectionsForOthers(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, upstream.Options{}, upstreamtest.Stdio(t, "s", upstreamtest.Script{})).run()

@@ -103,7 +103,7 @@ func isTimeout(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || tool.KindOf(err) == tool.Timeout
 }
 
-// isConnectionClosed reports whether the other side ended the connection.
+// isConnectionClosed reports whether the server closed the connection.
 func isConnectionClosed(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, syscall.EPIPE) || errors.Is(err, os.ErrClosed) || errors.Is(err, mcp.ErrClosed)
 }

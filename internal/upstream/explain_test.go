@@ -80,7 +80,7 @@ func TestConnectionErrorsAffectAllCalls(t *testing.T) {
 	}
 }
 
-// A Supervisor needs no more than its upstreams.
+// A Supervisor works with empty Options.
 func TestSupervisorOptionsAreOptional(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Name, cfg.Transport = "x", InProcess

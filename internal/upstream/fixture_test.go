@@ -63,7 +63,7 @@ func (r *fixture) Notified(server, caller, method string, params json.RawMessage
 }
 
 // testOutput is a test's output until the test is over. The stream of a closed
-// connection ends a moment later, and says so.
+// connection ends a moment later, and logs that.
 type testOutput struct {
 	mu sync.Mutex
 	w  io.Writer
@@ -90,7 +90,7 @@ func newFixture(t *testing.T, o upstream.Options, configs ...upstream.Config) *f
 		o.Environ = os.Environ()
 	}
 	if o.DiscoverTimeout == 0 {
-		o.DiscoverTimeout = time.Hour // a busy machine is no silent server
+		o.DiscoverTimeout = time.Hour // do not mistake a busy machine for a silent server
 	}
 	if testing.Verbose() {
 		out := &testOutput{w: t.Output()}
@@ -106,7 +106,7 @@ func newFixture(t *testing.T, o upstream.Options, configs ...upstream.Config) *f
 	return r
 }
 
-// run starts the Supervisor; it has ended when the test has.
+// run starts the Supervisor and stops it when the test ends.
 func (r *fixture) run() *fixture {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})

@@ -17,8 +17,8 @@ const (
 	// every other program that uses it.
 	installTimeout = 5 * time.Minute
 
-	// installShown is how long a package runner may take before its state
-	// says that it is installing.
+	// installShown is how long a package runner may take before it is
+	// reported as installing.
 	installShown = 2 * time.Second
 )
 
@@ -52,7 +52,7 @@ func (c Config) InstallsPackage() bool {
 	return false
 }
 
-// StartLimit is how long the program may take until it answers the handshake.
+// StartLimit returns how long the program may take to answer the handshake.
 func (c Config) StartLimit() time.Duration {
 	if c.InstallsPackage() {
 		return max(c.StartTimeoutMs.Duration(), installTimeout)
@@ -60,7 +60,7 @@ func (c Config) StartLimit() time.Duration {
 	return c.StartTimeoutMs.Duration()
 }
 
-// startWait is how long callers wait for the first connection.
+// startWait returns how long callers wait for the first connection.
 func (s *Supervisor) startWait(c Config) time.Duration {
 	if s.opts.AwaitInstall {
 		return c.StartLimit()
@@ -68,8 +68,8 @@ func (s *Supervisor) startWait(c Config) time.Duration {
 	return c.StartTimeoutMs.Duration()
 }
 
-// installing returns for how long a package runner has been starting, when
-// that is long enough to be an install. u.mu is held.
+// installing returns how long a package runner has been starting, and whether
+// that is long enough to report an install. u.mu is held.
 func (u *upstream) installing() (time.Duration, bool) {
 	if u.state != Connecting || u.attemptStarted.IsZero() || !u.cfg.InstallsPackage() {
 		return 0, false
@@ -82,7 +82,8 @@ func stillInstalling(d time.Duration) string {
 	return fmt.Sprintf("still installing, %d s", int(d.Seconds()))
 }
 
-// withStartLimit returns the configuration with the time that a start gets.
+// withStartLimit returns the configuration with StartLimit as its start
+// timeout.
 func (c Config) withStartLimit() Config {
 	c.StartTimeoutMs = setting.Millis(c.StartLimit() / time.Millisecond)
 	return c

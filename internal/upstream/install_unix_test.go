@@ -28,8 +28,8 @@ func TestInstallsPackage(t *testing.T) {
 	}
 }
 
-// A package runner that needs longer than startTimeoutMs is not killed: the
-// timeout ends the waiting of callers, and the state says that it installs.
+// A package runner that needs longer than startTimeoutMs is not killed: callers
+// time out, and the status reports the install.
 func TestSlowInstallIsNotInterrupted(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -18,7 +18,7 @@ type keyLock struct {
 	users int           // that hold the lock or wait for it
 }
 
-// Lock waits for the lock of the key, until ctx ends.
+// Lock acquires the lock of the key. It fails if ctx is done first.
 func (l *KeyLocks[K]) Lock(ctx context.Context, key K) (unlock func(), err error) {
 	l.mu.Lock()
 	if l.locks == nil {

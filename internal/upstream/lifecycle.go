@@ -29,8 +29,8 @@ const (
 	// retryWait is how long such a call waits for the outcome.
 	retryWait = 750 * time.Millisecond
 
-	// How long to wait for the exit status of a program that hung up, and in a
-	// call whose connection failed otherwise.
+	// How long to wait for the exit status of a program that closed its pipes,
+	// and of one whose connection failed otherwise during a call.
 	exitWait     = 5 * time.Second
 	exitWaitCall = time.Second
 
@@ -46,24 +46,23 @@ const (
 	guidanceTimeout = 2 * time.Second
 )
 
-// upstream is one configured server. It makes its connection again and again
-// until it is stopped.
+// upstream is one configured server. It reconnects until it is stopped.
 type upstream struct {
 	s     *Supervisor
 	name  string
-	after <-chan struct{} // the predecessor is gone when this is closed; nil for none
+	after <-chan struct{} // closed when the predecessor has stopped; nil if there is none
 	gone  chan struct{}   // closed when run has returned
 	wake  chan struct{}   // try again now
 
-	sharedState *sharedState // of the connection that all callers share, one after the other
+	sharedState *sharedState // of the shared connection; kept across reconnects
 
 	inFlight atomic.Int64
 
 	tasks       tasks
-	taskTools   atomic.Pointer[map[string]bool] // that are called as tasks alone
-	firstCaller atomic.Pointer[string]          // the first caller,
-	manyCallers atomic.Bool                     // and whether others did
-	oneAtATime  atomic.Bool                     // its questions cannot be attributed otherwise
+	taskTools   atomic.Pointer[map[string]bool] // tools that can only be called as tasks
+	firstCaller atomic.Pointer[string]          // the first caller
+	manyCallers atomic.Bool                     // there were other callers
+	oneAtATime  atomic.Bool                     // calls wait for each other, so that the server's questions can be attributed
 
 	mu             sync.Mutex
 	cfg            Config
@@ -73,7 +72,7 @@ type upstream struct {
 	waiting        int                // calls that wait for a slot
 	state          State
 	since          time.Time
-	first          bool      // the first connection is neither made nor failed
+	first          bool      // the first attempt to connect has not finished
 	startBy        time.Time // until when callers wait for the first connection
 	down           *failure  // why it is not connected
 	attempts       int
@@ -83,7 +82,7 @@ type upstream struct {
 	signIn         bool      // a sign-in has finished since the last attempt began
 
 	conn     *conn // nil unless connected
-	last     *conn // the one before, for its stderr
+	last     *conn // the previous connection, for its stderr
 	protocol string
 	tools    int
 	problems []string
@@ -93,7 +92,7 @@ type upstream struct {
 	lastFailure string
 	failedAt    time.Time
 
-	owner  string                // the process that runs it, when it is another
+	owner  string                // the other process that runs it; "" for none
 	remote *mcpclient.ServerInfo // the owner's information about it
 
 	personal personalTools
@@ -101,8 +100,8 @@ type upstream struct {
 	runCtx   context.Context     // of run; nil before
 	ended    bool                // no new sessions are created
 	removed  bool                // from the configuration
-	children sync.WaitGroup      // child processes that are ending
-	work     sync.WaitGroup      // remote connections whose last calls are ending
+	children sync.WaitGroup      // connections that are closing; the next attempt waits for them
+	work     sync.WaitGroup      // other background work
 }
 
 func newUpstream(s *Supervisor, cfg Config, after <-chan struct{}) *upstream {
@@ -113,7 +112,7 @@ func newUpstream(s *Supervisor, cfg Config, after <-chan struct{}) *upstream {
 	}
 	u.slots = newSlots(cfg.MaxConcurrent)
 	u.since = time.Now()
-	u.startBy = u.since.Add(s.startWait(cfg)) // Run, when it comes, starts again
+	u.startBy = u.since.Add(s.startWait(cfg)) // begin sets it again
 	if !cfg.Enabled {
 		u.state, u.first = Disabled, false
 	}
@@ -137,7 +136,7 @@ func (u *upstream) begin(cancel context.CancelFunc) {
 	u.broadcast()
 }
 
-// stop ends the upstream; it reports whether it was running.
+// stop cancels run and reports whether the upstream had been started.
 func (u *upstream) stop() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -169,14 +168,14 @@ func (u *upstream) config() Config {
 	return u.cfg
 }
 
-// mustReplace reports whether an upstream cannot go on with its new settings:
-// they concern its connection, or how it is run, which is chosen at its start.
+// mustReplace reports whether new settings require a new upstream: they change
+// its connection, or how it is run, which is decided when it starts.
 func (s *Supervisor) mustReplace(old, cfg Config) bool {
 	return old.Fingerprint() != cfg.Fingerprint() || old.Enabled != cfg.Enabled ||
 		s.opts.Singletons != nil && old.Singleton != cfg.Singleton
 }
 
-// reconfigure applies the other settings.
+// reconfigure applies settings that do not require a new upstream.
 func (u *upstream) reconfigure(cfg Config) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -192,7 +191,7 @@ func (u *upstream) wasRemoved() bool {
 	return u.removed
 }
 
-// retryNow makes the connect loop try again at once.
+// retryNow makes the connect loop retry without waiting for the whole backoff.
 func (u *upstream) retryNow() {
 	select {
 	case u.wake <- struct{}{}:
@@ -200,8 +199,8 @@ func (u *upstream) retryNow() {
 	}
 }
 
-// signedIn makes an upstream that waited for a sign-in reconnect at once. Calls
-// wait for the outcome instead of requesting another sign-in.
+// signedIn makes an upstream that waited for a sign-in reconnect immediately.
+// Calls wait for the outcome instead of requesting another sign-in.
 func (u *upstream) signedIn() {
 	u.mu.Lock()
 	u.signIn = true
@@ -223,7 +222,8 @@ func (u *upstream) awaitConnection() {
 }
 
 // signedInMeanwhile reports whether a sign-in finished during an attempt that
-// failed for lack of it, so that another attempt is due at once.
+// failed because it required one. The next attempt must then follow
+// immediately.
 func (u *upstream) signedInMeanwhile(why *failure) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -231,14 +231,14 @@ func (u *upstream) signedInMeanwhile(why *failure) bool {
 		return false
 	}
 	u.awaitConnection()
-	select { // which asked for this attempt
+	select { // the sign-in requested the attempt that follows anyway
 	case <-u.wake:
 	default:
 	}
 	return true
 }
 
-// run is the life of the upstream, until ctx is done.
+// run runs the upstream until ctx is done.
 func (u *upstream) run(ctx context.Context) {
 	ctx = tool.WithCaller(ctx, tool.Anonymous) // background work has no caller
 	if u.after != nil {

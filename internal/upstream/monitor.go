@@ -37,7 +37,7 @@ func (u *upstream) monitor(ctx context.Context, c *conn) error {
 			u.sweep()
 		case <-c.refresh:
 			if due != nil {
-				break // more of the same is covered
+				break // covered by the pending listing
 			}
 			// Some servers send list_changed whenever their lists are read.
 			if time.Since(listed) > maxListChangedDelay {
@@ -52,8 +52,8 @@ func (u *upstream) monitor(ctx context.Context, c *conn) error {
 		case <-c.suspect:
 			err = u.pingServer(ctx, c)
 		case <-check.C:
-			// A program that computes cannot answer; only a silent one is
-			// asked for a response or progress.
+			// A busy program may be unable to answer, so only an idle
+			// one is pinged.
 			if c.idle() >= every/2 {
 				err = u.pingServer(ctx, c)
 			}
@@ -79,7 +79,7 @@ func (u *upstream) pingServer(ctx context.Context, c *conn) error {
 		return nil
 	}
 	if c.shared && c.busy.Load() > 0 && c.client.Err() == nil {
-		return nil // a call came meanwhile, and may take all of its time
+		return nil // a call has started meanwhile and may keep the server busy
 	}
 	return err
 }
@@ -98,20 +98,21 @@ func (u *upstream) relist(ctx context.Context, c *conn) {
 	}
 	u.publishTools(set)
 	if notified && c.definitions == before {
-		// The list is as it was: publishing it would not pass the notification on.
+		// The list is unchanged, so publishing it did not forward the
+		// notification.
 		u.s.opts.Sink.Notified(u.name, "", mcp.MethodToolsChanged, nil)
 	}
 	u.publishStatus()
 	u.s.log.InfoContext(ctx, "tools listed again", "server", u.name, "tools", len(set.Tools))
 }
 
-// notified takes a notification that belongs to no call. It runs on the
+// notified handles a notification that belongs to no call. It runs on the
 // goroutine that reads the connection.
 func (u *upstream) notified(c *conn, method string, params json.RawMessage) {
-	listed := c.caller == "" && !c.beside // the session of all
+	listed := c.caller == "" && !c.beside // the shared connection
 	switch method {
 	case mcp.MethodToolsChanged:
-		if listed { // passed on when the tools have been read
+		if listed { // forwarded when the tools have been listed
 			c.toolsChanged.Store(true)
 			signal(c.refresh)
 			return
@@ -126,7 +127,7 @@ func (u *upstream) notified(c *conn, method string, params json.RawMessage) {
 		}
 	}
 	if c.beside && c.process == nil && strings.HasSuffix(method, "/list_changed") {
-		return // the remote server tells the shared connection too
+		return // the remote server also notifies the shared connection
 	}
 	if caller, ok := u.recipient(c, method, params); ok {
 		u.s.opts.Sink.Notified(u.name, caller, method, params)

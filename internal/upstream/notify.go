@@ -8,8 +8,8 @@ import (
 	"junctor/internal/tool"
 )
 
-// Info returns the server information of the upstream, as the caller gets it;
-// false if it is not connected.
+// Info returns the server information of the upstream as seen by the caller,
+// and false if it is not connected.
 func (s *Supervisor) Info(server, caller string) (mcpclient.ServerInfo, bool) {
 	u := s.find(server)
 	if u == nil {
@@ -29,15 +29,15 @@ func (s *Supervisor) Info(server, caller string) (mcpclient.ServerInfo, bool) {
 	return u.conn.client.Info(), true
 }
 
-// Notify sends a notification to the upstream, on the caller's own session
-// where it has one.
+// Notify sends a notification to the upstream, on the caller's own session if
+// callers have separate ones.
 func (s *Supervisor) Notify(ctx context.Context, server, caller, method string, params json.RawMessage) error {
 	u := s.find(server)
 	if u == nil {
 		return notFound(server)
 	}
 	if u.elsewhere() != "" {
-		return movedError(server) // the result belongs to no caller
+		return movedError(server) // notifications are not forwarded to the owner
 	}
 	c, err := u.ready(ctx, tool.Request{Method: method, Caller: caller})
 	if err != nil {

@@ -111,8 +111,8 @@ func (c Config) LoginOf(caller string) Login {
 	return Login{Server: c.Name, Caller: caller}
 }
 
-// validatePersonalLogins checks that nothing gives callers the login of
-// another.
+// validatePersonalLogins checks that no other setting makes callers share a
+// login.
 func (c Config) validatePersonalLogins() error {
 	if !c.PersonalLogins() {
 		return nil

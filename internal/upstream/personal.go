@@ -15,9 +15,9 @@ import (
 	"junctor/internal/tool"
 )
 
-// Where each caller has a login of its own there is no connection that callers
-// share. Each caller has sessions, made with its login, and sees the tools that
-// they list. Nothing that one session returned is used for another caller.
+// If each caller has its own login, there is no shared connection. Each caller
+// has sessions that use its login, and sees the tools that they list. Nothing
+// that one session returned is used for another caller.
 
 const (
 	// personalListTTL is how long the list of a caller is used before it is
@@ -45,14 +45,15 @@ type callerTools struct {
 	failure *tool.Error // why
 }
 
-// personalTools are those of all callers; guarded by upstream.mu.
+// personalTools are the tools of all callers; the map is guarded by
+// upstream.mu.
 type personalTools struct {
 	of         map[string]*callerTools
 	publishing sync.Mutex // held while the sink is called; locked before upstream.mu
 }
 
-// awaitPublished waits until the sink has a list that is known; for one that
-// could not be read it does not wait.
+// awaitPublished waits until the sink has received a list. If published is nil,
+// because the list could not be read, it does not wait.
 func awaitPublished(ctx context.Context, published <-chan struct{}) {
 	if published == nil {
 		return
@@ -63,7 +64,8 @@ func awaitPublished(ctx context.Context, published <-chan struct{}) {
 	}
 }
 
-// generation returns the caller's login, which "" says there is none of.
+// generation returns the generation of the caller's login, or "" if there is
+// none.
 func (u *upstream) generation(ctx context.Context, caller string) (string, error) {
 	a := u.s.opts.Authorizer
 	if a == nil || caller == "" {
@@ -74,7 +76,7 @@ func (u *upstream) generation(ctx context.Context, caller string) (string, error
 
 // runPersonal is connectLoop for an upstream without a shared connection.
 func (u *upstream) runPersonal(ctx context.Context) {
-	u.publishPersonal() // no tools, until somebody signs in
+	u.publishPersonal() // no tools until a caller signs in
 	u.mu.Lock()
 	u.state, u.since, u.first, u.down = Connected, time.Now(), false, nil
 	u.broadcast()
@@ -92,7 +94,8 @@ func (u *upstream) runPersonal(ctx context.Context) {
 	}
 }
 
-// personalSession returns a connection with the caller's own login, entered.
+// personalSession returns a connection with the caller's own login. The caller
+// must call leave on it.
 func (u *upstream) personalSession(ctx context.Context, r tool.Request) (*conn, error) {
 	generation, err := u.generation(ctx, r.Caller)
 	if err != nil {
@@ -119,14 +122,14 @@ func (u *upstream) personalInfo(caller string) (mcpclient.ServerInfo, bool) {
 	return mcpclient.ServerInfo{}, false
 }
 
-// LoadCallerTools loads the caller's own lists of tools that are not known yet, of
-// the named upstreams or of all. It waits for each as long as for a server that
-// starts.
+// LoadCallerTools loads the caller's own tool lists that are missing or
+// outdated, from the named upstreams, or from all if none is named. It waits
+// for each no longer than the upstream's start timeout.
 func (s *Supervisor) LoadCallerTools(ctx context.Context, caller string, servers ...string) {
 	s.loadCallerTools(ctx, caller, servers...)
 }
 
-// loadCallerTools is LoadCallerTools, and returns the upstreams that take longer.
+// loadCallerTools is LoadCallerTools, and returns the upstreams that timed out.
 func (s *Supervisor) loadCallerTools(ctx context.Context, caller string, servers ...string) (pending []string) {
 	var wg sync.WaitGroup
 	var mu sync.Mutex
@@ -202,7 +205,7 @@ func (u *upstream) listOf(caller, generation string) *callerTools {
 	if u.personal.of == nil {
 		u.personal.of = map[string]*callerTools{}
 	}
-	if l == nil && len(u.personal.of) >= maxPersonalLists { // the oldest is read again when its caller comes back
+	if l == nil && len(u.personal.of) >= maxPersonalLists { // the oldest is read again when its caller needs it
 		oldest := slices.MinFunc(slices.Collect(maps.Keys(u.personal.of)), func(a, b string) int {
 			return u.personal.of[a].read.Compare(u.personal.of[b].read)
 		})
@@ -256,10 +259,10 @@ func (u *upstream) listPersonal(ctx context.Context, c *conn, since time.Time) (
 	return true, nil
 }
 
-// publishPersonal passes the tools of all callers to the sink, each with those
-// that it was listed for. If callers have different definitions of one tool,
-// the newest one counts, and those that have another do not see the tool: a
-// definition may contain what only its caller may know.
+// publishPersonal passes the tools of all callers to the sink, each with the
+// callers that it was listed for. If callers have different definitions of a
+// tool, the newest one is published, and callers with another one do not see
+// the tool: a definition may contain private data of its caller.
 func (u *upstream) publishPersonal() {
 	u.personal.publishing.Lock()
 	defer u.personal.publishing.Unlock()
@@ -295,7 +298,8 @@ func (u *upstream) publishPersonal() {
 	u.publishTools(all)
 }
 
-// forget drops what was made with logins of a caller that has none any more.
+// forget closes the sessions and drops the tools of a caller that no longer has
+// a login.
 func (u *upstream) forget(caller string) {
 	u.mu.Lock()
 	u.closeSessionsOf(caller, "")
@@ -307,8 +311,8 @@ func (u *upstream) forget(caller string) {
 	}
 }
 
-// closeSessionsOf closes the sessions of a caller with other logins than the
-// one that it has now. u.mu is held.
+// closeSessionsOf closes the sessions of a caller that use a login other than
+// its current one. u.mu is held.
 func (u *upstream) closeSessionsOf(caller, login string) {
 	for key, s := range u.sessions {
 		if s.kind.caller != caller || s.kind.login == "" || s.kind.login == login {
@@ -321,8 +325,8 @@ func (u *upstream) closeSessionsOf(caller, login string) {
 	}
 }
 
-// SignedIn lists the tools for a caller that has signed in to an upstream with
-// a login of its own. It does not wait.
+// SignedIn lists the tools, in the background, for a caller that has signed in
+// to an upstream with its own login.
 func (s *Supervisor) SignedIn(server, caller string) {
 	u := s.find(server)
 	if u == nil {
@@ -337,16 +341,16 @@ func (s *Supervisor) SignedIn(server, caller string) {
 	u.work.Go(func() { u.ensureList(ctx, caller) })
 }
 
-// SignedOut closes the sessions of a caller that has no login of its own to an
-// upstream any more.
+// SignedOut closes the sessions and drops the tools of a caller that no longer
+// has its own login to an upstream.
 func (s *Supervisor) SignedOut(server, caller string) {
 	if u := s.find(server); u != nil {
 		u.forget(caller)
 	}
 }
 
-// StatusForCaller returns the status of an upstream as a caller sees it: where
-// callers have logins of their own, that of the caller's.
+// StatusForCaller returns the status of an upstream as seen by a caller: if
+// callers have their own logins, it is the status of the caller's login.
 func (s *Supervisor) StatusForCaller(st Status, caller string) Status {
 	u := s.find(st.Name)
 	if u == nil || st.State == Disabled || !u.config().PersonalLogins() {
@@ -381,11 +385,11 @@ func (s *Supervisor) StatusForCaller(st Status, caller string) Status {
 	return st
 }
 
-// personalChanged lists the tools of a caller again after its session was
-// notified of a change.
+// personalChanged lists the tools of a caller again after its session received
+// list_changed.
 func (u *upstream) personalChanged(c *conn) {
 	if !c.toolsChanged.CompareAndSwap(false, true) {
-		return // it is about to be done
+		return // already scheduled
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -405,7 +409,7 @@ func (u *upstream) personalChanged(c *conn) {
 		changed, err := u.listPersonal(ctx, c, time.Now())
 		if err != nil {
 			u.s.log.DebugContext(ctx, "tools not listed again", "server", u.name, "caller", c.caller, "err", err)
-		} else if !changed { // nobody else would pass the notification on
+		} else if !changed { // the tools were not published, which would have forwarded the notification
 			u.s.opts.Sink.Notified(u.name, c.caller, mcp.MethodToolsChanged, nil)
 		}
 	})

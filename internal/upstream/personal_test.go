@@ -20,12 +20,12 @@ import (
 	"junctor/internal/upstream/upstreamtest"
 )
 
-// people is an Authorizer where each caller has a login of its own. The token of
-// a login is the caller's name and the generation.
+// people is an Authorizer with a separate login for each caller. The token of a
+// login is the caller's name and the generation.
 type people struct {
 	mu     sync.Mutex
 	logins map[string]int // generations by caller
-	asked  func()         // called for each look at a login, unless nil
+	asked  func()         // called for each Generation, unless nil
 }
 
 func (p *people) token(caller string) string {
@@ -70,12 +70,12 @@ func (p *people) SignIn(ctx context.Context, server string) error {
 	return &tool.Error{Kind: tool.UpstreamAuthRequired, Msg: "sign in", Details: map[string]string{"url": "https://login.example/" + server + "?for=" + tool.CallerFrom(ctx).ID}}
 }
 
-// office is an MCP server that serves each account what is its own. Accounts are
-// the tokens that it gets.
+// office is an MCP server that serves different tools to each account. It uses
+// the tokens of requests as accounts.
 type office struct {
 	t  *testing.T
 	mu sync.Mutex
-	// whose says which account each session belongs to.
+	// whose maps each session to its account.
 	whose map[*mcpserver.Session]string
 	// described returns the description of the tool "files".
 	described func(account string) string
@@ -192,8 +192,8 @@ func TestCallersUseTheirOwnLogins(t *testing.T) {
 	check()
 }
 
-// A caller that asks for its tools while another request of it has them listed
-// waits until they are in the catalogue.
+// LoadCallerTools waits until the tools are published, even if another request
+// of the caller is listing them.
 func TestLoadCallerToolsWaitsUntilToolsArePublished(t *testing.T) {
 	t.Parallel()
 	looks := make(chan struct{}, 10)
@@ -207,7 +207,7 @@ func TestLoadCallerToolsWaitsUntilToolsArePublished(t *testing.T) {
 		}
 		close(publishing)
 		<-looks                           // the other request has seen that the list is known,
-		time.Sleep(20 * time.Millisecond) // and would return before this slow sink has it
+		time.Sleep(20 * time.Millisecond) // and would return before this slow sink has received it
 	}
 	var wg sync.WaitGroup
 	wg.Go(func() { r.LoadCallerTools(t.Context(), "ada", "office") })
@@ -219,8 +219,8 @@ func TestLoadCallerToolsWaitsUntilToolsArePublished(t *testing.T) {
 	wg.Wait()
 }
 
-// A server whose tools are not known for a caller when the wait ends is pending,
-// not one without the tool.
+// A server whose tools are not listed for a caller when the wait ends is
+// reported as pending, not as one without the tool.
 func TestAwaitNamesServersThatAreSlowToList(t *testing.T) {
 	t.Parallel()
 	p := &people{logins: map[string]int{}}
@@ -245,8 +245,8 @@ func TestAwaitNamesServersThatAreSlowToList(t *testing.T) {
 	}
 }
 
-// While the sink takes the tools of one caller, others get their answers, and the
-// caller waits no longer than its context allows.
+// While the sink processes the tools of one caller, other callers are served,
+// and the caller waits no longer than its context allows.
 func TestCallersDoNotWaitForToolsOfOthers(t *testing.T) {
 	t.Parallel()
 	p := &people{logins: map[string]int{}}
@@ -290,8 +290,8 @@ func TestCallersDoNotWaitForToolsOfOthers(t *testing.T) {
 	}
 }
 
-// A caller without a login gets the way to its own, sees nothing of what others
-// have, and is not served with the login of another or of none.
+// A caller without a login gets the URL to sign in, sees no tools of others,
+// and is served neither with another login nor without one.
 func TestCallerWithoutLoginSignsIn(t *testing.T) {
 	t.Parallel()
 	p := &people{logins: map[string]int{}}
@@ -318,8 +318,8 @@ func TestCallerWithoutLoginSignsIn(t *testing.T) {
 	if _, ok := r.Info("office", "cleo"); ok {
 		t.Error("cleo gets what the server sent to another caller")
 	}
-	// A sign-in has the tools listed, and the end of the login has them
-	// removed and the session closed.
+	// A sign-in lists the tools; the end of the login removes them and closes
+	// the session.
 	p.signIn("cleo")
 	r.SignedIn("office", "cleo")
 	r.eventually("the tools of cleo", func() bool { return len(r.listed("cleo")) == 3 })
@@ -334,8 +334,8 @@ func TestCallerWithoutLoginSignsIn(t *testing.T) {
 	}
 }
 
-// A definition that a server gave one caller is not shown to another that has a
-// different one. The newest counts.
+// A definition that was listed for one caller is not shown to another with a
+// different one. The newest one is published.
 func TestDefinitionsOfOthersAreNotShown(t *testing.T) {
 	t.Parallel()
 	p := &people{logins: map[string]int{}}
@@ -350,7 +350,7 @@ func TestDefinitionsOfOthersAreNotShown(t *testing.T) {
 	if ada, ben := r.listed("ada"), r.listed("ben"); slices.Contains(ada, "files") || !slices.Contains(ben, "files") {
 		t.Errorf("ada sees %v and ben %v", ada, ben)
 	}
-	// The server is updated: who lists again sees the new definition.
+	// The server is updated: callers that list again see the new definition.
 	off.mu.Lock()
 	off.described = func(string) string { return "All files" }
 	off.mu.Unlock()
@@ -363,7 +363,7 @@ func TestDefinitionsOfOthersAreNotShown(t *testing.T) {
 	}
 }
 
-// A caller with many kinds of sessions takes no other caller's place.
+// A caller with many kinds of sessions does not evict those of another caller.
 func TestSessionsOfOneCallerAreBounded(t *testing.T) {
 	t.Parallel()
 	p := &people{logins: map[string]int{}}

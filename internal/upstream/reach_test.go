@@ -70,7 +70,7 @@ func TestHeadersReachTheServer(t *testing.T) {
 	}
 }
 
-// consent is an Authorizer that has no token until somebody agrees.
+// consent is an Authorizer that has no token until the user consents.
 type consent struct {
 	token chan string
 
@@ -93,7 +93,7 @@ func (c *consent) Authorize(_ context.Context, server upstream.Login, r *http.Re
 	}
 	if c.have == "" {
 		if refused == nil {
-			return nil // perhaps it is open
+			return nil // the server may not require a token
 		}
 		return &tool.Error{Kind: tool.UpstreamAuthRequired, Msg: "consent is needed for " + server.Server}
 	}
@@ -114,7 +114,7 @@ func TestAuthorizationIsRequestedAndUsed(t *testing.T) {
 	auth := &consent{token: make(chan string, 1)}
 	r := newFixture(t, upstream.Options{Authorizer: auth}, h.Config("x")).run()
 	r.state("x", upstream.AuthRequired)
-	_, err := r.callAs("ada", "x", "echo", `{}`, tool.Exchange{}) // the address is hers alone
+	_, err := r.callAs("ada", "x", "echo", `{}`, tool.Exchange{}) // the address is for ada only
 	e := tool.AsError(err)
 	if e.Kind != tool.UpstreamAuthRequired || fmt.Sprint(e.Details) != "map[url:https://login.example/x?for=ada]" || !strings.Contains(e.Msg, "x: sign in") {
 		t.Errorf("call without consent: %v, details %v", err, e.Details)
@@ -130,7 +130,7 @@ func TestAuthorizationIsRequestedAndUsed(t *testing.T) {
 	if st := r.state("x", upstream.Connected); st.LastFailure != "" {
 		t.Errorf("the sign-in stays as the last failure: %s", st.LastFailure)
 	}
-	// The token is taken back: the next call says so, and so does the status.
+	// The token is revoked: the next call reports it, and so does the status.
 	auth.token <- "bad"
 	if _, err := r.call("x", "echo", `{}`); tool.KindOf(err) != tool.UpstreamAuthRequired {
 		t.Errorf("call with a bad token: %v", err)
@@ -138,8 +138,8 @@ func TestAuthorizationIsRequestedAndUsed(t *testing.T) {
 	r.state("x", upstream.AuthRequired)
 }
 
-// tokens is an Authorizer whose token may come at any time; a refused request
-// is not sent again.
+// tokens is an Authorizer whose token may become available at any time; a
+// refused request is not retried.
 type tokens struct {
 	consent
 	token atomic.Pointer[string]
@@ -155,8 +155,8 @@ func (c *tokens) Authorize(_ context.Context, server upstream.Login, r *http.Req
 	return nil
 }
 
-// TestSignInDuringAttempt: a sign-in that finishes while an attempt without it
-// runs makes the next one follow at once, and a call waits for that.
+// TestSignInDuringAttempt: if a sign-in finishes while an attempt without it
+// runs, the next attempt follows immediately, and a call waits for it.
 func TestSignInDuringAttempt(t *testing.T) {
 	h := upstreamtest.Listen(t, upstreamtest.Script{})
 	asked, refuse := make(chan struct{}), make(chan struct{})
@@ -289,7 +289,7 @@ func TestPerCallerSessions(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		who("ann")
-		// A third caller: bob's session, the one least used, gives way.
+		// A third caller evicts the least recently used session, bob's.
 		who("cid")
 		if st, _ := r.StatusOf("x"); st.Sessions != 2 {
 			t.Errorf("%d sessions", st.Sessions)
@@ -300,7 +300,7 @@ func TestPerCallerSessions(t *testing.T) {
 		if who("bob") == bob {
 			t.Error("bob kept a session that was closed")
 		}
-		// Busy ones do not give way.
+		// Busy ones are not evicted.
 		ctx, cancel := context.WithCancel(t.Context())
 		for _, caller := range []string{"ann", "bob"} {
 			go func() {
@@ -322,7 +322,7 @@ func TestPerCallerSessions(t *testing.T) {
 		if st, _ := r.StatusOf("x"); st.Sessions != 0 {
 			t.Errorf("%d sessions after two idle minutes", st.Sessions)
 		}
-		// The server goes away while a session is wanted.
+		// The server is unavailable when a session is needed.
 		d.away.Store(true)
 		if _, err := r.callAs("eve", "x", "whoami", `{}`, tool.Exchange{}); err == nil || !strings.Contains(err.Error(), "no session for this caller: it is away") {
 			t.Errorf("session with a server that is away: %v", err)
@@ -389,7 +389,7 @@ func TestFingerprint(t *testing.T) {
 	}
 }
 
-// The servers that most people start with.
+// Widely used reference servers.
 func TestRealServers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs npm packages; not in make test-fast")

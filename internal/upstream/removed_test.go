@@ -8,9 +8,8 @@ import (
 	"junctor/internal/upstream/upstreamtest"
 )
 
-// removalSink counts the servers that can still be found when their removal
-// is reported. Whoever reacts to the report by looking at the supervisor must
-// not see them any more.
+// removalSink counts the servers that can still be found when their removal is
+// reported. A sink that queries the supervisor in reaction must not find them.
 type removalSink struct {
 	*fixture
 	still []string

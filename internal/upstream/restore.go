@@ -17,8 +17,9 @@ import (
 // them when it ends. Clients of the gateway do not notice that, so a new session
 // gets what they set in the last one.
 
-// restore has the connection's new session get what callers set before they can
-// use it: what they set after that reaches it anyway. It does not wait.
+// restore resends the subscriptions and the log level to the new session of the
+// connection, in the background. It is called before callers can use the
+// session; what they set afterwards reaches it directly.
 func (u *upstream) restore(c *conn) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -76,7 +77,7 @@ func (s *sharedState) restoreLevel(ctx context.Context, client *mcpclient.Client
 	s.sent = ""
 	lowest := s.lowestLevel()
 	s.mu.Unlock()
-	if lowest == "" || client.Info().Stateless() { // where each request carries its level
+	if lowest == "" || client.Info().Stateless() { // each request carries its level
 		return nil
 	}
 	_, err := client.Do(ctx, tool.Request{Method: mcp.MethodSetLevel, Params: rawjson.SetField(nil, json.RawMessage(`"`+lowest+`"`), "level")})
@@ -109,9 +110,9 @@ func (s *sharedState) resubscribe(ctx context.Context, client *mcpclient.Client,
 	return err
 }
 
-// unsubscribeExtra ends the caller's subscription on its connections besides c:
-// clients of one caller that need other kinds of connections may have made it
-// there.
+// unsubscribeExtra unsubscribes the caller on all connections other than c:
+// other clients of the caller may have subscribed on another kind of
+// connection.
 func (u *upstream) unsubscribeExtra(ctx context.Context, c *conn, r tool.Request) {
 	var others []*conn
 	u.mu.Lock()

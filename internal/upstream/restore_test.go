@@ -80,8 +80,8 @@ func TestSubscriptionEndedWhileServerIsDownIsNotRestored(t *testing.T) {
 	})
 }
 
-// TestSessionOfCallerKeepsSubscriptions: a session that its caller does not use
-// otherwise is not closed, and one that broke is restored.
+// TestSessionOfCallerKeepsSubscriptions: an idle session with subscriptions is
+// not closed, and one that was lost is restored.
 func TestSessionOfCallerKeepsSubscriptions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, l := runLedger(t, upstream.PerCaller, func(o *upstream.Options) {
@@ -109,8 +109,8 @@ func TestSessionOfCallerKeepsSubscriptions(t *testing.T) {
 		if n := l.count("resources/subscribe note:one"); n != 3 {
 			t.Errorf("the server was subscribed to %d times, want once for each of 3 sessions", n)
 		}
-		// Another client of the caller has a session of its own. The caller's last
-		// unsubscription, which comes from one of them, is for both.
+		// Another client of the caller has a separate session. The caller's
+		// last unsubscription, sent by one of them, applies to both.
 		ask := func(context.Context, string, json.RawMessage) (json.RawMessage, error) { return nil, nil }
 		if _, err := r.Do(t.Context(), "ledger", tool.Request{
 			Method: "resources/subscribe", Params: json.RawMessage(noteOne), Caller: "a",
@@ -127,8 +127,8 @@ func TestSessionOfCallerKeepsSubscriptions(t *testing.T) {
 	})
 }
 
-// TestRenewedSessionGetsSubscriptionsAndLevel: a remote server that forgets its
-// sessions forgets these too.
+// TestRenewedSessionGetsSubscriptionsAndLevel: a remote server that loses its
+// sessions loses subscriptions and levels too.
 func TestRenewedSessionGetsSubscriptionsAndLevel(t *testing.T) {
 	l := newLedger()
 	var server atomic.Pointer[mcpserver.Server]

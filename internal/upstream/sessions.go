@@ -12,8 +12,8 @@ import (
 	"junctor/internal/tool"
 )
 
-// session is a connection beside the one that all callers share: of a single
-// caller, or of another kind.
+// session is a connection in addition to the shared one: for a single caller,
+// or of another kind.
 type session struct {
 	kind connKind
 	made chan struct{} // closed when conn or err is set
@@ -22,11 +22,11 @@ type session struct {
 	used time.Time // guarded by upstream.mu
 }
 
-// ended reports whether the connection has ended by itself. upstream.mu is held.
+// ended reports whether the connection was lost. upstream.mu is held.
 func (s *session) ended() bool { return s.conn != nil && s.conn.client.Err() != nil }
 
-// session returns the connection of a kind beside the shared one, entered; it
-// makes one when there is none.
+// session returns the additional connection of kind k, and makes it if there is
+// none. The caller must call leave on it.
 func (u *upstream) session(ctx context.Context, k connKind) (*conn, error) {
 	key := k.key()
 	for {
@@ -52,8 +52,9 @@ func (u *upstream) session(ctx context.Context, k connKind) (*conn, error) {
 	}
 }
 
-// sessionOf finds the session or begins to make it. That is not bound to the
-// call that needed it first: others may wait for it too.
+// sessionOf returns the session for key, or starts to make it. Making it is
+// independent of the call that first needed it, because others may wait for it
+// too.
 func (u *upstream) sessionOf(key string, k connKind) (*session, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -83,8 +84,8 @@ func (u *upstream) sessionOf(key string, k connKind) (*session, error) {
 	return s, nil
 }
 
-// makeSession connects for one caller or one kind. An error is returned to the
-// calls that wait for this session; the next call tries again.
+// makeSession makes the connection of s. An error is returned to the calls that
+// wait for s; the next call tries again.
 func (u *upstream) makeSession(ctx context.Context, s *session, key string, cfg Config, k connKind) {
 	c, err := u.dial(ctx, cfg.withStartLimit(), k)
 	if err == nil && k.login != "" {
@@ -103,7 +104,7 @@ func (u *upstream) makeSession(ctx context.Context, s *session, key string, cfg 
 			delete(u.sessions, key)
 		}
 	}
-	stray := u.sessions[key] != s // all sessions were closed meanwhile
+	stray := u.sessions[key] != s // the session was removed meanwhile
 	u.mu.Unlock()
 	if c != nil && !stray {
 		u.restore(c)
@@ -116,21 +117,23 @@ func (u *upstream) makeSession(ctx context.Context, s *session, key string, cfg 
 	}
 }
 
-// maxPerCaller bounds the sessions of one caller, so that none takes the places
-// of others: clients that declare different capabilities have a session each.
+// maxPerCaller bounds the sessions of one caller, so that it cannot use up the
+// limit for all. A caller has a session for each set of capabilities that its
+// clients declare.
 const maxPerCaller = 4
 
-// These bound the connections, and so the processes, with capabilities that
-// callers chose: anything can be declared. Further requests use the shared
-// connection.
+// These bound the connections, and so the processes, with capabilities chosen
+// by callers, because callers can declare arbitrary ones. Requests over the
+// limit use the shared connection.
 const (
 	maxExtended   = 8
 	maxExtendedBy = 2 // of them that one caller chose
 )
 
-// evictSession makes room for one more session. A caller that has reached
-// maxPerCaller loses one of its own. A session with capabilities that a caller
-// chose only replaces another such session that keeps no state. u.mu is held.
+// evictSession makes room for one more session by closing the least recently
+// used idle one. A caller that has reached its own limit loses one of its own.
+// A session with capabilities chosen by a caller only replaces another such
+// session that keeps no state. u.mu is held.
 func (u *upstream) evictSession(k connKind) error {
 	extended, chosen, own := k.extendedBy != "", 0, 0
 	mine := func(s *session) bool { return s.kind.caller == k.caller && s.kind.extendedBy == k.extendedBy }
@@ -172,8 +175,9 @@ func (u *upstream) evictSession(k connKind) error {
 	return nil
 }
 
-// sweep closes sessions that were not used for long, and forgets ended ones.
-// Those with subscriptions are made again, because their callers may only wait.
+// sweep closes idle sessions and removes lost ones. Lost sessions with
+// subscriptions are made again, because their callers may only be waiting for
+// notifications.
 func (u *upstream) sweep() {
 	var old []*conn
 	var again []connKind
@@ -182,7 +186,7 @@ func (u *upstream) sweep() {
 		switch {
 		case s.conn == nil, !s.ended() && (s.conn.idle() < u.s.opts.SessionIdle || s.conn.keepsState()):
 			continue
-		case s.ended() && s.kind.login == "" && s.conn.sharedState.hasSubscribers(): // a login may be another by now
+		case s.ended() && s.kind.login == "" && s.conn.sharedState.hasSubscribers(): // a personal login may have changed
 			again = append(again, s.kind)
 			continue
 		}
@@ -200,13 +204,13 @@ func (u *upstream) sweep() {
 	}
 }
 
-// keepsState reports whether callers would lose something with a connection
-// that they do not use: subscriptions, or what a program that they share knows.
+// keepsState reports whether callers would lose state if the connection was
+// closed while idle: subscriptions, or the memory of a program that they share.
 func (c *conn) keepsState() bool {
 	return c.sharedState.hasSubscribers() || c.beside && c.process != nil
 }
 
-// closeSessions ends all sessions and prevents new ones.
+// closeSessions closes all sessions and prevents new ones.
 func (u *upstream) closeSessions() {
 	u.mu.Lock()
 	u.ended = true

@@ -16,7 +16,7 @@ import (
 // Limits of the state of callers per connection.
 const (
 	maxSubscribed = 10_000 // resources
-	maxLevels     = 10_000 // callers with a log level of their own
+	maxLevels     = 10_000 // callers that have set a log level
 )
 
 // sharedState is what callers set in a shared session of the server: their
@@ -28,8 +28,8 @@ type sharedState struct {
 	subscribers map[string]map[string]struct{} // callers by URI
 	changing    KeyLocks[string]               // URIs whose subscription is being changed
 	levels      map[string]string              // the log level of each caller that set one
-	sent        string                         // the level that the server has
-	setting     chan struct{}                  // holds one while a level is being sent
+	sent        string                         // the level last set at the server
+	setting     chan struct{}                  // has one element while a level is being sent
 }
 
 func newSharedState() *sharedState {
@@ -64,13 +64,13 @@ func (u *upstream) exchange(ctx context.Context, c *conn, r tool.Request) (json.
 	if wait && rawjson.Field(r.Params, "task") == nil {
 		r.Params = u.requestTask(c, r.Params)
 	} else {
-		wait = wait && c.client.Info().Stateless() // else the caller asked for the task
+		wait = wait && c.client.Info().Stateless() // otherwise the caller requested the task itself
 	}
 	result, err := c.client.Do(ctx, r)
 	if err != nil || !mcp.MayNameTask(result) {
 		return result, err
 	}
-	if c.login == "" { // otherwise the server knows whose the task is
+	if c.login == "" { // otherwise the server checks the owner
 		u.claimTask(ctx, r.Caller, result)
 	}
 	if id := mcpclient.TaskID(result); wait && id != "" {
@@ -89,8 +89,8 @@ func (u *upstream) exchange(ctx context.Context, c *conn, r tool.Request) (json.
 
 const changingElsewhere = "another subscription to this resource is still being changed"
 
-// subscribe passes every subscription on: the server may have lost the one of
-// another caller.
+// subscribe forwards every subscription, even if another caller has the same
+// one, because the server may have lost that.
 func (s *sharedState) subscribe(ctx context.Context, client *mcpclient.Client, r tool.Request) (json.RawMessage, error) {
 	uri := rawjson.FieldString(r.Params, "uri")
 	unlock, err := s.changing.Lock(ctx, uri)
@@ -141,7 +141,7 @@ func (s *sharedState) unsubscribe(ctx context.Context, client *mcpclient.Client,
 	uri := rawjson.FieldString(r.Params, "uri")
 	unlock, err := s.changing.Lock(ctx, uri)
 	if err != nil {
-		s.removeSubscriber(uri, r.Caller) // also when the server is not told
+		s.removeSubscriber(uri, r.Caller) // even though the server is not notified
 		return nil, waitError(ctx, changingElsewhere)
 	}
 	defer unlock()
@@ -173,7 +173,7 @@ func (s *sharedState) setLevel(ctx context.Context, client *mcpclient.Client, r 
 	lowest := s.lowestLevel()
 	same := lowest == s.sent
 	s.mu.Unlock()
-	if same || client.Info().Stateless() { // where each request carries its level
+	if same || client.Info().Stateless() { // each request carries its level
 		return emptyResult, nil
 	}
 	r.Params = rawjson.SetField(r.Params, json.RawMessage(`"`+lowest+`"`), "level")
@@ -203,7 +203,8 @@ func (s *sharedState) lowestLevel() string {
 	return lowest
 }
 
-// applyLevel filters log messages by the caller's level.
+// applyLevel drops log messages below the caller's level, and adds the level to
+// tool calls of the stateless era that specify none.
 func (s *sharedState) applyLevel(stateless bool, r *tool.Request) {
 	s.mu.Lock()
 	level := s.levels[r.Caller]

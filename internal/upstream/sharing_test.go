@@ -28,15 +28,15 @@ type ledger struct {
 	mu      sync.Mutex
 	seen    []string
 	tasks   []string
-	release chan struct{} // calls of the tool hold end when it is closed
-	holding chan struct{} // gets one for each call of hold
-	ending  chan struct{} // resources/unsubscribe ends when it is closed; nil: at once
+	release chan struct{} // calls of the tool hold return when it is closed
+	holding chan struct{} // receives a value for each call of hold
+	ending  chan struct{} // resources/unsubscribe returns when it is closed; nil: immediately
 	suffix  string        // of the ids of tasks
 	links   []mcp.Link    // its ends of the connections
 	away    bool          // it cannot be reached
 }
 
-// cut ends all connections. When away, there are no new ones.
+// cut closes all connections. If away is set, it refuses new ones.
 func (l *ledger) cut(away bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -211,7 +211,7 @@ func TestTasksBelongToTheirCaller(t *testing.T) {
 			}
 		})
 	}
-	// Another process, or this one after a restart, knows the owners too.
+	// Another process, or this one after a restart, has the owners too.
 	r, l := runLedger(t, upstream.Shared, func(o *upstream.Options) { o.Tasks = owners })
 	l.tasks = []string{"task-1", "task-2"}
 	if got := r.mustAs("a", "tasks/list", `{}`); !strings.Contains(got, "task-1") || strings.Contains(got, "task-2") {
@@ -219,7 +219,7 @@ func TestTasksBelongToTheirCaller(t *testing.T) {
 	}
 }
 
-// received reports whether a notification has come.
+// received reports whether a notification containing part was received.
 func (r *fixture) received(part string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -263,8 +263,8 @@ func TestSubscriptionsOfCallersAreCounted(t *testing.T) {
 }
 
 // TestSubscriptionFollowsTheEndOfAnotherCallers: the server gets the requests
-// about one resource in the order in which the callers were counted, and one that
-// it does not answer delays no other resource.
+// about one resource in the order in which subscribers were added and removed,
+// and an unanswered one does not delay those about other resources.
 func TestSubscriptionFollowsTheEndOfAnotherCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, l := runLedger(t, upstream.Shared)
@@ -310,10 +310,10 @@ func TestLogLevelsOfCallersAreKeptApart(t *testing.T) {
 		t.Error("the server was not given the most verbose level that is left")
 	}
 	if _, err := r.as("a", "logging/setLevel", `{"level":"loud"}`); err != nil {
-		t.Error(err) // the ledger takes everything
+		t.Error(err) // the ledger accepts any level
 	}
-	// A message of a call goes to its caller as far as the caller's own level
-	// lets it through.
+	// A message of a call is sent to its caller if the caller's own level
+	// allows it.
 	var got []string
 	done := make(chan error, 1)
 	go func() {

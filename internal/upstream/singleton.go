@@ -10,8 +10,8 @@ import (
 	"junctor/internal/tool"
 )
 
-// Singletons lets one process among several run an upstream, for upstreams
-// that are marked so. Without one, every process runs its own.
+// Singletons determines which one of several processes runs an upstream that is
+// marked as a singleton. Without it, every process runs its own.
 type Singletons interface {
 	// Claim acquires or renews the lease to run the server, for ttl. When
 	// another process has it, mine is false and owner names that process.
@@ -20,13 +20,13 @@ type Singletons interface {
 	// Release releases the lease.
 	Release(ctx context.Context, server string) error
 
-	// Do has a request executed by the owner.
+	// Do forwards a request to the owner, which executes it.
 	Do(ctx context.Context, owner, server string, r tool.Request) (json.RawMessage, error)
 }
 
 // The lease of a singleton. A process that could not renew it for
-// leaseRenewGrace stops the server, and has the rest of leaseTTL to end it
-// before another process starts it.
+// leaseRenewGrace stops the server. It has the rest of leaseTTL for that,
+// before another process starts the server.
 const (
 	leaseTTL           = 10 * time.Second
 	leaseRenewInterval = 2 * time.Second
@@ -62,7 +62,8 @@ func (u *upstream) runWithLease(ctx context.Context, keep func(context.Context))
 	}
 }
 
-// runWhileLeased runs keep for as long as the lease can be renewed.
+// runWhileLeased runs keep until it returns, the lease is lost, or the lease
+// could not be renewed for leaseRenewGrace.
 func (u *upstream) runWhileLeased(ctx context.Context, since time.Time, keep func(context.Context)) {
 	leased, stop := context.WithCancel(ctx)
 	defer stop()
@@ -103,11 +104,11 @@ func (u *upstream) releaseLease(ctx context.Context) {
 	}
 }
 
-// setOwner records which other process runs the server, "" for none. With lost
-// set the owner is unknown.
+// setOwner records which other process runs the server, "" for none. If lost is
+// set, the owner is unknown, and a known one is kept.
 func (u *upstream) setOwner(owner string, lost bool) {
 	u.mu.Lock()
-	if lost && u.owner != "" { // it may still be where it was
+	if lost && u.owner != "" { // the last known owner may still run it
 		u.mu.Unlock()
 		return
 	}
@@ -152,7 +153,8 @@ func (s *Supervisor) SetRemote(server string, info mcpclient.ServerInfo, tools i
 	u.publishStatus()
 }
 
-// elsewhere returns the process that runs the upstream; "" when it is this one.
+// elsewhere returns the other process that runs the upstream, or "" if none is
+// known to.
 func (u *upstream) elsewhere() string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -172,8 +174,8 @@ func (s *Supervisor) DoHere(ctx context.Context, server string, r tool.Request) 
 	return u.doHere(ctx, r)
 }
 
-// errElsewhere means that another process runs the server, which has not seen
-// the request.
+// errElsewhere means that another process runs the server, and that the server
+// has not received the request.
 var errElsewhere = fmt.Errorf("another node runs the server: %w", tool.ErrDown)
 
 // movedError returns the error of a request for a server that this process does

@@ -15,16 +15,16 @@ import (
 	"junctor/internal/upstream/upstreamtest"
 )
 
-// right is the right to run a server, of which there is one.
+// right is the lease of one server.
 type right struct {
 	mu      sync.Mutex
 	owner   string
 	expires time.Time
-	away    bool // nobody can be asked
+	away    bool // the lease store is unavailable
 	nodes   map[string]*fixture
 }
 
-// holder is the right as one process sees it.
+// holder is the Singletons of one process.
 type holder struct {
 	*right
 	name string
@@ -116,10 +116,10 @@ func TestSingletonRunsOnOneNode(t *testing.T) {
 		t.Error("a does not know that it runs the server")
 	}
 
-	// Someone else took the right: a stops at once.
+	// Another process has acquired the lease: a stops immediately.
 	rt.set(func() { rt.owner, rt.expires = "c", time.Now().Add(time.Hour) })
 	a.eventually("a to have stopped", func() bool { return ranBy(a) == "c" })
-	// And it comes back, to one of the two.
+	// The lease is free again: one of the two acquires it.
 	rt.set(func() { rt.owner = "" })
 	var owner *fixture
 	runs := func() bool {
@@ -131,14 +131,14 @@ func TestSingletonRunsOnOneNode(t *testing.T) {
 		return st.State == upstream.Connected && st.Node == ""
 	}
 	a.eventually("one of them to run it", runs)
-	// Nobody can be asked: who runs it stops in time.
+	// The lease store is unavailable: the owner stops in time.
 	rt.set(func() { rt.away = true })
 	owner.state("one", upstream.Disconnected)
 	rt.set(func() { rt.away = false })
 	a.eventually("it again", runs)
 }
 
-// lateHolder does not know who has the right until the gate is open.
+// lateHolder is a holder whose Claim blocks until the gate is open.
 type lateHolder struct {
 	holder
 	gate chan struct{}
@@ -152,8 +152,8 @@ func (h lateHolder) Claim(ctx context.Context, server string, ttl time.Duration)
 	return h.holder.Claim(ctx, server, ttl)
 }
 
-// TestCallBeforeOwnerIsKnown: a call that comes before it is known that another
-// process runs the server is forwarded when that is known.
+// TestCallBeforeOwnerIsKnown: a call that arrives before the owner of the
+// server is known is forwarded when it is known.
 func TestCallBeforeOwnerIsKnown(t *testing.T) {
 	server := upstreamtest.Listen(t, upstreamtest.Script{OldEra: true})
 	cfg := server.Config("one")
@@ -201,8 +201,8 @@ func TestSingletonWithoutOtherNodes(t *testing.T) {
 	}
 }
 
-// TestSingletonIsAppliedLive: a change of the setting alone makes a running
-// server one that needs the right to run, and back.
+// TestSingletonIsAppliedLive: changing only this setting makes a running server
+// require the lease, and no longer require it.
 func TestSingletonIsAppliedLive(t *testing.T) {
 	server := upstreamtest.Listen(t, upstreamtest.Script{OldEra: true})
 	cfg := server.Config("one")

@@ -9,9 +9,10 @@ import (
 	"junctor/internal/tool"
 )
 
-// Sink receives the tools and states of upstreams. Calls about one
-// upstream come one after the other; they must not block for long and must
-// not call the Supervisor, except for its Status.
+// Sink receives the tools and states of upstreams. Calls of ToolsChanged and
+// Removed about one upstream are sequential; the other methods may be called
+// concurrently. The methods must not block for long and must not call the
+// Supervisor, except for its Status.
 type Sink interface {
 	// ToolsChanged replaces the tools of an upstream: when it has connected, and
 	// when its tools or its guidance changed.
@@ -44,24 +45,24 @@ type ToolSet struct {
 // ones.
 type Authorizer interface {
 	// Authorize adds credentials to r. refused is nil at first; after a 401,
-	// or a 403 that names a missing scope, it is that answer, and the request
-	// is sent once more when Authorize returns nil. When a person's consent
+	// or a 403 that names a missing scope, it is that response, and the
+	// request is retried once if Authorize returns nil. If a person's consent
 	// is needed it returns a *tool.Error of the kind UpstreamAuthRequired.
-	// The context's caller is whose request it is; nobody ("") for what no
-	// caller asked for.
+	// The context's caller is the one that made the request; its ID is "" for
+	// the gateway's own requests.
 	Authorize(ctx context.Context, l Login, r *http.Request, refused *mcpclient.HTTPError) error
 
-	// Generation identifies a login until it is replaced; "" while there is
-	// none.
+	// Generation returns an identifier of a login that changes when the login
+	// is replaced, or "" if there is none.
 	Generation(ctx context.Context, l Login) (string, error)
 
 	// SignIn returns the error of a call that needs consent first. Its
-	// Details, as JSON, have the address that the context's caller has to
-	// open as "url", where the caller may.
+	// Details, as JSON, contain as "url" the address that the context's caller
+	// has to open, if the caller may sign in.
 	SignIn(ctx context.Context, server string) error
 }
 
-// Dialer makes a connection to a server inside the process.
+// Dialer connects to a server inside the process.
 type Dialer func(ctx context.Context) (mcpclient.Transport, error)
 
 // discardSink is the Sink of a Supervisor without one.

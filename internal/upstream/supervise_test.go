@@ -42,9 +42,10 @@ func TestRemoteServerRecoversForNextCall(t *testing.T) {
 				}
 				contains(t, "error", err.Error(), "x is down since "+st.Since.UTC().Format("2006-01-02 15:04:05"), "connection refused")
 				h.Start()
-				// The calls bring it back. A call may fail with an attempt from
-				// before the return, and on a busy machine before its own attempt
-				// is through; TestBackoffGrowsWithoutEnd measures the time.
+				// The calls trigger the reconnect. A call may fail with an
+				// attempt from before the return, and on a busy machine before
+				// its own attempt has finished; TestBackoffGrowsWithoutEnd
+				// measures the time.
 				r.eventually("a call to be served after the return", func() bool {
 					_, err := r.call("x", "echo", `{}`)
 					if err != nil && !errors.Is(err, tool.ErrDown) {
@@ -81,11 +82,11 @@ func TestKilledChildIsRestartedForNextCall(t *testing.T) {
 		})
 		st, _ = r.StatusOf("x")
 		contains(t, "LastFailure", st.LastFailure, "its program", "killed")
-		r.state("x", upstream.Connected) // by itself
+		r.state("x", upstream.Connected) // automatically
 	}
 }
 
-// dialer is a server inside the process that can be away.
+// dialer is a server inside the process that can be unavailable.
 type dialer struct {
 	*upstreamtest.Server
 	away  atomic.Bool
@@ -210,7 +211,7 @@ func TestListChangesAreCoalesced(t *testing.T) {
 		if n := lists(); n < 40 || n > 100 {
 			t.Errorf("listed %d times in ten minutes", n)
 		}
-		time.Sleep(time.Minute) // the last change is seen, and the next one soon
+		time.Sleep(time.Minute) // the last change is listed, and the delay is short again
 		before := lists()
 		d.AddTool()
 		time.Sleep(time.Second)
@@ -339,8 +340,8 @@ func TestStopWaitingForFirstConnection(t *testing.T) {
 	})
 }
 
-// A program that is downloaded when it starts must not be cut off at the same
-// place forever; who waits for it waits no longer for that.
+// A program that is downloaded when it starts must not time out at the same
+// point on each attempt. Callers do not wait longer because of that.
 func TestStartTimeoutGrowsWithEachTry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &dialer{Server: upstreamtest.New(upstreamtest.Script{StartDelayMs: 7000})}
@@ -376,7 +377,7 @@ func TestListChangedReloadsTools(t *testing.T) {
 		if n := len(r.toolSets["x"]); n > 3 {
 			t.Errorf("the tools were listed %d times", n)
 		}
-		if len(r.notes) > 0 { // what changed is announced by the catalogue
+		if len(r.notes) > 0 { // the catalogue notifies of the change
 			t.Errorf("the sink received %q", r.notes)
 		}
 		r.mu.Unlock()
@@ -404,8 +405,8 @@ func TestSilentConnectionsAreProbed(t *testing.T) {
 	})
 }
 
-// TestQueueTimeout: waiting for a turn has a limit and an error of its own, and
-// whoever watches the call is notified.
+// TestQueueTimeout: waiting for a slot has a separate timeout and error, and
+// the call's Queued callback is notified.
 func TestQueueTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, _ := newInside(t, upstreamtest.Script{}, func(c *upstream.Config, _ *upstream.Options) {
@@ -457,7 +458,7 @@ func TestMaxConcurrent(t *testing.T) {
 		third := make(chan string)
 		go func() { third <- r.ok("x", "echo", `{}`) }()
 		synctest.Wait()
-		cancel() // makes room
+		cancel() // frees the slots
 		if got := <-third; got != `{}` {
 			t.Errorf("echo = %q", got)
 		}
@@ -466,7 +467,7 @@ func TestMaxConcurrent(t *testing.T) {
 				t.Errorf("cancelled call: %v", err)
 			}
 		}
-		// Too many in the queue are turned away.
+		// Calls are rejected while the queue is full.
 		cfg, _ := r.Config("x")
 		cfg.MaxConcurrent = 1
 		r.Apply([]upstream.Config{cfg})

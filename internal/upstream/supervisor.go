@@ -35,8 +35,8 @@ type Options struct {
 	// variables that their configuration allows.
 	Environ []string
 
-	// RoundTripper carries the requests to remote servers; nil means one of
-	// the Supervisor's own, without a proxy.
+	// RoundTripper sends the requests to remote servers; nil means the
+	// Supervisor's own one, without a proxy.
 	RoundTripper http.RoundTripper
 
 	Trace      Tracer            // nil traces nothing
@@ -47,19 +47,19 @@ type Options struct {
 	// service; nil when there is no such server.
 	OpenAPI func(context.Context, Config) (mcpclient.Transport, error)
 
-	// Name and Version introduce this program to servers.
+	// Name and Version identify this program to servers.
 	Name, Version string
 
-	// Capabilities are what callers can be asked. Roots are declared only on
-	// sessions of single callers.
+	// Capabilities are the client capabilities that are declared to servers.
+	// Roots are declared only on sessions of single callers.
 	Capabilities mcpclient.Capabilities
 
-	// Singletons gives the right to run servers marked singleton; nil when
-	// this process is the only one.
+	// Singletons grants the leases of servers marked singleton; nil if this
+	// process is the only one.
 	Singletons Singletons
 
-	// Tasks keeps whose the tasks of servers are; nil when this process alone
-	// needs to know.
+	// Tasks stores the owners of the tasks of servers; nil keeps them in this
+	// process only.
 	Tasks TaskOwners
 
 	// DataDir is hidden from the programs of servers where that is possible;
@@ -67,21 +67,20 @@ type Options struct {
 	DataDir string
 
 	// AwaitInstall lets callers wait for a package that is being installed
-	// instead of giving up after startTimeoutMs: commands that end with the
-	// process would interrupt the install.
+	// instead of giving up after startTimeoutMs. It is for commands whose exit
+	// would interrupt the install.
 	AwaitInstall bool
 
 	// Starts reports whether Run starts an upstream of the first
 	// configuration; nil starts all. The others stay as they are.
 	Starts func(server string) bool
 
-	// DiscoverTimeout is how long a server may leave server/discover
-	// unanswered before it is also asked initialize; zero means the default of
-	// mcpclient.
+	// DiscoverTimeout is how long to wait for the response to server/discover
+	// before initialize is sent too; zero means the default of mcpclient.
 	DiscoverTimeout time.Duration
 
-	MaxSessions int           // of single callers, per upstream; 64
-	SessionIdle time.Duration // until one of them is closed; 10 min
+	MaxSessions int           // in addition to the shared one, per upstream; default 64
+	SessionIdle time.Duration // idle timeout of these sessions; default 10 min
 }
 
 // Tracer is called for every request of callers to servers.
@@ -100,17 +99,17 @@ type Supervisor struct {
 	log      *slog.Logger
 	launcher *child.Launcher
 
-	routes atomic.Pointer[routes] // the upstreams as calls find them, without a lock
+	routes atomic.Pointer[routes] // the upstreams, read by calls without a lock
 
 	changes store.Hub // woken after each change of an upstream
 
 	mu        sync.Mutex
 	ctx       context.Context            // set while Run runs
 	upstreams map[string]*upstream       // published as routes after each change
-	ending    map[string]<-chan struct{} // removed upstreams that have not ended yet
+	ending    map[string]<-chan struct{} // removed upstreams that have not stopped yet
 	wg        sync.WaitGroup
 
-	stopping context.Context // ends the waits for first connections
+	stopping context.Context // done when waits for first connections must end
 	stop     context.CancelFunc
 }
 
@@ -151,7 +150,7 @@ type routes struct {
 	sorted []*upstream // by name
 }
 
-// publish makes the upstreams what calls find. s.mu is held.
+// publish makes changes of s.upstreams visible to calls. s.mu is held.
 func (s *Supervisor) publish() {
 	r := &routes{byName: maps.Clone(s.upstreams), sorted: slices.Collect(maps.Values(s.upstreams))}
 	slices.SortFunc(r.sorted, func(a, b *upstream) int { return cmp.Compare(a.name, b.name) })
@@ -194,11 +193,11 @@ func (s *Supervisor) start(u *upstream) {
 	})
 }
 
-// Apply replaces the set of upstreams by those of configs. It changes only what
-// differs: an upstream whose connection is not concerned keeps it. It does not
+// Apply replaces the set of upstreams by those of configs. An upstream whose
+// connection settings have not changed keeps its connection. Apply does not
 // wait for connections to be closed or made.
 func (s *Supervisor) Apply(configs []Config) {
-	var after []func() // notifications of the sink, sent without the lock
+	var after []func() // calls of the sink, made without the lock
 	defer func() {
 		for _, f := range after {
 			f()
@@ -248,7 +247,7 @@ func (s *Supervisor) replace(old *upstream, cfg Config) {
 	}
 	u := newUpstream(s, cfg, after)
 	if old != nil {
-		u.sharedState = old.sharedState // the sessions of clients go on
+		u.sharedState = old.sharedState // client sessions survive the replacement
 		if old.config().Fingerprint() == cfg.Fingerprint() {
 			u.protocol = old.lastProtocol()
 		}
@@ -273,7 +272,7 @@ func (s *Supervisor) Restart(server string) error {
 	return nil
 }
 
-// Retry connects to an upstream that is down at once, for example after a
+// Retry immediately reconnects an upstream that is down, for example after a
 // sign-in.
 func (s *Supervisor) Retry(server string) error {
 	u := s.find(server)
@@ -296,10 +295,11 @@ func notFound(server string) error {
 	return &tool.Error{Kind: tool.ServerNotFound, Msg: fmt.Sprintf("there is no server %q; list them with: junctor servers list", server)}
 }
 
-// Do sends one request to the upstream and returns the bytes of its result.
-// An error that the upstream answered is a *mcp.Error, every other a
-// *tool.Error. While the upstream makes its first connection Do waits for it;
-// when it is down Do says so at once, with the reason ([tool.ErrDown]).
+// Do sends one request to the upstream and returns the bytes of its result. An
+// error response of the upstream is a *mcp.Error, any other error a
+// *tool.Error. Do waits for the first connection of an upstream. If the
+// upstream is down, Do triggers an attempt to connect and waits briefly for it,
+// and otherwise fails with the reason ([tool.ErrDown]).
 func (s *Supervisor) Do(ctx context.Context, server string, r tool.Request) (json.RawMessage, error) {
 	u := s.find(server)
 	if u == nil {
@@ -315,10 +315,11 @@ func (s *Supervisor) Do(ctx context.Context, server string, r tool.Request) (jso
 	return result, err
 }
 
-// Await waits until the named upstreams (all, without a name) have made or
-// failed their first connection, each for as long as it is given to start,
-// and returns those that have not. Of those with a name it also reads the lists
-// that are the own of the context's caller, see [Supervisor.LoadCallerTools].
+// Await waits until the first attempt to connect to each of the named upstreams
+// has succeeded or failed, up to its start timeout, and returns those that are
+// still pending. Without names it waits for all upstreams. For named upstreams
+// it also loads the tools of the context's caller, see
+// [Supervisor.LoadCallerTools].
 func (s *Supervisor) Await(ctx context.Context, servers ...string) (pending []string) {
 	for _, u := range s.all() {
 		if (len(servers) == 0 || slices.Contains(servers, u.name)) && !u.awaitFirst(ctx) {
@@ -331,8 +332,8 @@ func (s *Supervisor) Await(ctx context.Context, servers ...string) (pending []st
 	return pending
 }
 
-// StopWaiting ends every wait for a first connection, which may take minutes,
-// now and from now on. Calls in flight continue.
+// StopWaiting ends all current and future waits for a first connection, which
+// may take minutes. Calls in flight continue.
 func (s *Supervisor) StopWaiting() { s.stop() }
 
 // Timeouts returns the idle timeout and the total timeout of calls to the

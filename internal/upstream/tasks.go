@@ -11,12 +11,13 @@ import (
 	"junctor/internal/tool"
 )
 
-// maxTasksOfCaller bounds the tasks of one caller that are remembered; the
-// oldest is forgotten first.
+// maxTasksOfCaller bounds the remembered tasks of one caller; the oldest is
+// evicted first.
 const maxTasksOfCaller = 1000
 
-// maxTaskID bounds the ids that are remembered: servers choose them, and the
-// store has them too. A caller cannot ask about a task with a longer one.
+// maxTaskID bounds the length of remembered task ids, because servers choose
+// them and the store contains them too. Callers cannot query a task with a
+// longer id.
 const maxTaskID = 1 << 10
 
 // TaskOwners remembers which caller a server's task belongs to, for all
@@ -29,15 +30,15 @@ type TaskOwners interface {
 	TaskOwner(ctx context.Context, server, id string) (string, error)
 }
 
-// tasks knows whose the tasks of a server are. A server gives its task ids to
-// one session, or to one account, and both are shared by callers here.
+// tasks records which callers own the tasks of a server. To the server a task
+// belongs to a session or an account, and callers share both.
 type tasks struct {
 	mu     sync.Mutex
 	owners map[string]string   // callers by task id
 	order  map[string][]string // ids of each caller, oldest first
 }
 
-// add makes a task the caller's; the first one keeps it.
+// add records the caller as the owner of a task, unless it has an owner.
 func (t *tasks) add(id, caller string) (added bool) {
 	if len(id) > maxTaskID {
 		return false
@@ -66,7 +67,7 @@ func (t *tasks) owner(id string) string {
 	return t.owners[id]
 }
 
-// claimTask gives the task that a result announces to the caller.
+// claimTask records the caller as the owner of the task that a result names.
 func (u *upstream) claimTask(ctx context.Context, caller string, result json.RawMessage) {
 	for _, path := range [][]string{{"task", "taskId"}, {"taskId"}, {"_meta", mcp.MetaRelatedTask, "taskId"}} {
 		id := rawjson.FieldString(result, path...)
@@ -95,8 +96,9 @@ func (u *upstream) taskOwner(ctx context.Context, id string) (string, error) {
 	return owner, nil
 }
 
-// requestTask returns the params of a call of a tool of the handshake era with
-// the request to make a task of it, where the tool cannot be called otherwise.
+// requestTask returns the params of a tool call. In the handshake era it adds
+// the request to run the call as a task, if the tool cannot be called
+// otherwise.
 func (u *upstream) requestTask(c *conn, params json.RawMessage) json.RawMessage {
 	names := u.taskTools.Load()
 	if names == nil || c.client.Info().Stateless() || !(*names)[rawjson.FieldString(params, "name")] {
@@ -105,7 +107,7 @@ func (u *upstream) requestTask(c *conn, params json.RawMessage) json.RawMessage 
 	return rawjson.SetField(params, emptyResult, "task")
 }
 
-// taskTools returns the names of the tools that are called as tasks alone.
+// taskTools returns the names of the tools that can only be called as tasks.
 func taskTools(definitions []tool.Definition) *map[string]bool {
 	names := map[string]bool{}
 	for _, d := range definitions {
@@ -119,7 +121,8 @@ func taskTools(definitions []tool.Definition) *map[string]bool {
 	return &names
 }
 
-// doTask sends a request about tasks. Those of other callers do not exist.
+// doTask sends a request about tasks. It treats tasks of other callers as
+// nonexistent.
 func (u *upstream) doTask(ctx context.Context, c *conn, r tool.Request) (json.RawMessage, error) {
 	resume := r.Exchange.Resume && r.Method == mcp.MethodTasksResult
 	if !resume && c.client.Info().Stateless() {
@@ -132,7 +135,7 @@ func (u *upstream) doTask(ctx context.Context, c *conn, r tool.Request) (json.Ra
 		}
 	}
 	switch {
-	case c.login != "": // with the caller's own login the server lets it see its own tasks
+	case c.login != "": // the server itself restricts the login to its own tasks
 	case r.Method == mcp.MethodTasksList:
 		result, err := c.client.Do(ctx, r)
 		if err != nil {
@@ -174,20 +177,21 @@ func (u *upstream) ownTasks(ctx context.Context, caller string, result json.RawM
 	return rawjson.SetField(result, append(list, ']'), "tasks"), nil
 }
 
-// FollowTasks has a server that serves the tasks extension announce the states
-// of the caller's tasks, until ctx ends. It returns the tasks that the caller
-// has, and the function that follows them.
+// FollowTasks returns those of the tasks that the caller owns, and a function
+// that subscribes to their states on a server with the tasks extension until
+// the function's context is done. Both are nil if the caller owns none, or if
+// another process runs the server.
 func (s *Supervisor) FollowTasks(ctx context.Context, server, caller string, ex tool.Exchange, ids []string) (own []string, follow func(context.Context), err error) {
 	u := s.find(server)
 	if u == nil {
 		return nil, nil, notFound(server)
 	}
 	if u.elsewhere() != "" {
-		return nil, nil, nil // the caller has to ask
+		return nil, nil, nil // the caller has to poll
 	}
 	personal := u.config().PersonalLogins()
 	for _, id := range ids {
-		if personal { // the server knows whose it is
+		if personal { // the server checks the owner
 			own = append(own, id)
 			continue
 		}

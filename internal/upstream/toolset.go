@@ -16,12 +16,12 @@ import (
 	"junctor/internal/tool"
 )
 
-// What one upstream may offer.
+// Limits of what one upstream may provide.
 const (
 	maxPages      = 1000
 	maxTools      = 10_000
 	maxToolBytes  = 1 << 20                 // of one definition
-	maxToolDepth  = mcp.DefaultMaxDepth - 3 // which a list adds: message, result, array
+	maxToolDepth  = mcp.DefaultMaxDepth - 3 // a list adds three levels: message, result, array
 	maxListBytes  = 64 << 20                // of all
 	maxToolName   = 256
 	maxProblems   = 20
@@ -117,8 +117,8 @@ func (u *upstream) pages(ctx context.Context, c *conn) (raws []json.RawMessage, 
 	return raws, fmt.Sprintf("tools/list has more than %d pages; the rest is left out", maxPages), nil
 }
 
-// definitions reads the entries; those that break the rules become problems
-// and take no others down.
+// definitions parses the entries. It reports an invalid one as a problem and
+// keeps the others.
 func definitions(server string, raws []json.RawMessage, problems *problems) []tool.Definition {
 	defs := make([]tool.Definition, 0, len(raws))
 	names := make(map[string]bool, len(raws))
@@ -158,7 +158,7 @@ func dropUnmirrorable(defs []tool.Definition, problems *problems) []tool.Definit
 	})
 }
 
-// problems collects what is wrong, up to a bound.
+// problems collects messages, up to maxProblems, and counts the rest.
 type problems struct {
 	texts []string
 	more  int
@@ -179,8 +179,9 @@ func (p *problems) list() []string {
 	return p.texts
 }
 
-// guidance finds out how the tools are meant to be used: from the prompt
-// tool-descriptions, else the instructions, else the definitions.
+// guidance returns how the tools are meant to be used: the prompt
+// tool-descriptions, else the instructions, else a text generated from the
+// definitions.
 func (u *upstream) guidance(ctx context.Context, c *conn, set *ToolSet) tool.Guidance {
 	if rawjson.Field(set.Info.Capabilities, "prompts") != nil {
 		ctx, cancel := context.WithTimeout(ctx, guidanceTimeout)
@@ -196,8 +197,8 @@ func (u *upstream) guidance(ctx context.Context, c *conn, set *ToolSet) tool.Gui
 	return tool.Guidance{Text: generatedGuidance(set), Source: tool.Generated}
 }
 
-// promptText returns the text of a prompt that is guidance: one message, of
-// the user, of text. Anything else is "".
+// promptText returns the text of a prompt that consists of one text message of
+// the user, and "" for any other prompt.
 func promptText(result json.RawMessage) string {
 	var message json.RawMessage
 	n := 0

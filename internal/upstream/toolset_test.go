@@ -166,7 +166,8 @@ func TestStatusIsRedacted(t *testing.T) {
 	}
 }
 
-// What a program wrote is read and redacted where it is shown, and by no call.
+// The stderr of a program is read and redacted only when it is shown, not by
+// calls.
 func TestStatusWithoutStderr(t *testing.T) {
 	var redacted atomic.Int64
 	chatty := upstreamtest.Stdio(t, "x", upstreamtest.Script{Exit: 7, Stderr: []string{"token hunter2 refused"}})
