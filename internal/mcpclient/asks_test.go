@@ -14,9 +14,9 @@ import (
 	"junctor/internal/mcp"
 )
 
-// A request of the server counts until the server has taken the answer, or until
-// the time for that is over: a server that takes no answers cannot make
-// goroutines and connections without end.
+// A request of the server counts until the server has accepted the response, or
+// until responseTimeout: a server that accepts no responses cannot create
+// goroutines and connections without bound.
 func TestAnswersThatAreNotTakenAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		answers := make(chan mcp.Message, 2*maxServerRequests)
@@ -47,7 +47,7 @@ func TestAnswersThatAreNotTakenAreBounded(t *testing.T) {
 				if a := <-answers; a.Error == nil || !strings.Contains(a.Error.Message, "too many") {
 					t.Errorf("one more was answered with %s, %v", a.Result, a.Error)
 				}
-				time.Sleep(responseTimeout) // of the bubble
+				time.Sleep(responseTimeout) // fake time
 				synctest.Wait()
 				ask()
 				if a := <-answers; a.Error != nil {
@@ -67,8 +67,8 @@ func TestAnswersThatAreNotTakenAreBounded(t *testing.T) {
 	})
 }
 
-// A server may use the id of a request that it took back for another one. Only
-// the other one is answered.
+// A server may reuse the id of a request that it cancelled. Only the new
+// request is answered.
 func TestAskWithIDOfWithdrawnQuestion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		started := make(chan struct{})

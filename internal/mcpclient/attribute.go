@@ -8,7 +8,8 @@ import (
 	"junctor/internal/rawjson"
 )
 
-// Why a request of the server is declined: it is not known whom to ask.
+// Reasons for declining a request from the server that cannot be attributed to
+// a call.
 const (
 	ambiguous = "several calls share this session, so it is not known whom to ask; from now on calls of this session run one at a time, " +
 		"so call the tool again, or set sessionMode to perCaller for this server"
@@ -20,10 +21,10 @@ const (
 // requests for it.
 const cancelledGrace = 10 * time.Minute
 
-// attribute returns the call that a request of the server belongs to: by the
-// stream that it came on, by the task or the progress token that it names, or
-// because no other call is in flight. When it returns no call, unattributed is
-// the reason, or "" if no call has a user to ask.
+// attribute returns the call that a request from the server belongs to: by the
+// stream that it arrived on, by the task or the progress token that it names,
+// or because it is the only call in flight. If it returns no call, unattributed
+// is the reason, or "" if no call is in flight.
 //
 // A question that could belong to several calls is declined, and from then on
 // calls run one at a time.
@@ -38,8 +39,8 @@ func (c *Client) attribute(m *mcp.Message, origin *pendingRequest) (cl *pendingR
 		}
 		return nil, noTaskResult
 	}
-	// A token that is the id of the request itself asks for the progress of the
-	// request: the SDKs make it so.
+	// A token equal to the id of the request itself does not name a call: it
+	// requests progress of that request. The SDKs choose tokens like that.
 	if token := rawjson.Field(meta, "progressToken"); !sameID(token, m.ID) {
 		if cl := c.waitingID(token); cl != nil {
 			return cl, ""
@@ -75,7 +76,7 @@ func sameID(token json.RawMessage, id mcp.ID) bool {
 	return ok && own == id
 }
 
-// resultOf returns the request that waits for the result of a task.
+// resultOf returns the request in flight that waits for the result of a task.
 func (c *Client) resultOf(task string) *pendingRequest {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -87,8 +88,8 @@ func (c *Client) resultOf(task string) *pendingRequest {
 	return nil
 }
 
-// onlyCall returns the call in flight when there is just one that could have
-// caused a message of the server. Requests that only read lists do not count.
+// onlyCall returns the call in flight if there is only one that could have
+// caused a message from the server. Requests that only read lists do not count.
 func (c *Client) onlyCall() *pendingRequest {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -96,8 +97,8 @@ func (c *Client) onlyCall() *pendingRequest {
 	return only
 }
 
-// onlyInFlight is onlyCall with c.mu held; several reports that there are more.
-// Calls that were cancelled do not count.
+// onlyInFlight is onlyCall with c.mu held; several reports whether there are
+// more. Cancelled calls do not count.
 func (c *Client) onlyInFlight() (only *pendingRequest, several bool) {
 	for _, cl := range c.calls {
 		if !causesMessages(cl.method) || cl.ctx.Err() != nil {
@@ -112,8 +113,8 @@ func (c *Client) onlyInFlight() (only *pendingRequest, several bool) {
 }
 
 // causesMessages reports whether a request does more than read lists and state,
-// so that requests and progress may belong to it; methods that the protocol does
-// not know may do anything.
+// so that requests and progress may belong to it. Methods that are not part of
+// the protocol may do anything.
 func causesMessages(method string) bool {
 	switch method {
 	case mcp.MethodInitialize, mcp.MethodDiscover, mcp.MethodPing, mcp.MethodListen, mcp.MethodSetLevel, mcp.MethodSubscribe, mcp.MethodUnsubscribe,

@@ -14,14 +14,15 @@ import (
 	"junctor/internal/tool"
 )
 
-// asker is a caller that accepts every question and remembers whose it was.
+// asker is a caller that accepts every question and records the call that was
+// asked.
 type asker struct {
 	mu     sync.Mutex
 	asked  []string
 	queued map[string][]bool
 }
 
-// call makes a call that its caller can be asked during.
+// call makes a call during which its caller can be asked.
 func (a *asker) call(ctx context.Context, c *Client, caller, name string) error {
 	_, err := c.Do(ctx, tool.Request{Method: "tools/call", Params: json.RawMessage(`{"name":"` + name + `"}`), Caller: caller, Exchange: tool.Exchange{
 		Ask: func(context.Context, string, json.RawMessage) (json.RawMessage, error) {
@@ -117,7 +118,7 @@ func TestAmbiguousQuestionMakesCallsRunOneAtATime(t *testing.T) {
 	}
 }
 
-// A call that gives up its place in the queue does not hold up the others.
+// A call that is cancelled while queued does not block the others.
 func TestQueuedCallIsCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a asker

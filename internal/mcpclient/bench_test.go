@@ -117,9 +117,9 @@ func cpuTime() int64 {
 	return u.Utime.Nano() + u.Stime.Nano()
 }
 
-// BenchmarkForward compares what forwarding a call costs: nothing between
-// (direct), httputil.ReverseProxy between, and a handler that reads the
-// message, makes the call with a Client and writes the answer.
+// BenchmarkForward compares the cost of a call without a proxy (direct),
+// through httputil.ReverseProxy, and through a handler that reads the message,
+// makes the call with a Client and writes the response.
 func BenchmarkForward(b *testing.B) {
 	for _, stream := range []bool{false, true} {
 		kind := map[bool]string{false: "json", true: "sse"}[stream]

@@ -12,10 +12,10 @@ import (
 	"junctor/internal/tool"
 )
 
-// What servers write in place of an answer. In each %s is the call's id.
+// What servers write in place of a response. In each %s is the call's id.
 var brokenAnswers = map[string]struct {
 	line string
-	lost bool // the call is told at once; else a good answer follows
+	lost bool // the call fails immediately; otherwise a valid response follows
 }{
 	"a value that is no JSON":        {`{"jsonrpc":"2.0","id":%s,"result":{"mean":NaN}}`, true},
 	"the id comes last":              {`{"result":{"mean":NaN},"jsonrpc":"2.0","id":%s}`, true},
@@ -57,7 +57,7 @@ func TestBrokenResponseOnStreamFailsItsCall(t *testing.T) {
 				if !tt.lost {
 					fmt.Fprintf(fromServer, `{"jsonrpc":"2.0","id":%s,"result":{"fine":true}}`+"\n", m.ID)
 				}
-				s.Receive() // until the client leaves
+				s.Receive() // until the client disconnects
 			}()
 			c, err := Connect(t.Context(), OverLink(mcp.NewStream(toClient, fromClient, mcp.StreamOptions{})), Options{DiscoverTimeout: time.Hour})
 			if err != nil {

@@ -25,13 +25,13 @@ type Transport interface {
 
 // wire is an open connection to a server, as the Client sees it.
 type wire interface {
-	// do sends a request and returns its answer. What arrives for the call
-	// before that has been handed on when it returns.
+	// do sends a request and returns its response. It delivers the messages
+	// that arrive for the call before the response before it returns.
 	do(ctx context.Context, cl *pendingRequest, m *mcp.Message) (mcp.Message, error)
 	// send sends a notification or a response.
 	send(ctx context.Context, m *mcp.Message) error
 	// respond sends a response from the goroutine that reads, so it must not
-	// block; a server that takes no answers loses them.
+	// block; it drops the response if the server does not accept any.
 	respond(m *mcp.Message)
 	// ready sets the negotiated protocol version.
 	ready(protocol string)
@@ -46,15 +46,15 @@ type Options struct {
 	// Name, Title and Version identify the client to the server.
 	Name, Title, Version string
 
-	// Protocol is the version that the server spoke last time; it saves the
-	// probing round trip to a server of the handshake era. Empty when unknown.
+	// Protocol is the version negotiated last time, or empty if unknown. It
+	// saves the probing round trip to a server of the handshake era.
 	Protocol string
 
-	// Pin makes Protocol an order instead of a hint: that version is
+	// Pin makes Protocol mandatory instead of a hint: that version is
 	// proposed, and the other era is not tried.
 	Pin bool
 
-	// Capabilities are declared to the server: what Exchange.Ask can serve.
+	// Capabilities are declared to the server. Exchange.Ask must support them.
 	Capabilities Capabilities
 
 	// OnNotification receives the notifications that belong to no call
@@ -63,18 +63,18 @@ type Options struct {
 	OnNotification func(method string, params json.RawMessage)
 
 	// OneAtATime makes calls that could cause questions run one at a time, so
-	// that every question belongs to one call. A server that asks during
-	// several calls, and does not say for which, has its calls run so from then
-	// on, and OnOneAtATime is called; it must not block.
+	// that every question belongs to one call. If a server asks a question
+	// during several calls and does not specify for which, the client does so
+	// from then on and calls OnOneAtATime, which must not block.
 	OneAtATime   bool
 	OnOneAtATime func()
 
 	// OnSessionReplaced is called when a lost HTTP session was replaced by a new
-	// one: what is known about the server may be out of date. It must not block.
+	// one: cached data of the server may be stale. It must not block.
 	OnSessionReplaced func()
 
-	// InputSchema returns the input schema of a tool of this server, nil when
-	// it is not known: HTTP servers of the stateless era may want arguments as
+	// InputSchema returns the input schema of a tool of this server, nil if it
+	// is not known. HTTP servers of the stateless era may require arguments as
 	// headers too.
 	InputSchema func(tool string) json.RawMessage
 
@@ -90,8 +90,8 @@ type Options struct {
 	Limits mcp.Limits
 	Log    *slog.Logger // nil logs nothing
 
-	// Redact masks secrets in the messages that the log shows at the level
-	// trace; nil changes nothing.
+	// Redact masks secrets in the messages that are logged at the level trace;
+	// nil changes nothing.
 	Redact func(string) string
 }
 
@@ -106,11 +106,11 @@ type ServerInfo struct {
 	Raw          json.RawMessage // the whole result of initialize or server/discover
 }
 
-// Stateless reports whether the server speaks the stateless era.
+// Stateless reports whether a version of the stateless era was negotiated.
 func (i ServerInfo) Stateless() bool { return mcp.Stateless(i.Protocol) }
 
-// BothEras reports whether a server that speaks the stateless era says that it speaks
-// the handshake era too.
+// BothEras reports whether a server of the stateless era declares that it
+// supports the handshake era too.
 func (i ServerInfo) BothEras() bool {
 	if !i.Stateless() {
 		return false
@@ -131,13 +131,13 @@ type Client struct {
 	// declared are the capabilities of requests that no caller restricts.
 	declared json.RawMessage
 	wire     wire
-	// inline means that the goroutine of a call reads its own stream.
+	// inline means that each call reads its own stream, on its own goroutine.
 	inline bool
 
 	info           atomic.Pointer[ServerInfo]
 	stateless      atomic.Bool
-	logLevel       atomic.Pointer[string] // what logging/setLevel asked for
-	fetchedSchemas sync.Map               // schemas that a server wanted known, by tool
+	logLevel       atomic.Pointer[string] // the level set with logging/setLevel
+	fetchedSchemas sync.Map               // schemas read after a call was refused for missing headers, by tool
 	nextID         atomic.Int64
 
 	warnings warnings
@@ -145,24 +145,24 @@ type Client struct {
 	mu                 sync.Mutex
 	calls              map[int64]*pendingRequest
 	caller             string // of the last call that could cause messages
-	severalCallers     bool   // there were calls of others before
-	oneAtATime         bool   // calls that could cause questions run one after the other
+	severalCallers     bool   // calls of several callers were made
+	oneAtATime         bool   // calls that could cause questions run one at a time
 	queue              []*queuedCall
 	cancelledAt        map[string]time.Time // when a call of the caller was last cancelled
 	serverRequests     map[mcp.ID]*serverRequest
-	openServerRequests int // until the server has accepted the answer; at most maxServerRequests
+	openServerRequests int // including those whose response is being sent; at most maxServerRequests
 	listening          listener
 
-	ctx     context.Context // ends with the client; for work that no call owns
+	ctx     context.Context // cancelled when the client ends; for work that belongs to no call
 	cancel  context.CancelFunc
 	done    chan struct{}
 	endOnce sync.Once
 	err     error // set before done is closed
 }
 
-// Connect opens the transport and agrees with the server on an era and a
-// version, as MCP asks: server/discover first, else initialize. The context
-// bounds the connecting alone. When it fails the transport is closed.
+// Connect opens the transport and negotiates an era and a version as MCP
+// requires: with server/discover, or else with initialize. The context bounds
+// only Connect, not the connection. If Connect fails it closes the transport.
 func Connect(ctx context.Context, t Transport, o Options) (*Client, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -191,8 +191,8 @@ func Connect(ctx context.Context, t Transport, o Options) (*Client, error) {
 // Info returns the server's description of itself.
 func (c *Client) Info() ServerInfo { return *c.info.Load() }
 
-// Describe returns the server's description of itself for a caller: a server of
-// the stateless era may answer by what the caller declares.
+// Describe returns the server's description of itself for a caller. In the
+// stateless era it may depend on what the caller declares.
 func (c *Client) Describe(ctx context.Context, ex tool.Exchange) ServerInfo {
 	info := c.Info()
 	if !info.Stateless() || rawjson.Field(ex.Capabilities, "extensions") == nil && rawjson.Field(ex.Capabilities, "experimental") == nil {
@@ -212,7 +212,7 @@ func (c *Client) Describe(ctx context.Context, ex tool.Exchange) ServerInfo {
 // Done is closed when the connection has ended.
 func (c *Client) Done() <-chan struct{} { return c.done }
 
-// Err returns why the connection ended, nil while it has not.
+// Err returns why the connection ended, or nil if it has not.
 func (c *Client) Err() error {
 	select {
 	case <-c.done:
@@ -229,7 +229,7 @@ func (c *Client) Close() error {
 	return c.wire.close()
 }
 
-// end marks the connection as over, once, and lets everyone waiting know.
+// end records once why the connection ended and wakes all waiting calls.
 func (c *Client) end(err error) {
 	c.endOnce.Do(func() {
 		c.err = err

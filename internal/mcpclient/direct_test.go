@@ -18,7 +18,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// boundedPipe is a pipe with room for so many bytes, as the system's have.
+// boundedPipe is a pipe with a limited buffer, like those of the system.
 type boundedPipe struct {
 	mu     sync.Mutex
 	moved  *sync.Cond
@@ -91,7 +91,7 @@ func (p *boundedPipe) Close() error {
 }
 
 // connectDirect connects a client to a server that answers tools/call with its
-// params, over pipes with room for so many bytes.
+// params. The pipe to the server has a buffer of room bytes.
 func connectDirect(t *testing.T, room int) (c *Client, in *boundedPipe, serve func()) {
 	in, out := newBoundedPipe(room), newBoundedPipe(1<<20)
 	server := mcp.NewStream(in, out, mcp.StreamOptions{})
@@ -134,8 +134,8 @@ func connectDirect(t *testing.T, room int) (c *Client, in *boundedPipe, serve fu
 	return c, in, sync.OnceFunc(func() { close(resume) })
 }
 
-// A server that stopped reading holds up no caller beyond its deadline, whether
-// its message went into the pipe, in part or not at all.
+// A server that stopped reading blocks no caller beyond its deadline, whether
+// its message was written to the pipe in full, in part or not at all.
 func TestUnreadPipeDoesNotBlockCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, in, serve := connectDirect(t, 300)
@@ -150,7 +150,7 @@ func TestUnreadPipeDoesNotBlockCallers(t *testing.T) {
 			}
 		}
 		begun := time.Now()
-		go func() { // what closing the connection does to the pipes of a program
+		go func() { // closing the connection closes the pipes of a program
 			time.Sleep(flushTimeout)
 			_ = in.Close()
 		}()
@@ -160,8 +160,8 @@ func TestUnreadPipeDoesNotBlockCallers(t *testing.T) {
 	})
 }
 
-// Messages of many callers stay whole and each finds its answer, whether they
-// were written by the callers or queued.
+// Messages of many callers are not mixed up and each gets its response, whether
+// they were written by the callers or queued.
 func TestManyCallersOnOnePipe(t *testing.T) {
 	for _, room := range []int{64, 4 << 10, 64 << 10} {
 		t.Run(fmt.Sprint(room), func(t *testing.T) {
@@ -206,7 +206,7 @@ func TestBrokenPipeFailsAllCalls(t *testing.T) {
 	}
 }
 
-// refusedWrites fails every write and then lets the reader go on.
+// refusedWrites fails every write and then lets the reader continue.
 type refusedWrites struct{ failed chan struct{} }
 
 func (w refusedWrites) Write([]byte) (int, error) {

@@ -20,9 +20,9 @@ const (
 	maxResumeDelay = 30 * time.Second
 )
 
-// readStream reads the events of an answer. A stream of the handshake era that
-// breaks before the answer, and whose events have ids, is resumed where it
-// broke.
+// readStream reads an event stream until the response. A stream of the
+// handshake era that breaks before the response is resumed if its events have
+// ids.
 func (w *httpWire) readStream(ctx, reqCtx context.Context, cancel context.CancelFunc, stop func() bool, cl *pendingRequest, resp *http.Response) (mcp.Message, error) {
 	events := mcp.NewEventReader(resp.Body, w.limits)
 	defer events.Release()
@@ -45,7 +45,7 @@ func (w *httpWire) readStream(ctx, reqCtx context.Context, cancel context.Cancel
 			cancel()
 			return mcp.Message{}, err
 		}
-		if answer, failed, ok := cl.drain(); ok { // it came on the GET stream
+		if answer, failed, ok := cl.drain(); ok { // it arrived on the GET stream
 			cancel()
 			return answer, failed
 		}
@@ -64,7 +64,7 @@ func (w *httpWire) readStream(ctx, reqCtx context.Context, cancel context.Cancel
 	}
 }
 
-// resume opens a GET stream behind the last event seen.
+// resume opens a GET stream that continues after the last event received.
 func (w *httpWire) resume(ctx, reqCtx context.Context, events *mcp.EventReader, failures *int) (*http.Response, error) {
 	for {
 		if err := sleep(ctx, resumeDelay(events.Retry, *failures)); err != nil {
@@ -84,8 +84,8 @@ func (w *httpWire) resume(ctx, reqCtx context.Context, events *mcp.EventReader, 
 	}
 }
 
-// resumeDelay is how long to wait before trying again: what the server asked
-// for, else longer with each failure.
+// resumeDelay returns the delay before the next attempt: the delay that the
+// server requested, or minResumeDelay, doubled with each failure.
 func resumeDelay(asked time.Duration, failures int) time.Duration {
 	if asked == 0 {
 		asked = minResumeDelay
@@ -140,7 +140,8 @@ func (w *httpWire) readAnswer(events *mcp.EventReader, cl *pendingRequest) (answ
 	}
 }
 
-// answers reports whether a response on the call's own stream is its answer.
+// answers reports whether m, received on the call's own stream, is the call's
+// response.
 func answers(m *mcp.Message, cl *pendingRequest) bool {
 	return m.ID == cl.idText || m.ID == "" || strings.Trim(string(m.ID), `"`) == string(cl.idText)
 }
@@ -168,9 +169,9 @@ func (w *httpWire) get(ctx context.Context, session *string, lastID string) (*ht
 	return resp, nil
 }
 
-// standalone holds the GET stream open, on which a server of the handshake era
-// sends what belongs to no request. A server may do without. answered is called
-// when the stream is open or refused.
+// standalone keeps the GET stream open, on which a server of the handshake era
+// sends messages that belong to no request. Servers need not support it.
+// answered is called when the stream is open or refused.
 func (w *httpWire) standalone(ctx context.Context, session *string, answered func()) {
 	defer answered()
 	lastID := ""

@@ -12,8 +12,8 @@ import (
 	"junctor/internal/tool"
 )
 
-// gateway forwards everything to an upstream: both sides of the package, back
-// to back.
+// gateway forwards everything to an upstream: an mcpserver and a Client back to
+// back.
 type gateway struct{ up *Client }
 
 func (g gateway) Describe(context.Context, *mcpserver.Request) (mcpserver.Description, error) {
@@ -31,8 +31,8 @@ func (g gateway) Serve(ctx context.Context, r *mcpserver.Request) (json.RawMessa
 
 func (g gateway) Notified(context.Context, *mcpserver.Session, string, json.RawMessage) {}
 
-// TestGatewayBetweenAllVersions bridges every pair of eras: progress in order and before the
-// answer, questions to the caller, cancellation, errors.
+// TestGatewayBetweenAllVersions bridges every pair of versions: progress in
+// order and before the response, questions to the caller, cancellation, errors.
 func TestGatewayBetweenAllVersions(t *testing.T) {
 	for _, down := range []string{mcp.Version20250618, mcp.Version20251125, mcp.Version20260728} {
 		for _, up := range []string{mcp.Version20250618, mcp.Version20260728} {

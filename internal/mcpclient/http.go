@@ -23,29 +23,29 @@ type HTTPOptions struct {
 	URL    string
 	Header http.Header // sent with every request to the server's own origin
 
-	// RoundTripper carries the requests; see [NewRoundTripper]. Nil means a
-	// fresh one without a proxy, with plain HTTP on the caller's goroutine.
+	// RoundTripper sends the requests; see [NewRoundTripper]. Nil means a new
+	// one without a proxy, with plain HTTP on the caller's goroutine.
 	RoundTripper http.RoundTripper
 
-	// Authorize puts credentials on a request. refused is nil at first; after
-	// a 401, or a 403 that names what is missing, it is that answer, and the
-	// request is sent once more when Authorize returns nil. Its error is the
-	// error of the call.
+	// Authorize adds credentials to a request. refused is nil at first; after
+	// a 401, or a 403 that names what is missing, it is that response, and the
+	// request is retried once if Authorize returns nil. Its error is the error
+	// of the call.
 	Authorize func(ctx context.Context, r *http.Request, refused *HTTPError) error
 
 	// StreamableOnly keeps [NewHTTP] from trying the legacy SSE transport.
 	StreamableOnly bool
 
 	// NoStandalone keeps the client from opening the GET stream on which
-	// servers of the handshake era announce changes.
+	// servers of the handshake era send change notifications.
 	NoStandalone bool
 
 	Limits mcp.Limits
 }
 
-// NewRoundTripper returns an http.Transport fit for a gateway: Go's default
-// keeps two idle connections per host, and dials for the rest. proxy may be
-// nil.
+// NewRoundTripper returns an http.Transport suitable for a gateway: Go's
+// default keeps two idle connections per host, and dials for other requests.
+// proxy may be nil.
 func NewRoundTripper(proxy func(*http.Request) (*url.URL, error)) *http.Transport {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.Proxy = proxy
@@ -62,7 +62,7 @@ type httpEndpoint struct {
 	url    *url.URL
 	rt     http.RoundTripper
 	limits mcp.Limits
-	logins atomic.Int32 // requests that wait for their credentials
+	logins atomic.Int32 // requests that are waiting for Authorize
 	guards redirectGuards
 }
 
@@ -99,12 +99,13 @@ func WithHeader(ctx context.Context, h http.Header) context.Context {
 	return context.WithValue(ctx, headerKey{}, h)
 }
 
-// maxRedirects bounds how far a request is followed.
+// maxRedirects bounds the requests sent to follow redirects, including the
+// first.
 const maxRedirects = 5
 
-// send sends one request, with credentials, and follows redirects. header
-// adds what the protocol wants to the headers of each request; body may be nil.
-// The response is one whose body the caller must close.
+// send sends one request, with credentials, and follows redirects. header adds
+// the headers of the protocol to each request; body may be nil. The caller must
+// close the body of the response.
 func (e *httpEndpoint) send(ctx context.Context, method string, to *url.URL, header func(http.Header), body []byte) (*http.Response, error) {
 	var refused *HTTPError
 	var tried401, tried403, triedNonce bool
@@ -129,7 +130,7 @@ func (e *httpEndpoint) send(ctx context.Context, method string, to *url.URL, hea
 	}
 }
 
-// blankRequest has what all requests have in common.
+// blankRequest contains the fields that all requests have in common.
 var blankRequest = &http.Request{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
 
 func (e *httpEndpoint) request(ctx context.Context, method string, to *url.URL, header func(http.Header), body []byte, refused *HTTPError) (*http.Request, error) {
@@ -170,8 +171,8 @@ func setAll(dst, src http.Header) {
 	}
 }
 
-// sameOrigin reports whether credentials of one address may go to the other:
-// the same origin, or its upgrade from http to https.
+// sameOrigin reports whether credentials for a may be sent to b: it has the
+// same origin, or is its upgrade from http to https.
 func sameOrigin(a, b *url.URL) bool {
 	if !strings.EqualFold(a.Hostname(), b.Hostname()) {
 		return false
@@ -204,9 +205,9 @@ func unreachable(err error) error {
 }
 
 const (
-	errorBody    = 64 << 10        // how much of a refusal is read
-	drainBytes   = 256 << 10       // how much is read to keep a connection alive
-	drainTimeout = 2 * time.Second // and for how long
+	errorBody    = 64 << 10        // bytes read of an error response
+	drainBytes   = 256 << 10       // bytes read so that a connection can be reused
+	drainTimeout = 2 * time.Second // time for reading them
 )
 
 // readErrorBody reads the beginning of the body of an error response and closes
@@ -225,7 +226,7 @@ func (e *httpEndpoint) readAll(resp *http.Response, memory *tool.ResultMemory) (
 		return nil, bodyTooLarge(limit)
 	}
 	var from io.Reader = resp.Body
-	if resp.ContentLength < 0 { // otherwise the body ends there
+	if resp.ContentLength < 0 { // otherwise the body ends at ContentLength
 		from = io.LimitReader(from, limit+1)
 	}
 	body, err := mcp.ReadAll(from, resp.ContentLength, memory)
@@ -242,8 +243,8 @@ func bodyTooLarge(limit int64) error {
 	return &mcp.DecodeError{Code: mcp.CodeInvalidRequest, TooLarge: true, Msg: fmt.Sprintf("more than %d bytes", limit)}
 }
 
-// drain reads the rest of a stream that has given its answer, so that the
-// connection can be used again, and closes it.
+// drain reads the rest of a stream whose response has been received, so that
+// the connection can be reused, and closes it.
 func drain(body io.ReadCloser, cancel context.CancelFunc) {
 	if own, ok := body.(*http1.Body); ok {
 		end := cancel
@@ -253,7 +254,7 @@ func drain(body io.ReadCloser, cancel context.CancelFunc) {
 		}
 	}
 	timer := time.AfterFunc(drainTimeout, cancel)
-	_, _ = io.CopyN(io.Discard, body, drainBytes) // the answer is there already
+	_, _ = io.CopyN(io.Discard, body, drainBytes) // the response has already been received
 	body.Close()
 	timer.Stop()
 	cancel()

@@ -19,8 +19,8 @@ import (
 	"junctor/internal/tool"
 )
 
-// webServer plays an HTTP server. Handshakes are answered for it, in the old
-// era, with a session whose name counts up; the rest is the test's.
+// webServer is a scripted HTTP server. It answers handshakes of the handshake
+// era with numbered sessions; the test handles the rest.
 type webServer struct {
 	t         *testing.T
 	handle    func(w http.ResponseWriter, r *http.Request, m mcp.Message)
@@ -93,7 +93,7 @@ func web(t *testing.T, o Options, h HTTPOptions, s *webServer) *Client {
 	})
 	h.URL = ts.URL + "/mcp?key=secret"
 	if o.DiscoverTimeout == 0 {
-		o.DiscoverTimeout = time.Hour // a busy machine is no silent server
+		o.DiscoverTimeout = time.Hour // do not mistake a busy machine for a silent server
 	}
 	c, err := Connect(t.Context(), NewHTTP(h), o)
 	if err != nil {
@@ -237,7 +237,7 @@ func TestHTTPStreamIsResumed(t *testing.T) {
 	}
 }
 
-// An answer of which a part was read is sent again: the event before it is the
+// A response that was read in part is sent again: the event before it is the
 // last one that was received.
 func TestHTTPStreamThatBreaksInsideTheAnswerIsResumed(t *testing.T) {
 	c := web(t, Options{}, HTTPOptions{}, &webServer{handle: func(w http.ResponseWriter, r *http.Request, m mcp.Message) {
@@ -246,7 +246,7 @@ func TestHTTPStreamThatBreaksInsideTheAnswerIsResumed(t *testing.T) {
 			sse(w, "id: e1\nretry: 1\ndata:\n\n", "id: e2\ndata: {\"jsonrpc\":\"2.0\",\"id\":"+string(m.ID)+",\"res")
 		case r.Header.Get("Last-Event-ID") == "e1":
 			sse(w, "id: e2\n", event1(mcp.Message{ID: "3"}, `{"resumed":true}`))
-		default: // there is nothing behind the answer
+		default: // nothing follows the response
 			w.WriteHeader(http.StatusMethodNotAllowed)
 		}
 	}})
@@ -268,8 +268,8 @@ func TestHTTPStreamIsNotResumed(t *testing.T) {
 	}
 }
 
-// A server that has forgotten its sessions is given a new one without the
-// callers noticing.
+// If a server has lost its sessions, a new one is created without the callers
+// noticing.
 func TestHTTPSessionIsRenewed(t *testing.T) {
 	for name, forget := range map[string]func(http.ResponseWriter){
 		"404": func(w http.ResponseWriter) { w.WriteHeader(http.StatusNotFound) },
@@ -362,7 +362,7 @@ func TestHTTPStandaloneStreamRenewsTheSession(t *testing.T) {
 	<-renewed
 }
 
-// Some servers take the request and answer on the GET stream.
+// Some servers accept the request and respond on the GET stream.
 func TestHTTPResponseOnOtherStream(t *testing.T) {
 	posted := make(chan mcp.Message, 1)
 	c := web(t, Options{}, HTTPOptions{}, &webServer{handle: func(w http.ResponseWriter, r *http.Request, m mcp.Message) {
@@ -381,7 +381,7 @@ func TestHTTPResponseOnOtherStream(t *testing.T) {
 	}
 }
 
-// TestHTTPResponseOnLateStream: the stream that the answer comes on opens after
+// TestHTTPResponseOnLateStream: the GET stream with the response opens after
 // the request was accepted.
 func TestHTTPResponseOnLateStream(t *testing.T) {
 	t.Parallel() // connecting waits for the stream
@@ -465,8 +465,8 @@ func TestHTTPAuthorizeFails(t *testing.T) {
 	}
 }
 
-// A server that closes an idle connection may do so while a request is on its
-// way. What only reads is sent again; a call may have been executed.
+// A server may close an idle connection while a request is being sent. Requests
+// that only read are retried; a call is not, because it may have been executed.
 func TestHTTPRequestOnClosingConnection(t *testing.T) {
 	for method, again := range map[string]bool{"server/discover": true, "tools/list": true, "resources/read": true, "tools/call": false} {
 		t.Run(method, func(t *testing.T) {
@@ -481,7 +481,7 @@ func TestHTTPRequestOnClosingConnection(t *testing.T) {
 				if m.Method == method {
 					n = seen.Add(1)
 				}
-				w.Header().Set("Keep-Alive", "timeout=7200") // on a busy machine the next request may come late
+				w.Header().Set("Keep-Alive", "timeout=7200") // on a busy machine the next request may arrive late
 				switch first := method == mcp.MethodDiscover && n == 1; {
 				case first:
 					w.WriteHeader(http.StatusBadRequest)
@@ -610,8 +610,8 @@ func TestLegacySSEPostRefused(t *testing.T) {
 	}
 }
 
-// In the stateless era a server may want arguments as headers; a client that
-// did not know looks them up and tries again.
+// In the stateless era a server may require arguments as headers. A client
+// without the schema reads it and retries the call.
 func TestHTTPLooksUpParameterHeaders(t *testing.T) {
 	var lists atomic.Int32
 	c := web(t, Options{}, HTTPOptions{}, &webServer{stateless: true, handle: func(w http.ResponseWriter, r *http.Request, m mcp.Message) {
@@ -650,7 +650,7 @@ func TestHTTPLooksUpParameterHeaders(t *testing.T) {
 	}
 }
 
-// A server may answer on the GET stream and end the stream of the request.
+// A server may respond on the GET stream and close the stream of the request.
 func TestHTTPResponseOnBothStreams(t *testing.T) {
 	posted, sent := make(chan mcp.Message, 1), make(chan struct{})
 	c := web(t, Options{OnNotification: func(method string, _ json.RawMessage) { close(sent) }}, HTTPOptions{}, &webServer{handle: func(w http.ResponseWriter, r *http.Request, m mcp.Message) {

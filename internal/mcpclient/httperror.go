@@ -12,7 +12,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// HTTPError is an HTTP answer that carries no JSON-RPC message.
+// HTTPError is an HTTP response without a JSON-RPC message.
 type HTTPError struct {
 	Status          int
 	Method          string
@@ -21,7 +21,7 @@ type HTTPError struct {
 	Body            string           // its beginning, for logs: never for callers
 	WWWAuthenticate []string         // of a 401 or 403
 	Credential      telemetry.Secret // the refused Authorization header, to distinguish an old token from a new one
-	Nonce           string           // that the server wants in the proof of a bound token (DPoP)
+	Nonce           string           // required by the server in the DPoP proof of a bound token
 	RetryAfter      time.Duration
 	Location        string // of a redirect that was not followed
 }
@@ -34,7 +34,7 @@ func (e *HTTPError) Error() string {
 	return s
 }
 
-// Unauthorized reports whether credentials are missing or not enough.
+// Unauthorized reports whether credentials are missing or insufficient.
 func (e *HTTPError) Unauthorized() bool {
 	return e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden && len(e.WWWAuthenticate) > 0
 }
@@ -66,7 +66,8 @@ func (e *HTTPError) toolError() *tool.Error {
 	return t
 }
 
-// newHTTPError describes resp; body is what was read of its body.
+// newHTTPError returns the error for resp; body is the part of its body that
+// was read.
 func newHTTPError(resp *http.Response, body []byte) *HTTPError {
 	e := &HTTPError{
 		Status:          resp.StatusCode,
@@ -91,7 +92,7 @@ func newHTTPError(resp *http.Response, body []byte) *HTTPError {
 	return e
 }
 
-// retryAfter reads the header of that name, in both of its forms.
+// retryAfter parses a Retry-After header, which contains seconds or a date.
 func retryAfter(value string, now time.Time) time.Duration {
 	const maxDelay = time.Hour
 	if n, err := strconv.ParseUint(value, 10, 31); err == nil {

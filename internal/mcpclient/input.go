@@ -17,13 +17,13 @@ const (
 	maxRounds = 10
 	// maxInputs bounds the questions of one round.
 	maxInputs = 32
-	// maxTaskInputs bounds the questions of one task, which may ask them one by
-	// one.
+	// maxTaskInputs bounds the questions of one task, which may send them one
+	// by one.
 	maxTaskInputs = maxRounds * maxInputs
 )
 
-// resolveInput answers the questions of an input_required result through the
-// caller and asks again, until the call is complete.
+// resolveInput has the caller answer the questions of an input_required result
+// and retries the call with the answers, until it is complete.
 func (c *Client) resolveInput(ctx context.Context, r tool.Request, result json.RawMessage) (json.RawMessage, error) {
 	for range maxRounds {
 		if !mcp.MayNeedInput(r.Method) || rawjson.FieldString(rawjson.TrustedField(result, "resultType")) != "input_required" {
@@ -47,9 +47,9 @@ func (c *Client) resolveInput(ctx context.Context, r tool.Request, result json.R
 	return nil, &tool.Error{Kind: tool.UpstreamFailed, Msg: fmt.Sprintf("the server asked for more input %d times and did not finish", maxRounds)}
 }
 
-// askInputs puts the questions to the caller, all at once, and returns the
-// answers under their keys; nil when there was no question. Keys in answered
-// are left out, and those that are answered now are added to it.
+// askInputs sends the questions to the caller concurrently and returns the
+// answers by key, or nil if there was no question. It skips keys in answered,
+// and adds the newly answered ones.
 func (c *Client) askInputs(ctx context.Context, r tool.Request, requests json.RawMessage, answered map[string]bool) (json.RawMessage, error) {
 	type input struct {
 		key    string
@@ -98,7 +98,8 @@ func (c *Client) askInputs(ctx context.Context, r tool.Request, requests json.Ra
 	return append(responses, '}'), nil
 }
 
-// printable makes text of the other side fit for a message.
+// printable replaces control characters in text from the server by spaces and
+// shortens it, for use in messages.
 func printable(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {

@@ -17,7 +17,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// script is the server's end of a connection, played by a test.
+// script is the server's end of a connection, controlled by a test.
 type script struct {
 	t    *testing.T
 	link *mcp.PipeEnd
@@ -62,18 +62,18 @@ func (s *script) notify(method, params string) {
 const initResult = `{"protocolVersion":"2025-06-18","capabilities":{"logging":{}},"serverInfo":{"name":"old","version":"1"}}`
 const discoverResult = `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true}},"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"new","version":"1"}}}`
 
-// handshakeEra plays the handshake of a server that does not know server/discover.
+// handshakeEra performs the handshake of a server without server/discover.
 func (s *script) handshakeEra() {
 	s.refuse(s.want("server/discover"), mcp.CodeMethodNotFound, "no", "")
 	s.result(s.want("initialize"), initResult)
 	s.want("notifications/initialized")
 }
 
-// play connects a client to a server that the test plays.
+// play connects a client to a server that the test scripts.
 func play(t *testing.T, o Options, server func(*script)) (*Client, error) {
 	t.Helper()
 	if o.DiscoverTimeout == 0 {
-		o.DiscoverTimeout = time.Hour // a busy machine is no silent server
+		o.DiscoverTimeout = time.Hour // do not mistake a busy machine for a silent server
 	}
 	a, b := mcp.Pipe()
 	var wg sync.WaitGroup
@@ -184,7 +184,7 @@ func TestNegotiation(t *testing.T) {
 	}
 }
 
-// A server that does not answer server/discover is asked initialize beside it.
+// A server that does not answer server/discover is sent initialize too.
 func TestNegotiationWithUnresponsiveServer(t *testing.T) {
 	for name, tt := range map[string]struct {
 		server func(*script)
@@ -199,7 +199,7 @@ func TestNegotiationWithUnresponsiveServer(t *testing.T) {
 		"modern, slow to start": {func(s *script) {
 			probe := s.want("server/discover")
 			hello := s.want("initialize")
-			time.Sleep(5 * time.Second) // of the bubble
+			time.Sleep(5 * time.Second) // fake time
 			s.result(probe, discoverResult)
 			s.refuse(hello, mcp.CodeMethodNotFound, "gone", "")
 		}, mcp.Version20260728},
@@ -211,10 +211,10 @@ func TestNegotiationWithUnresponsiveServer(t *testing.T) {
 		"both eras, slow to start": {func(s *script) {
 			probe := s.want("server/discover")
 			hello := s.want("initialize")
-			time.Sleep(5 * time.Second) // of the bubble
+			time.Sleep(5 * time.Second) // fake time
 			s.result(probe, discoverResult)
 			s.result(hello, initResult)
-			_, _ = s.link.Receive() // notifications/initialized, if the client was that far
+			_, _ = s.link.Receive() // notifications/initialized, if the client has sent it
 		}, mcp.Version20260728},
 		"old, refuses late": {func(s *script) {
 			probe := s.want("server/discover")
@@ -235,8 +235,8 @@ func TestNegotiationWithUnresponsiveServer(t *testing.T) {
 	}
 }
 
-// A server that closes the connection on server/discover does so too when it was
-// slow to start, and was asked initialize meanwhile.
+// A slow server that closes the connection on server/discover is recognized
+// even if initialize was sent meanwhile.
 func TestSlowServerClosesOnDiscover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, err := play(t, Options{DiscoverTimeout: 3 * time.Second}, func(s *script) {
@@ -250,8 +250,8 @@ func TestSlowServerClosesOnDiscover(t *testing.T) {
 	})
 }
 
-// TestPinnedToTheNewEra: a server that leaves server/discover unanswered is not
-// asked initialize, which cannot agree on the version.
+// TestPinnedToTheNewEra: a server that does not answer server/discover is not
+// sent initialize, which cannot negotiate the version.
 func TestPinnedToTheNewEra(t *testing.T) {
 	for name, tt := range map[string]struct {
 		answers time.Duration
@@ -262,7 +262,7 @@ func TestPinnedToTheNewEra(t *testing.T) {
 				o := Options{Protocol: mcp.Version20260728, Pin: true, DiscoverTimeout: 3 * time.Second}
 				c, err := play(t, o, func(s *script) {
 					probe := s.want("server/discover")
-					answer := time.AfterFunc(tt.answers, func() { s.result(probe, discoverResult) }) // of the bubble
+					answer := time.AfterFunc(tt.answers, func() { s.result(probe, discoverResult) }) // fake time
 					defer answer.Stop()
 					for {
 						m, err := s.link.Receive()
@@ -329,7 +329,7 @@ func TestNotificationsReachTheirCall(t *testing.T) {
 		s.notify("notifications/elicitation/complete", `{"elicitationId":"e"}`)
 		s.notify("x/unknown", `{}`)
 		s.send(mcp.Message{ID: "99", Result: json.RawMessage(`{"for":"nobody"}`)})
-		s.result(mcp.Message{ID: `"` + b.ID + `"`}, `{"b":1}`) // an id that came back as a string
+		s.result(mcp.Message{ID: `"` + b.ID + `"`}, `{"b":1}`) // an id returned as a string
 		s.result(a, `{"a":1}`)
 	})
 	call := func(name string, seen *[]string, ask func(context.Context, string, json.RawMessage) (json.RawMessage, error)) string {
@@ -465,7 +465,7 @@ func TestSlowCallerReceivesAllNotifications(t *testing.T) {
 		for i := range sent {
 			s.notify("notifications/progress", fmt.Sprintf(`{"progressToken":%s,"progress":%d}`, m.ID, i))
 		}
-		s.send(mcp.Message{ID: "1", Method: "ping"}) // answered when all before it was read
+		s.send(mcp.Message{ID: "1", Method: "ping"}) // answered when everything before it was read
 		s.next()
 		close(all)
 		s.result(m, `{"done":true}`)
@@ -584,7 +584,7 @@ func TestInvalidMessagesAreDropped(t *testing.T) {
 		print(`{"result":{"text":"%s"},"jsonrpc":"2.0","id":%s}`, strings.Repeat("x", 100_000), m.ID)
 		m, _ = s.Receive()
 		print(`{"jsonrpc":"2.0","id":%s,"result":{"fine":true}}`, m.ID)
-		s.Receive() // until the client leaves
+		s.Receive() // until the client disconnects
 	}()
 	c, err := Connect(t.Context(), OverLink(mcp.NewStream(toClient, fromClient, mcp.StreamOptions{Limits: limits, OnDrop: func(d mcp.DroppedInput) { drops = append(drops, d) }})), Options{Limits: limits, DiscoverTimeout: time.Hour})
 	if err != nil {

@@ -14,23 +14,24 @@ import (
 	"junctor/internal/tool"
 )
 
-// maxSendQueue is how many messages wait for a server that reads slowly.
+// maxSendQueue bounds the messages that are queued for a server that reads
+// slowly.
 const maxSendQueue = 64
 
-// linkWire is a connection that all calls share: a child's pipes, a pipe in
-// the process, or the legacy SSE transport. One goroutine reads. A caller
-// writes its message itself where that cannot block and nothing waits to be
-// written before it; everything else is queued for a goroutine that writes, so
-// that no caller is stuck in a write that the server does not take.
+// linkWire is a connection that all calls share: a child's pipes, a pipe in the
+// process, or the legacy SSE transport. One goroutine reads. A caller writes
+// its message itself if that cannot block and no other message is queued;
+// everything else is queued for a goroutine that writes, so that no caller
+// blocks in a write because the server does not read.
 type linkWire struct {
 	c      *Client
 	link   mcp.Link
-	stream *mcp.Stream // link, where it is a Stream; else nil
+	stream *mcp.Stream // link if it is a Stream, otherwise nil
 	out    chan mcp.Message
 	idle   chan struct{} // closed when the writer is done
 
-	writing chan struct{} // full while something is written; a channel, as a write may take any time
-	queued  atomic.Int64  // messages that wait for the writer or that it is writing
+	writing chan struct{} // full during a write; a channel, because a write may take arbitrarily long
+	queued  atomic.Int64  // messages that are queued or being written by the writer
 }
 
 func openLink(c *Client, link mcp.Link) error {
@@ -90,7 +91,7 @@ func sendFailed(err error) error {
 	return &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server accepts no more messages", Err: err}
 }
 
-// maxWriteBatch is how many waiting messages go out with one write.
+// maxWriteBatch bounds the queued messages that are sent with one write.
 const maxWriteBatch = 16
 
 func (w *linkWire) write() {
@@ -105,7 +106,8 @@ func (w *linkWire) write() {
 				return
 			}
 		case <-w.c.done:
-			// What was queued before the end, such as cancellations, still goes.
+			// Messages queued before the end, such as cancellations, are still
+			// sent.
 			for together = w.appendQueued(together[:0]); len(together) > 0; together = w.appendQueued(together[:0]) {
 				if w.sendAll(together) != nil {
 					return
@@ -176,7 +178,7 @@ func (w *linkWire) do(ctx context.Context, cl *pendingRequest, m *mcp.Message) (
 				return w.takeLateResponse(cl, err)
 			}
 		case <-ctx.Done():
-			if answer, err, ok := cl.drain(); ok { // there is nothing left to cancel
+			if answer, err, ok := cl.drain(); ok { // the response has arrived: nothing to cancel
 				return answer, err
 			}
 			cl.finish()
@@ -231,8 +233,8 @@ func (w *linkWire) send(ctx context.Context, m *mcp.Message) error {
 	}
 }
 
-// trySend writes a message in the caller's goroutine, unless others come first
-// or the server does not read. A write never blocks it.
+// trySend writes a message on the caller's goroutine, unless others are queued
+// or the pipe is full. It never blocks.
 func (w *linkWire) trySend(m *mcp.Message) (sent bool, err error) {
 	if w.stream == nil || w.queued.Load() > 0 {
 		return false, nil
@@ -264,9 +266,9 @@ func (w *linkWire) trySend(m *mcp.Message) (sent bool, err error) {
 	return sent, nil
 }
 
-// endAfterRead ends the connection after a failed write. A program that does not
-// take input any more has usually exited: what it wrote before is read first,
-// responses among it, and the reader reports the end.
+// endAfterRead ends the connection after a failed write. A program that no
+// longer accepts input has usually exited. Its last output, which may include
+// responses, is read first, and the reader reports the end.
 func (w *linkWire) endAfterRead(err error) {
 	if w.stream != nil {
 		t := time.NewTimer(flushTimeout)
@@ -294,8 +296,8 @@ func (w *linkWire) ready(string) {}
 
 func (w *linkWire) authorizing() bool { return false }
 
-// close waits a moment for the writer, which may be stuck in a server that
-// does not read.
+// close waits up to flushTimeout for the writer, which may be blocked because
+// the server does not read.
 func (w *linkWire) close() error {
 	t := time.NewTimer(flushTimeout)
 	defer t.Stop()
@@ -306,6 +308,6 @@ func (w *linkWire) close() error {
 	return w.link.Close()
 }
 
-// flushTimeout is how long a closing connection may take to send what is queued,
-// and to read what the server wrote before it closed its input.
+// flushTimeout bounds the time that a closing connection takes to flush its
+// queue, and to read what the server wrote before it closed its input.
 const flushTimeout = time.Second

@@ -13,21 +13,23 @@ import (
 	"junctor/internal/tool"
 )
 
-// listener is the subscription that a client of the stateless era holds open;
-// in the handshake era servers send such notifications without one. It is
+// listener is the subscription stream that a client of the stateless era keeps
+// open; in the handshake era servers send such notifications without one. It is
 // guarded by Client.mu.
 type listener struct {
 	lists     json.RawMessage // the list_changed part of the filter, nil for none
 	resources []string
-	tasks     []*string // once for each that follows them, which removes its own
+	tasks     []*string // one entry per FollowTasks call and task, so that each call removes its own
 	running   bool
-	restart   context.CancelFunc // ends the stream that is open, for a new one
+	restart   context.CancelFunc // ends the open stream, so that a new one is opened
 }
 
-// maxSubscriptions bounds the resources that one client follows.
+// maxSubscriptions bounds the resources, and the tasks, that one client
+// follows.
 const maxSubscriptions = 1024
 
-// listen follows the changes that the server announces. It returns at once.
+// listen subscribes to the change notifications that the server supports. It
+// does not wait.
 func (c *Client) listen() {
 	if !c.stateless.Load() || c.opts.OnNotification == nil {
 		return
@@ -42,7 +44,8 @@ func (c *Client) listen() {
 	c.relisten(func(l *listener) { l.lists = filter })
 }
 
-// relisten changes what is listened to.
+// relisten changes the subscription and opens or restarts its stream if
+// necessary.
 func (c *Client) relisten(change func(*listener)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -58,7 +61,8 @@ func (c *Client) relisten(change func(*listener)) {
 	}
 }
 
-// filter returns what to ask for, nil for nothing.
+// filter returns the filter of the subscription, or nil if there is nothing to
+// subscribe to.
 func (l *listener) filter() json.RawMessage {
 	filter := l.lists
 	var tasks []string
@@ -87,8 +91,8 @@ func (l *listener) filter() json.RawMessage {
 	return filter
 }
 
-// FollowTasks has a server of the stateless era announce the states of tasks
-// until the function that it returns is called.
+// FollowTasks subscribes to the states of tasks on a server of the stateless
+// era until stop is called.
 func (c *Client) FollowTasks(ids []string) (stop func()) {
 	if !c.stateless.Load() || c.opts.OnNotification == nil {
 		return func() {}
@@ -107,7 +111,7 @@ func (c *Client) FollowTasks(ids []string) (stop func()) {
 	}
 }
 
-// keepListening holds the stream open, and opens it again when it breaks.
+// keepListening keeps the stream open, and reopens it when it breaks.
 func (c *Client) keepListening() {
 	const minDelay, maxDelay = time.Second, 30 * time.Second
 	wait := minDelay
@@ -133,7 +137,7 @@ func (c *Client) keepListening() {
 		}
 		if e, ok := errors.AsType[*mcp.Error](err); ok && (e.Code == mcp.CodeMethodNotFound || e.Code == mcp.CodeInvalidParams || e.Code == mcp.CodeMissingCapability) {
 			c.mu.Lock()
-			if c.listening.tasks != nil { // which it may refuse, and nothing else
+			if c.listening.tasks != nil { // the server may refuse only these
 				c.listening.tasks = nil
 			} else {
 				c.listening.lists, c.listening.resources = nil, nil
@@ -154,7 +158,7 @@ func (c *Client) keepListening() {
 }
 
 // answerLocally answers the requests of the handshake era that do not exist in
-// the stateless era, so that callers need not know the era of the server.
+// the stateless era, so that callers do not depend on the era of the server.
 func (c *Client) answerLocally(r tool.Request) (result json.RawMessage, err error, ok bool) {
 	empty := json.RawMessage(`{}`)
 	switch r.Method {

@@ -12,8 +12,8 @@ import (
 	"junctor/internal/tool"
 )
 
-// Only a body that is nothing but the result is read into lent memory: errors
-// and the other messages of a batch outlive the call.
+// Only the body of a single result is read into lent memory: errors and the
+// other messages of a batch outlive the call.
 func TestLentMemoryHoldsResultsAlone(t *testing.T) {
 	text := strings.Repeat("x", 100_000)
 	for name, tt := range map[string]struct {

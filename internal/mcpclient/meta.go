@@ -10,7 +10,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// Capabilities are what a client can be asked.
+// Capabilities are the client capabilities that are declared to a server.
 type Capabilities struct {
 	Sampling        bool
 	SamplingTools   bool // sampling with tools, since 2025-11-25
@@ -82,9 +82,9 @@ func (k Capabilities) Extended(caller json.RawMessage) Capabilities {
 	return k
 }
 
-// common returns what both the options and the caller can do: in the stateless era
-// capabilities go with each request, so that a server asks only callers who
-// can answer.
+// common returns the capabilities that both k and the caller have. In the
+// stateless era each request declares them, so that a server asks only callers
+// that can answer.
 func (k Capabilities) common(caller json.RawMessage) json.RawMessage {
 	out := json.RawMessage(`{}`)
 	if v := rawjson.Field(caller, "sampling"); k.Sampling && rawjson.IsObject(v) {
@@ -107,7 +107,7 @@ func (k Capabilities) common(caller json.RawMessage) json.RawMessage {
 	return out
 }
 
-// clientInfo is how the client introduces itself.
+// clientInfo returns the clientInfo object that identifies the client.
 func (o *Options) clientInfo() json.RawMessage {
 	info := struct {
 		Name    string `json:"name"`
@@ -126,7 +126,7 @@ func (o *Options) clientInfo() json.RawMessage {
 
 // addMeta adds the _meta that the stateless era requires in every request. It
 // replaces what the caller put under the same keys, which described the caller's
-// own connection. ex is nil for requests that no caller made.
+// own connection. ex is nil for requests of the client itself.
 func (c *Client) addMeta(params json.RawMessage, version, method string, ex *tool.Exchange) json.RawMessage {
 	at, has := rawjson.Find(params, "_meta")
 	meta := params[at.Start:at.End]
@@ -159,7 +159,7 @@ func (c *Client) addMeta(params json.RawMessage, version, method string, ex *too
 	return append(out, params[at.End:]...)
 }
 
-// declare returns the capabilities that go with a request.
+// declare returns the capabilities to declare in a request.
 func (c *Client) declare(method string, ex *tool.Exchange) json.RawMessage {
 	if ex == nil || !ex.Transparent && !mcp.MayNeedInput(method) {
 		return c.declared
@@ -171,7 +171,7 @@ func (c *Client) declare(method string, ex *tool.Exchange) json.RawMessage {
 		}
 		k = k.Extended(ex.Capabilities)
 	} else if ex.PassInput && rawjson.IsObject(ex.Capabilities) {
-		// Of extensions, only those that this program carries.
+		// Declare only the extensions that this program supports.
 		own := rawjson.DeleteField(rawjson.DeleteField(ex.Capabilities, "extensions"), "experimental")
 		return k.extend(own)
 	}
@@ -205,8 +205,9 @@ func (c *Client) withoutMeta(ctx context.Context, params json.RawMessage) json.R
 	return rawjson.SetField(params, stripped, "_meta")
 }
 
-// raiseLogLevel asks a server of the handshake era for more log messages, once per
-// level. The session is shared, so it is never asked for fewer.
+// raiseLogLevel sends a server of the handshake era a more verbose log level,
+// once per level. It never sends a less verbose one, because the session is
+// shared.
 func (c *Client) raiseLogLevel(ctx context.Context, level string) {
 	if rawjson.Field(c.info.Load().Capabilities, "logging") == nil {
 		return

@@ -12,9 +12,9 @@ import (
 	"junctor/internal/tool"
 )
 
-// In the stateless era HTTP headers repeat parts of the body, so that what stands
-// between need not read it: the method, the name of what is called, and the
-// arguments that the tool's schema marks with x-mcp-header.
+// In the stateless era HTTP headers repeat parts of the body, so that
+// intermediaries need not parse it: the method, the name of what is called, and
+// the arguments that the tool's schema marks with x-mcp-header.
 
 // mirror adds those headers.
 func (c *Client) mirror(h http.Header, m *mcp.Message) {
@@ -55,7 +55,7 @@ func (c *Client) mirror(h http.Header, m *mcp.Message) {
 	}
 }
 
-// schema returns the input schema of a tool, nil when it is not known.
+// schema returns the input schema of a tool, or nil if it is not known.
 func (c *Client) schema(name string) json.RawMessage {
 	if learned, ok := c.fetchedSchemas.Load(name); ok {
 		return learned.(json.RawMessage)

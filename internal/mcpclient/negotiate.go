@@ -20,13 +20,13 @@ import (
 // Options.Protocol set to [mcp.Version20251125] may succeed.
 var ErrHandshakeEra = errors.New("the server closed the connection on server/discover")
 
-// oldest is a version from before the first public one; some servers still
-// answer with it, and its messages are the same.
+// oldest is the version before the first public one. Some servers still answer
+// with it, and its messages are the same.
 const oldest = "2024-10-07"
 
 var handshakeVersions = []string{oldest, mcp.Version20241105, mcp.Version20250326, mcp.Version20250618, mcp.Version20251125}
 
-// negotiate finds the server's era and version.
+// negotiate determines the server's era and version.
 func (c *Client) negotiate(ctx context.Context) error {
 	hint := c.opts.Protocol
 	if hint == "" || mcp.Stateless(hint) {
@@ -39,7 +39,7 @@ func (c *Client) negotiate(ctx context.Context) error {
 	if found := c.discover(ctx); found.stateless {
 		return c.accept(found)
 	}
-	return err // the hint may be wrong, but the server does not speak the stateless era either
+	return err // the hint may be wrong, but the server does not support the stateless era either
 }
 
 // discovery is the outcome of server/discover. stateless reports whether the
@@ -64,11 +64,12 @@ func (c *Client) setServerInfo(info ServerInfo) {
 	c.stateless.Store(info.Stateless())
 }
 
-// discoverFirst asks server/discover and falls back to initialize. A server
-// that leaves the question unanswered is asked initialize beside it: it may be
-// of the handshake era, or slow to start. The first useful answer decides, and
-// server/discover when both have come. A client that is pinned to a stateless
-// version does not send initialize, which cannot agree on it.
+// discoverFirst sends server/discover and falls back to initialize. A server
+// that does not answer in time may be of the handshake era, or slow to start,
+// so initialize is sent while server/discover is still pending; over HTTP
+// server/discover is cancelled first. The first useful response decides, or
+// that of server/discover if both have arrived. A client that is pinned to a
+// stateless version does not send initialize, which cannot negotiate it.
 func (c *Client) discoverFirst(ctx context.Context) error {
 	probe, stopProbe := context.WithCancel(ctx)
 	defer stopProbe()
@@ -88,8 +89,8 @@ func (c *Client) discoverFirst(ctx context.Context) error {
 			}
 			return c.handshake(ctx)
 		case <-timeout.C:
-			// The time of a login does not count: after it the server has the
-			// whole timeout to answer.
+			// The time of a login does not count: the timeout starts again
+			// after it.
 			before := authorizing
 			authorizing = c.wire.authorizing()
 			silent = !before && !authorizing
@@ -98,7 +99,7 @@ func (c *Client) discoverFirst(ctx context.Context) error {
 	if pinned {
 		return &tool.Error{Kind: tool.UpstreamFailed, Msg: fmt.Sprintf("the server left server/discover unanswered for %v, so protocol version %s could not be agreed on", c.opts.DiscoverTimeout, c.opts.Protocol)}
 	}
-	if c.inline { // the handshake may change the transport: the probe must be over
+	if c.inline { // the handshake may change the transport, so the probe must have ended
 		stopProbe()
 		if d := <-probed; d.stateless {
 			return c.accept(d)
@@ -134,13 +135,14 @@ func (c *Client) discoverFirst(ctx context.Context) error {
 			return handshakeError(<-shaken, d) // initialize decides
 		}
 		stopShake()
-		<-shaken // nothing else may set the result afterwards
+		<-shaken // it must not overwrite the result
 		return c.accept(d)
 	}
 }
 
-// handshakeError returns the error of a handshake beside server/discover. When the
-// server refused neither but closed the connection, that is [ErrHandshakeEra].
+// handshakeError returns the error of a handshake that ran while
+// server/discover was pending. If the server refused neither request but closed
+// the connection, it wraps [ErrHandshakeEra].
 func handshakeError(err error, d discovery) error {
 	if _, refused := errors.AsType[*mcp.Error](err); err != nil && !refused && errors.Is(d.err, ErrHandshakeEra) {
 		return d.err
@@ -148,7 +150,7 @@ func handshakeError(err error, d discovery) error {
 	return err
 }
 
-// handshake is initialize, over the legacy transport if need be.
+// handshake sends initialize, over the legacy transport if necessary.
 func (c *Client) handshake(ctx context.Context) error {
 	err := c.initialize(ctx)
 	if err != nil && c.fallBack(ctx, err) {
@@ -158,7 +160,7 @@ func (c *Client) handshake(ctx context.Context) error {
 }
 
 // retryEra reports whether a failed handshake indicates another era: a refusal
-// does, an unreachable server or missing rights do not.
+// does, an unreachable server or missing credentials do not.
 func retryEra(ctx context.Context, err error) bool {
 	if ctx.Err() != nil {
 		return false
@@ -170,7 +172,7 @@ func retryEra(ctx context.Context, err error) bool {
 	return ok && h.Status != http.StatusUnauthorized && h.Status != http.StatusForbidden
 }
 
-// discover asks server/discover.
+// discover sends server/discover.
 func (c *Client) discover(ctx context.Context) discovery {
 	version := mcp.Version20260728
 	for range 2 {
@@ -187,7 +189,7 @@ func (c *Client) discover(ctx context.Context) discovery {
 			case next == "":
 				return discovery{stateless: true, err: &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server speaks no protocol version that this client does", Err: err}}
 			}
-			version = next // the same one too: it is what the server asks for
+			version = next // even if it is the same one: the server requests it
 			continue
 		}
 		if cause := c.Err(); cause != nil {
@@ -204,8 +206,8 @@ func (c *Client) discover(ctx context.Context) discovery {
 	return discovery{}
 }
 
-// supported parses the versions in an error of the stateless era; stateless
-// reports whether it is one.
+// supported returns the best version listed in an error of the stateless era.
+// stateless reports whether it is such an error.
 func supported(e *mcp.Error) (best string, stateless bool) {
 	switch e.Code {
 	case mcp.CodeUnsupportedProtocol:
@@ -230,8 +232,8 @@ func supported(e *mcp.Error) (best string, stateless bool) {
 	return "", true
 }
 
-// discovered reads the result of server/discover; ok is false when it is none
-// or names no version of the stateless era.
+// discovered parses the result of server/discover. ok reports whether the
+// result lists version.
 func discovered(result json.RawMessage, version string) (info ServerInfo, ok bool) {
 	for v := range rawjson.Elements(rawjson.Field(result, "supportedVersions")) {
 		if s, _ := rawjson.Unquote(v); s == version {
@@ -287,5 +289,5 @@ func (c *Client) initialize(ctx context.Context) error {
 	return nil
 }
 
-// protocol is the version that requests carry.
+// protocol returns the negotiated version, which requests carry.
 func (c *Client) protocol() string { return c.info.Load().Protocol }

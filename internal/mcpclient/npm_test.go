@@ -79,7 +79,7 @@ func callTool(t *testing.T, c *Client, name, arguments string, ex tool.Exchange)
 	return string(result)
 }
 
-// everything exercises the server that has everything, on any transport.
+// everything exercises server-everything on any transport.
 func everything(t *testing.T, c *Client) {
 	t.Helper()
 	if info := c.Info(); info.Name == "" || info.Protocol != mcp.Version20251125 || rawjson.Field(info.Capabilities, "tools") == nil {

@@ -13,11 +13,12 @@ import (
 	"junctor/internal/tool"
 )
 
-// maxQueued is how many notifications of one call wait for a slow caller.
-// The oldest go first: one caller must not hold up a shared connection.
+// maxQueued bounds the notifications of one call that are queued for a slow
+// caller. The oldest are dropped, so that one caller does not block a shared
+// connection.
 const maxQueued = 1024
 
-// pendingRequest is one request without a response yet.
+// pendingRequest is a request that awaits its response.
 type pendingRequest struct {
 	id     int64
 	idText mcp.ID
@@ -26,8 +27,8 @@ type pendingRequest struct {
 	caller string          // its id; "" for the gateway itself
 	ctx    context.Context // the caller's; requests of the server for the call use it too
 	ex     tool.Exchange
-	token  json.RawMessage // the caller's own progress token, nil for none
-	inline bool            // notifications are handed on by who reads them, not queued
+	token  json.RawMessage // the progress token that the caller sent; nil for none
+	inline bool            // notifications are delivered by the goroutine that reads them, not queued
 	sent   mcp.Message     // the request
 
 	mu      sync.Mutex
@@ -35,10 +36,10 @@ type pendingRequest struct {
 	answer  mcp.Message
 	failed  error // in place of an answer
 	got     bool  // answer or failed is set
-	over    bool  // nothing may reach the caller any more
+	over    bool  // nothing may be delivered to the caller any more
 	dropped int
 
-	wake chan struct{} // has room for one: something is there to be taken
+	wake chan struct{} // has room for one: there is something to drain
 }
 
 type notification struct {
@@ -54,9 +55,9 @@ func (cl *pendingRequest) signal() {
 	}
 }
 
-// notify hands a notification to the caller: at once when the reader of the
-// stream is the call itself, else through the queue that the call drains. It
-// never arrives after the answer.
+// notify delivers a notification to the caller: directly if the call reads its
+// own stream, otherwise through the queue that the call drains. It drops
+// notifications that arrive after the response.
 func (cl *pendingRequest) notify(method string, params json.RawMessage) {
 	if cl.ex.Notify == nil {
 		return
@@ -79,7 +80,7 @@ func (cl *pendingRequest) notify(method string, params json.RawMessage) {
 	cl.signal()
 }
 
-// resolve delivers the answer.
+// resolve delivers the response.
 func (cl *pendingRequest) resolve(m mcp.Message) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
@@ -90,7 +91,7 @@ func (cl *pendingRequest) resolve(m mcp.Message) {
 	cl.signal()
 }
 
-// fail delivers that there will be no answer.
+// fail delivers an error in place of the response.
 func (cl *pendingRequest) fail(err error) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
@@ -101,8 +102,8 @@ func (cl *pendingRequest) fail(err error) {
 	cl.signal()
 }
 
-// drain delivers the queued messages and reports whether the response is among
-// them.
+// drain delivers the queued notifications. If the call has its response or an
+// error, drain returns it and reports true.
 func (cl *pendingRequest) drain() (mcp.Message, error, bool) {
 	for {
 		cl.mu.Lock()
@@ -119,7 +120,7 @@ func (cl *pendingRequest) drain() (mcp.Message, error, bool) {
 	}
 }
 
-// finish closes the call for everything that may still arrive.
+// finish discards everything that may still arrive for the call.
 func (cl *pendingRequest) finish() {
 	cl.mu.Lock()
 	cl.over = true
@@ -127,10 +128,10 @@ func (cl *pendingRequest) finish() {
 	cl.mu.Unlock()
 }
 
-// Do sends a request and returns the bytes of its result. What the server
-// sends for the call goes to the request's Exchange, in order and before Do
-// returns. An error that the server answered is an *Error; every other is a
-// *tool.Error. When ctx ends, the server is told to stop.
+// Do sends a request and returns the bytes of its result. What the server sends
+// for the call goes to the request's Exchange, in order and before Do returns.
+// An error response of the server is a *mcp.Error; any other error is a
+// *tool.Error. When ctx is done, the request is cancelled at the server.
 func (c *Client) Do(ctx context.Context, r tool.Request) (json.RawMessage, error) {
 	if c.opts.RequestTimeout > 0 {
 		if _, ok := ctx.Deadline(); !ok {
@@ -156,7 +157,8 @@ func (c *Client) Do(ctx context.Context, r tool.Request) (json.RawMessage, error
 	return c.resolveInput(ctx, r, result)
 }
 
-// round is one request and its answer, with what the era wants in it.
+// round sends one request and returns the result. It adds what the era requires
+// in the request.
 func (c *Client) round(ctx context.Context, r tool.Request, params json.RawMessage) (json.RawMessage, error) {
 	if !c.stateless.Load() {
 		return c.request(ctx, r, params)
@@ -164,8 +166,8 @@ func (c *Client) round(ctx context.Context, r tool.Request, params json.RawMessa
 	params = c.addMeta(params, c.protocol(), r.Method, &r.Exchange)
 	result, err := c.request(ctx, r, params)
 	if e, ok := errors.AsType[*mcp.Error](err); ok && e.Code == mcp.CodeHeaderMismatch && r.Method == mcp.MethodToolsCall && c.inline {
-		// The tool wants arguments as headers, and its schema was not known
-		// or is out of date.
+		// The tool requires arguments as headers, and its schema was not known
+		// or is stale.
 		if c.fetchSchema(ctx, rawjson.FieldString(params, "name")) {
 			return c.request(ctx, r, params)
 		}
@@ -173,7 +175,7 @@ func (c *Client) round(ctx context.Context, r tool.Request, params json.RawMessa
 	return result, err
 }
 
-// request is one request and its answer as they are.
+// request sends one request without additions and returns the result.
 func (c *Client) request(ctx context.Context, r tool.Request, params json.RawMessage) (json.RawMessage, error) {
 	if err := c.Err(); err != nil {
 		return nil, c.closedError(err)
@@ -209,7 +211,7 @@ func (c *Client) request(ctx context.Context, r tool.Request, params json.RawMes
 			r.Exchange.Repaired()
 		}
 	}
-	if m.Deep && r.Method != mcp.MethodToolsList { // whose reader leaves out the tools that are to blame
+	if m.Deep && r.Method != mcp.MethodToolsList { // for tools/list, the caller drops only the tools concerned
 		return nil, c.callError(ctx, &mcp.DecodeError{Code: mcp.CodeInvalidRequest, Msg: mcp.DepthMessage(c.opts.Limits.MaxDepth)})
 	}
 	if m.Error != nil {
@@ -230,7 +232,7 @@ func (c *Client) repaired(method string) {
 func mapToken(params json.RawMessage, id int64, listens bool) (mapped, token json.RawMessage) {
 	m, ok := rawjson.Find(params, "_meta")
 	meta := params[m.Start:m.End]
-	if ok && rawjson.IsObject(meta) { // as a rule: one walk through each, and one copy
+	if ok && rawjson.IsObject(meta) { // the common case: one pass over each, and one copy
 		open := m.Start + 1
 		t, has := rawjson.Find(meta, "progressToken")
 		switch {
@@ -251,7 +253,7 @@ func mapToken(params json.RawMessage, id int64, listens bool) (mapped, token jso
 	if !listens {
 		return params, nil
 	}
-	if i := rawjson.SkipSpace(params, 0); i < len(params) && params[i] != '{' { // by position, which has no room for it
+	if i := rawjson.SkipSpace(params, 0); i < len(params) && params[i] != '{' { // positional params have no room for it
 		return params, nil
 	}
 	return rawjson.SetField(params, strconv.AppendInt(nil, id, 10), "_meta", "progressToken"), nil

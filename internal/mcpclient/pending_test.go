@@ -7,7 +7,7 @@ import (
 	"junctor/internal/rawjson"
 )
 
-// FuzzMapToken holds mapToken to what Field and SetField do.
+// FuzzMapToken compares mapToken with Field and SetField.
 func FuzzMapToken(f *testing.F) {
 	for _, seed := range []string{
 		``, `{}`, `[]`, ` { } `, `{"_meta":{}}`, `{"_meta": { } }`, `{"_meta":{"progressToken":"a"},"x":1}`, `{"_meta":{"progressToken": 1 , "progressToken" : [2]} }`,

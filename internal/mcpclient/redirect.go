@@ -18,20 +18,20 @@ import (
 	"junctor/internal/tool"
 )
 
-// redirectGuards carry requests to where a server redirects them. Addresses
-// are checked when they are dialled, so that a name cannot point elsewhere
-// after the check.
+// redirectGuards provide the transports for redirected requests. They check
+// addresses when they are dialled, so that a host name cannot resolve to
+// another address after the check.
 type redirectGuards struct {
 	mu       sync.Mutex
 	byClass  map[address.Class]*http.Transport // of the server that redirects
-	resolver *net.Resolver                     // nil for the usual; tests replace it
+	resolver *net.Resolver                     // nil for the default one; tests replace it
 }
 
 // follow sends one request and follows its redirects. A redirect to another
-// origin gets neither credentials nor configured headers, and one that would
-// turn the request into another is not followed. A server must not lead into
-// this machine or its networks unless it is in them: what it cannot reach
-// itself, it must not reach through us.
+// origin gets neither credentials nor configured headers. One that would change
+// the method, or leads from https to http, is not followed. A server must not
+// redirect into this machine or its networks unless it is in them itself, so
+// that it cannot reach through the gateway what it cannot reach directly.
 func (e *httpEndpoint) follow(ctx context.Context, method string, to *url.URL, header func(http.Header), body []byte, refused *HTTPError) (*http.Response, error) {
 	rt := e.rt
 	for range maxRedirects {
@@ -64,8 +64,8 @@ func (e *httpEndpoint) follow(ctx context.Context, method string, to *url.URL, h
 	return nil, &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server redirects in a circle; check its url"}
 }
 
-// roundTrip sends one request, and returns the address that it went to beside
-// the response.
+// roundTrip sends one request and returns the response and the remote address
+// of the connection.
 func roundTrip(rt http.RoundTripper, req *http.Request) (*http.Response, netip.Addr, error) {
 	if own, ok := rt.(*http1.Transport); ok && own.Supports(req) {
 		resp, remote, err := own.Do(req)
@@ -92,8 +92,9 @@ func standardTransport(rt http.RoundTripper) (*http.Transport, bool) {
 	return t, ok
 }
 
-// classOf returns the address class of a server: that of its connection, unless
-// it is a proxy's.
+// classOf returns the address class of a server: that of the connection's
+// remote address, or, if that is a proxy's, the lowest class of the addresses
+// that the host resolves to.
 func (e *httpEndpoint) classOf(ctx context.Context, u *url.URL, reached netip.Addr) address.Class {
 	if reached.IsValid() && !e.proxied(u) {
 		return address.Of(reached)
@@ -114,9 +115,9 @@ func (e *httpEndpoint) proxied(u *url.URL) bool {
 	return err != nil || through != nil
 }
 
-// guarded returns the transport for a redirect of a server of the class from. A
-// proxy dials by itself: there, the addresses that this machine resolves are
-// checked, and the rest is left to the proxy.
+// guarded returns the transport for a redirect of a server of the class from.
+// If a proxy dials, only the addresses that this machine resolves can be
+// checked.
 func (e *httpEndpoint) guarded(ctx context.Context, from address.Class, to *url.URL) (http.RoundTripper, error) {
 	proxied := e.proxied(to)
 	if class, ok := address.OfHost(to.Hostname()); ok {
@@ -135,8 +136,8 @@ func (e *httpEndpoint) guarded(ctx context.Context, from address.Class, to *url.
 	return e.guards.transport(from, base), nil
 }
 
-// transport returns a transport whose connections lead only to where a server
-// of the class may lead.
+// transport returns a transport that connects only to addresses that a server
+// of the class from may redirect to.
 func (g *redirectGuards) transport(from address.Class, base *http.Transport) *http.Transport {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -169,8 +170,8 @@ func checkRedirect(from, to address.Class, host string) error {
 		"the server redirects to %s, which is a %s address; it must not lead there. Put the address it leads to into url if it is meant", host, to)}
 }
 
-// classes are those of a host's addresses; public when they cannot be known
-// here, and a proxy may know them.
+// classes returns the address classes of a host. It is public if the host
+// cannot be resolved here, but perhaps by a proxy.
 func (g *redirectGuards) classes(ctx context.Context, host string) []address.Class {
 	if c, ok := address.OfHost(host); ok {
 		return []address.Class{c}

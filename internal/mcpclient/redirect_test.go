@@ -48,8 +48,8 @@ func (publicConn) RemoteAddr() net.Addr {
 	return &net.TCPAddr{IP: net.IPv4(93, 184, 216, 34), Port: 80}
 }
 
-// A name that points to a public address when it is looked at, and into this
-// machine when it is dialled, leads nowhere.
+// A redirect is refused if its host name resolves to a public address when it
+// is checked, and to this machine when it is dialled.
 func TestRedirectIsCheckedWhenDialled(t *testing.T) {
 	var reached atomic.Bool
 	inner := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Store(true) }))
@@ -81,7 +81,7 @@ func TestRedirectIsCheckedWhenDialled(t *testing.T) {
 	}
 }
 
-// rebinding is a resolver for whom every name is this machine.
+// rebinding returns a resolver that resolves every name to this machine.
 func rebinding(t *testing.T) *net.Resolver {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -112,7 +112,7 @@ func rebinding(t *testing.T) *net.Resolver {
 				answer = append(answer, 0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4)
 				answer = append(answer, ip...)
 			}
-			_, _ = conn.WriteTo(answer, from) // who does not get it asks again
+			_, _ = conn.WriteTo(answer, from) // a client that does not receive it retries
 		}
 	}()
 	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -129,8 +129,8 @@ func mustURL(t *testing.T, s string) *url.URL {
 	return u
 }
 
-// A 400 means a lost session only if the session is refused as such: the
-// server's own error is the caller's, and nothing is sent twice.
+// A 400 means a lost session only if the server refuses the session itself.
+// Otherwise the caller gets the server's error, and the call is not retried.
 func TestBadRequestDoesNotEndSession(t *testing.T) {
 	var calls, pings atomic.Int32
 	s := &webServer{}

@@ -16,9 +16,9 @@ import (
 	"junctor/internal/tool"
 )
 
-// forgetful returns a server that has lost its first session and takes calls
+// forgetful returns a server that has lost its first session and accepts calls
 // only on a session whose handshake is complete. initialized reports whether it
-// takes the end of the handshake of a later session.
+// accepts notifications/initialized of a later session.
 func forgetful(t *testing.T, initialized func(w http.ResponseWriter, r *http.Request, session string) bool) (*webServer, http.Handler) {
 	var whole sync.Map
 	s := &webServer{t: t, deleted: make(chan string, 8)}
@@ -49,8 +49,8 @@ func forgetful(t *testing.T, initialized func(w http.ResponseWriter, r *http.Req
 	})
 }
 
-// A call that is cancelled while it renews the session leaves at once. The
-// renewal goes on, and calls wait until the new session is complete.
+// A call that is cancelled while it replaces the session returns immediately.
+// The replacement continues, and calls wait until the new session is complete.
 func TestHTTPRenewalOutlivesItsCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		held, release := make(chan struct{}), make(chan struct{})

@@ -150,8 +150,8 @@ func TestDeepMessagesOfAServer(t *testing.T) {
 	}
 }
 
-// TestProgressTokenIsAlwaysSent: progress reaches whoever watches the call,
-// and carries a token only where the caller sent one.
+// TestProgressTokenIsAlwaysSent: progress is delivered if the call has a Notify
+// function, and contains a token only if the caller sent one.
 func TestProgressTokenIsAlwaysSent(t *testing.T) {
 	progress := `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1}}` + "\n" + `{"jsonrpc":"2.0","id":%s,"result":{}}`
 	c, _ := scriptedServer(t, nil, progress, progress, progress, progress)
@@ -159,7 +159,7 @@ func TestProgressTokenIsAlwaysSent(t *testing.T) {
 		{"tools/call", ``, ``},
 		{"tools/call", `{"name":"x"}`, ``},
 		{"tools/call", `{"_meta":{"progressToken":"t"}}`, `"t"`},
-		{"vendor/index", ``, ``}, // it may take long too
+		{"vendor/index", ``, ``}, // it may take long, too
 	} {
 		method, params, want := tt.method, tt.params, tt.want
 		var got []string

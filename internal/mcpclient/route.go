@@ -13,14 +13,14 @@ import (
 	"junctor/internal/tool"
 )
 
-// handle takes one message from the server. origin is the call on whose own
-// stream it came, nil on a connection that calls share. It is called by one
-// goroutine per stream and does not block for long.
+// handle handles one message from the server. origin is the call on whose own
+// stream it arrived, or nil on a connection that calls share. It is called by
+// one goroutine per stream and does not block for long.
 func (c *Client) handle(m *mcp.Message, origin *pendingRequest) {
-	if !m.IsResponse() { // an answer is logged by the call that waits for it
+	if !m.IsResponse() { // a response is logged by the call that waits for it
 		c.logMessage("received", m)
 	}
-	if m.Repaired && !m.IsResponse() { // an answer is logged by the call that waits for it
+	if m.Repaired && !m.IsResponse() { // a response is logged by the call that waits for it
 		c.repaired(m.Method)
 	}
 	switch {
@@ -51,9 +51,10 @@ func (c *Client) handleDecodeError(err *mcp.DecodeError) {
 	}
 }
 
-// waiting returns the call that a response answers. Ids that came back as
-// strings count, and an error without an id goes to the only call there is:
-// servers answer like that when they could not read the request.
+// waiting returns the pending call that a response belongs to. It accepts ids
+// that were returned as strings. A response without an id belongs to the call
+// if there is only one: servers respond like that if they could not read the
+// request.
 func (c *Client) waiting(m *mcp.Message) *pendingRequest {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -79,7 +80,7 @@ func (c *Client) handleNotification(m *mcp.Message, origin *pendingRequest) {
 		cl := c.waitingID(token)
 		if cl == nil {
 			if origin == nil {
-				return // of a call that is over
+				return // the call has ended
 			}
 			cl = origin
 		}
@@ -93,10 +94,10 @@ func (c *Client) handleNotification(m *mcp.Message, origin *pendingRequest) {
 	case mcp.MethodCancelled:
 		c.cancelled(m.Params)
 	case mcp.MethodLogMessage:
-		if origin == nil && !c.hadSeveralCallers() { // else it may be of a call that is over
+		if origin == nil && !c.hadSeveralCallers() { // otherwise it may belong to a call that has ended
 			origin = c.onlyCall()
 		}
-		if origin != nil { // also if the caller ignores it: it is not for others
+		if origin != nil { // even if the caller ignores it: it must not reach others
 			origin.notify(m.Method, m.Params)
 			return
 		}
@@ -115,7 +116,7 @@ func (c *Client) handleNotification(m *mcp.Message, origin *pendingRequest) {
 		if origin != nil {
 			origin.notify(m.Method, m.Params)
 		}
-		c.handleUnsolicited(m) // the call that it concerns may be over
+		c.handleUnsolicited(m) // the call that it concerns may have ended
 	default:
 		if origin != nil {
 			origin.notify(m.Method, m.Params)
@@ -139,15 +140,15 @@ func (c *Client) waitingID(raw json.RawMessage) *pendingRequest {
 }
 
 // hadSeveralCallers reports whether calls of several callers were made on the
-// connection. What a server logs may then be about a call that is over, and the
-// only call in flight another caller's.
+// connection. A log message may then concern a call that has ended, while the
+// only call in flight belongs to another caller.
 func (c *Client) hadSeveralCallers() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.severalCallers
 }
 
-// serverRequest is a request of the server in progress.
+// serverRequest is a request from the server that is in progress.
 type serverRequest struct {
 	call   *pendingRequest
 	cancel context.CancelFunc
@@ -157,15 +158,15 @@ type serverRequest struct {
 // be asked.
 const NoUserToAsk = "declined: no user to ask"
 
-// maxServerRequests bounds the requests of one server that are being answered,
-// until it has taken the answer.
+// maxServerRequests bounds the concurrent requests from one server. A request
+// counts until the server has accepted the response.
 const maxServerRequests = 64
 
-// responseTimeout bounds how long a server may take to accept an answer.
+// responseTimeout bounds how long a server may take to accept a response.
 const responseTimeout = time.Minute
 
-// handleRequest passes a request of the server on to the call that it belongs
-// to, and declines one that belongs to none.
+// handleRequest forwards a request from the server to the caller of the call
+// that it belongs to, and declines one that belongs to no call.
 func (c *Client) handleRequest(m *mcp.Message, origin *pendingRequest) {
 	if m.Method == mcp.MethodPing {
 		c.respond(m.ID, json.RawMessage(`{}`), nil)
@@ -197,7 +198,7 @@ func (c *Client) handleRequest(m *mcp.Message, origin *pendingRequest) {
 		defer cancel()
 		result, err := cl.ex.Ask(ctx, method, params)
 		if !c.removeServerRequest(id, r) || ctx.Err() != nil && err != nil {
-			return // the server cancelled its request, or the call is over
+			return // the server cancelled its request, or the call has ended
 		}
 		c.answer(id, result, err)
 	}()
@@ -226,13 +227,13 @@ func (c *Client) addServerRequest(id mcp.ID, r *serverRequest) bool {
 	return true
 }
 
-// removeServerRequest removes a request of the server and reports whether it was
-// still open. It is called before the answer is sent, because some servers use
-// the id again as soon as they have the answer.
+// removeServerRequest removes a request of the server and reports whether it
+// was still open. It is called before the response is sent, because some
+// servers reuse the id as soon as they have received the response.
 func (c *Client) removeServerRequest(id mcp.ID, r *serverRequest) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.serverRequests[id] != r { // cancelled, and its id perhaps used again
+	if c.serverRequests[id] != r { // cancelled, and its id may have been reused
 		return false
 	}
 	delete(c.serverRequests, id)
@@ -246,8 +247,8 @@ func (c *Client) releaseServerRequest() {
 	c.openServerRequests--
 }
 
-// cancelled handles notifications/cancelled: the server cancels a request of its
-// own, or ends a subscription.
+// cancelled handles notifications/cancelled: the server cancels one of its own
+// requests, or ends a subscription.
 func (c *Client) cancelled(params json.RawMessage) {
 	raw := rawjson.Field(params, "requestId")
 	if len(raw) == 0 {
@@ -277,7 +278,7 @@ func (c *Client) respond(id mcp.ID, result json.RawMessage, err *mcp.Error) {
 	c.wire.respond(m)
 }
 
-// answer answers a request of the server from a goroutine that may wait.
+// answer answers a request of the server from a goroutine that may block.
 func (c *Client) answer(id mcp.ID, result json.RawMessage, err error) {
 	m := mcp.Message{ID: id, Result: result}
 	if err != nil {
@@ -291,7 +292,7 @@ func (c *Client) answer(id mcp.ID, result json.RawMessage, err error) {
 	}
 }
 
-// asRPCError is how an error of this side looks to the other.
+// asRPCError converts an error into one that can be sent to the server.
 func asRPCError(err error) *mcp.Error {
 	if e, ok := errors.AsType[*mcp.Error](err); ok {
 		return e

@@ -21,9 +21,9 @@ import (
 	"junctor/internal/tool"
 )
 
-// sdkServer is a server of the official SDK with one tool for everything that
-// passes between call and answer. Its tool hang says when it hangs, and when
-// it was told to stop.
+// sdkServer returns a server of the official SDK with a tool for each kind of
+// message between call and response. Its tool hang signals when it hangs, and
+// when it was cancelled.
 func sdkServer() (s *sdk.Server, hangs, stopped chan struct{}) {
 	hangs, stopped = make(chan struct{}, 8), make(chan struct{}, 8)
 	s = sdk.NewServer(&sdk.Implementation{Name: "sdk", Title: "SDK", Version: "1.8.0"}, &sdk.ServerOptions{Instructions: "be kind"})
@@ -58,7 +58,7 @@ func sdkServer() (s *sdk.Server, hangs, stopped chan struct{}) {
 	return s, hangs, stopped
 }
 
-// testOptions declare everything and log into the test.
+// testOptions returns options that declare all capabilities.
 func testOptions() Options {
 	return Options{Name: "junctor-test", Version: "0", DiscoverTimeout: time.Hour, Capabilities: Capabilities{Sampling: true, ElicitationForm: true, ElicitationURL: true, Roots: true}}
 }
@@ -194,7 +194,7 @@ func exercise(t *testing.T, c *Client, version string, hangs, stopped chan struc
 	}
 }
 
-// No notification is lost, doubled, misrouted or late, however many calls
+// No notification is lost, duplicated, misrouted or late, however many calls
 // share the connection.
 func TestProgressUnderLoad(t *testing.T) {
 	for name, connect := range map[string]func(*testing.T, *sdk.Server) *Client{
@@ -218,7 +218,7 @@ func TestProgressUnderLoad(t *testing.T) {
 					for range 4 {
 						var over atomic.Bool
 						seen := 0
-						// Every caller uses the same token, as callers do.
+						// All callers use the same token, as real ones do.
 						_, err := c.Do(t.Context(), tool.Request{Method: "tools/call", Params: json.RawMessage(`{"name":"count","arguments":{},"_meta":{"progressToken":1}}`),
 							Exchange: tool.Exchange{Notify: func(_ string, params json.RawMessage) {
 								if over.Load() {

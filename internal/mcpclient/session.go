@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// readySession returns the session for a request. The id of a new one is known
-// before its handshake is complete, so it waits for a replacement in progress:
-// some servers refuse requests until then.
+// readySession returns the session for a request. It waits for a replacement in
+// progress: the id of the new session is set before its handshake is complete,
+// and some servers refuse requests until then.
 func (w *httpWire) readySession(ctx context.Context) (*string, error) {
 	session := w.session.Load()
 	if len(w.sessionLock) > 0 {
@@ -20,8 +20,8 @@ func (w *httpWire) readySession(ctx context.Context) (*string, error) {
 	return session, nil
 }
 
-// lockSession waits until no other goroutine creates a session, and prevents
-// others from doing so.
+// lockSession acquires the lock for creating a session. It fails if ctx is done
+// first.
 func (w *httpWire) lockSession(ctx context.Context) error {
 	select {
 	case w.sessionLock <- struct{}{}:
@@ -34,9 +34,9 @@ func (w *httpWire) lockSession(ctx context.Context) error {
 // sessionTimeout bounds the time to create a session.
 const sessionTimeout = time.Minute
 
-// recoverSession creates a session in place of a lost one, once for all calls
-// that noticed the loss. It continues when ctx ends, since other calls wait for
-// it too.
+// recoverSession replaces a lost session, once for all calls that noticed the
+// loss. The replacement continues when ctx is done, because other calls wait
+// for it too.
 func (w *httpWire) recoverSession(ctx context.Context, lost *string) error {
 	if err := w.lockSession(ctx); err != nil {
 		return err
@@ -65,9 +65,9 @@ func (w *httpWire) recoverSession(ctx context.Context, lost *string) error {
 
 func (w *httpWire) replaceSession(ctx context.Context, lost *string) error {
 	if err := w.c.initialize(ctx); err != nil {
-		w.session.Store(lost) // a session without a handshake is of no use: the next call tries again
+		w.session.Store(lost) // a session without a handshake is unusable: the next call retries
 		if retryEra(ctx, err) {
-			w.c.end(err) // another server than before: negotiate from the start
+			w.c.end(err) // a different server now: negotiate from the start
 		}
 		return err
 	}

@@ -11,9 +11,8 @@ import (
 	"junctor/internal/tool"
 )
 
-// NewSSE reaches a server over the HTTP+SSE transport of 2024-11-05: one event
-// stream from the server, and an address to post to that its first event
-// gives.
+// NewSSE returns a Transport over HTTP+SSE as of 2024-11-05: one event stream
+// from the server, whose first event contains the address for posts.
 func NewSSE(o HTTPOptions) Transport { return sseTransport{o} }
 
 type sseTransport struct{ o HTTPOptions }
@@ -39,19 +38,19 @@ type sseLink struct {
 	post   *url.URL
 	events *mcp.EventReader
 	body   func() error
-	ctx    context.Context // ends with the link
+	ctx    context.Context // cancelled with the link
 	cancel context.CancelFunc
 	queue  []sseEvent // decoded and not yet received
 }
 
-// sseEvent is a message of the stream, or why it is none.
+// sseEvent is a message of the stream, or the error from decoding it.
 type sseEvent struct {
 	m   mcp.Message
 	err error
 }
 
-// dialSSE opens the stream and waits for the address. ctx bounds the dialling,
-// life the link.
+// dialSSE opens the stream and waits for the address. ctx bounds dialSSE, life
+// bounds the link.
 func dialSSE(ctx, life context.Context, e *httpEndpoint) (*sseLink, error) {
 	l := &sseLink{e: e}
 	l.ctx, l.cancel = context.WithCancel(life)
@@ -105,7 +104,7 @@ func (l *sseLink) Receive() (mcp.Message, error) {
 	return next.m, next.err
 }
 
-// ssePostTimeout bounds one post: the answer comes on the stream, not on it.
+// ssePostTimeout bounds one post, whose response arrives on the stream instead.
 const ssePostTimeout = 30 * time.Second
 
 // Send implements [mcp.Link].

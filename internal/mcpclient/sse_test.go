@@ -13,8 +13,8 @@ import (
 	"junctor/internal/tool"
 )
 
-// A message that a server of the legacy transport refuses fails alone: calls of
-// others go on. Only a server that no longer knows the session ends the
+// If a server of the legacy transport refuses a message, only that message
+// fails; other calls continue. Only the loss of the session ends the
 // connection.
 func TestLegacySSERefusalConcernsOneMessage(t *testing.T) {
 	events, slow := make(chan string, 8), make(chan mcp.Message, 1)

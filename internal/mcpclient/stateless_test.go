@@ -131,7 +131,8 @@ func TestInputRequired(t *testing.T) {
 	}
 }
 
-// What the stateless era does without is bridged for callers of the old one.
+// Methods that the stateless era does not have are emulated for callers of the
+// handshake era.
 func TestModernServerWithHandshakeCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		received := make(chan string, 8)
@@ -182,7 +183,7 @@ func TestModernServerWithHandshakeCaller(t *testing.T) {
 		if _, err := c.Do(t.Context(), tool.Request{Method: "resources/subscribe"}); err == nil {
 			t.Error("subscribed to nothing")
 		}
-		time.Sleep(time.Hour) // of the bubble: the streams come and go
+		time.Sleep(time.Hour) // fake time, in which streams are opened and closed
 		synctest.Wait()
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -192,7 +193,7 @@ func TestModernServerWithHandshakeCaller(t *testing.T) {
 	})
 }
 
-// What is followed already needs no new stream, which may miss an update.
+// Subscribing again opens no new stream, which might miss an update.
 func TestSubscribingAgainKeepsTheStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		streams := make(chan string, 10)
@@ -224,7 +225,7 @@ func TestSubscribingAgainKeepsTheStream(t *testing.T) {
 	})
 }
 
-// A caller of the stateless era in front of a server of the old one.
+// A caller of the stateless era uses a server of the handshake era.
 func TestHandshakeServerWithModernCaller(t *testing.T) {
 	c := mustPlay(t, Options{}, func(s *script) {
 		s.handshakeEra()
@@ -252,7 +253,7 @@ func TestHandshakeServerWithModernCaller(t *testing.T) {
 	}
 }
 
-// Nothing is asked when one of the questions cannot be.
+// No question is asked if one of them cannot be.
 func TestInputsAreCheckedBeforeTheFirstIsAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := mustPlay(t, testOptions(), func(s *script) {
@@ -274,13 +275,13 @@ func TestInputsAreCheckedBeforeTheFirstIsAsked(t *testing.T) {
 	})
 }
 
-// Who stops following tasks takes back what it follows itself, and nothing of
-// others who follow the same tasks: neither tasks for which there was no room,
-// nor those that the server refused before.
+// A follower that stops removes only its own tasks and not those of others that
+// follow the same tasks, even if there was no room for its tasks or the server
+// had refused them.
 func TestStoppedFollowersLeaveTheTasksOfOthers(t *testing.T) {
 	c := mustPlay(t, Options{OnNotification: func(string, json.RawMessage) {}}, func(s *script) {
 		s.result(s.want("server/discover"), strings.Replace(discoverResult, `{"tools":{"listChanged":true}}`, `{}`, 1))
-		for { // streams of subscriptions come and go
+		for { // subscription streams are opened and closed
 			if _, err := s.link.Receive(); err != nil {
 				return
 			}
@@ -299,7 +300,7 @@ func TestStoppedFollowersLeaveTheTasksOfOthers(t *testing.T) {
 		ids[i] = strconv.Itoa(i)
 	}
 	stopFirst := c.FollowTasks(ids)
-	c.FollowTasks(ids[:1])() // for which there is no room
+	c.FollowTasks(ids[:1])() // there is no room for it
 	followed(maxSubscriptions)
 	stopFirst()
 	followed(0)

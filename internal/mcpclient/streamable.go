@@ -34,27 +34,28 @@ func (t httpTransport) open(_ context.Context, c *Client) error {
 	return nil
 }
 
-// httpWire is streamable HTTP: each request has an answer of its own, read by
-// the goroutine that made the call.
+// httpWire is streamable HTTP: each request has its own response, read by the
+// goroutine that made the call.
 type httpWire struct {
 	*httpEndpoint
 	c *Client
 
 	version     atomic.Pointer[string] // negotiated; empty before
 	session     atomic.Pointer[string] // of the handshake era; nil for none
-	sessionLock chan struct{}          // full while a session is created again
-	responders  chan struct{}          // one for each answer being posted
+	sessionLock chan struct{}          // full while a lost session is being replaced
+	responders  chan struct{}          // one element for each message being posted by respond
 
 	mu           sync.Mutex
 	stopStream   context.CancelFunc // of the GET stream
-	opening      <-chan struct{}    // closed when the GET stream is open or given up; nil without one
+	opening      <-chan struct{}    // closed when the GET stream is open or refused; nil without one
 	streamOpened atomic.Bool
 }
 
-// errSessionLost means that the server no longer knows the session.
+// errSessionLost means that the server no longer has the session.
 var errSessionLost = errors.New("the server has lost the session")
 
-// errAmbiguousSession is a refusal that may mean a lost session, or only what it says.
+// errAmbiguousSession is a refusal that may mean a lost session, or may concern
+// only the request.
 type errAmbiguousSession struct {
 	answer mcp.Message
 	err    error
@@ -64,8 +65,8 @@ func (e *errAmbiguousSession) Error() string {
 	return "the server refused the request, and may have lost the session"
 }
 
-// refusesSession finds out by a ping whether the server refuses the session
-// itself.
+// refusesSession sends a ping to determine whether the server refuses the
+// session itself.
 func (w *httpWire) refusesSession(ctx context.Context, session *string) bool {
 	ping := &mcp.Message{ID: mcp.NumberID(w.c.nextID.Add(1)), Method: mcp.MethodPing}
 	resp, err := w.post(ctx, ping, session, mcp.AppendMessage(nil, ping))
@@ -101,7 +102,7 @@ func (w *httpWire) do(ctx context.Context, cl *pendingRequest, m *mcp.Message) (
 	}
 }
 
-// Values of headers that every POST has. They are never changed.
+// Values of headers that every POST has. They must not be modified.
 var (
 	acceptBoth  = []string{"application/json, text/event-stream"}
 	contentJSON = []string{"application/json"}
@@ -111,7 +112,7 @@ var (
 func (w *httpWire) setHeader(h http.Header, m *mcp.Message, session *string) {
 	h["Accept"], h["Content-Type"] = acceptBoth, contentJSON
 	if _, own := h["Idempotency-Key"]; !own && repeatable(m.Method) {
-		h["Idempotency-Key"] = nil // nothing is sent: it tells the transport, as package net/http documents
+		h["Idempotency-Key"] = nil // not sent: it tells the transport that the request may be retried, see net/http
 	}
 	if stateless := w.c.stateless.Load(); stateless || m.Method == mcp.MethodDiscover {
 		version := w.c.protocol() // what addMeta writes
@@ -130,9 +131,9 @@ func (w *httpWire) setHeader(h http.Header, m *mcp.Message, session *string) {
 	}
 }
 
-// repeatable reports whether a request may be sent again on a new connection
-// when the server closed the old one without a response, although it may have
-// seen the request. A second initialize leaves an unused session at worst.
+// repeatable reports whether a request may be retried on a new connection if
+// the server closed the old one without a response, although it may have
+// processed the request. A second initialize leaves an unused session at worst.
 func repeatable(method string) bool {
 	switch method {
 	case mcp.MethodInitialize, mcp.MethodDiscover, mcp.MethodPing, mcp.MethodToolsList, mcp.MethodPromptsList, mcp.MethodPromptsGet,
@@ -142,12 +143,12 @@ func repeatable(method string) bool {
 	return false
 }
 
-// exchange posts a request and reads until its answer.
+// exchange posts a request and reads its response.
 func (w *httpWire) exchange(ctx context.Context, cl *pendingRequest, m *mcp.Message, session *string) (mcp.Message, error) {
 	reqCtx, cancel, stop := ctx, func() {}, func() bool { return true }
 	if _, own := w.rt.(*http1.Transport); !own || w.url.Scheme != "http" {
-		// The request outlives the call by the moment that draining takes. The
-		// body of an http1.Transport can be parted from the context instead.
+		// The request outlives the call while its stream is drained. The body
+		// of an http1.Transport can be detached from the context instead.
 		reqCtx, cancel = context.WithCancel(context.WithoutCancel(ctx))
 		stop = context.AfterFunc(ctx, cancel)
 		defer stop()
@@ -178,8 +179,8 @@ func (w *httpWire) post(ctx context.Context, m *mcp.Message, session *string, bo
 	return w.httpEndpoint.send(ctx, http.MethodPost, w.url, func(h http.Header) { w.setHeader(h, m, session) }, body)
 }
 
-// interrupted cancels a call that ended early at the server. In the stateless
-// era closing the stream has done so already.
+// interrupted cancels a call at the server if its context ended before the
+// response. In the stateless era closing the stream has already cancelled it.
 func (w *httpWire) interrupted(ctx context.Context, cl *pendingRequest, err error) error {
 	if err == nil || ctx.Err() == nil {
 		return err
@@ -197,7 +198,7 @@ func (w *httpWire) readPlain(ctx context.Context, cl *pendingRequest, resp *http
 		readErrorBody(resp)
 		return w.await(ctx, cl) // some servers answer on the GET stream
 	}
-	if answer, err, ok := cl.drain(); ok { // on a stream that has ended since
+	if answer, err, ok := cl.drain(); ok { // it arrived on the GET stream, which may have ended since
 		readErrorBody(resp)
 		return answer, err
 	}
@@ -225,7 +226,7 @@ func (w *httpWire) readPlain(ctx context.Context, cl *pendingRequest, resp *http
 			w.c.handle(&m, cl)
 		}
 	})
-	if batch || answer.Result == nil { // messages and errors outlive the call
+	if batch || answer.Result == nil { // these outlive the call
 		cl.ex.Memory.Keep()
 	}
 	if !found && err == nil {
@@ -237,8 +238,9 @@ func (w *httpWire) readPlain(ctx context.Context, cl *pendingRequest, resp *http
 	return mcp.Message{}, err
 }
 
-// hasStream reports whether the GET stream is open. One that is still being
-// opened is waited for, streamTimeout at most: a slow server may answer on it.
+// hasStream reports whether the GET stream is open. It waits up to
+// streamTimeout for one that is still being opened, because a slow server may
+// answer on it.
 func (w *httpWire) hasStream(ctx context.Context) bool {
 	w.mu.Lock()
 	opening := w.opening
@@ -254,8 +256,8 @@ func (w *httpWire) hasStream(ctx context.Context) bool {
 	return w.streamOpened.Load()
 }
 
-// refusal reads an answer whose status is not 200: an error in JSON-RPC, a
-// lost session, or an error of HTTP.
+// refusal reads a response whose status is not 200: a JSON-RPC error, a lost
+// session, or an HTTP error.
 func (w *httpWire) refusal(cl *pendingRequest, resp *http.Response, session *string) (mcp.Message, error) {
 	body := readErrorBody(resp)
 	if session != nil && resp.StatusCode == http.StatusNotFound {
@@ -263,12 +265,13 @@ func (w *httpWire) refusal(cl *pendingRequest, resp *http.Response, session *str
 	}
 	answer, err := w.refused(cl, resp, body)
 	if session != nil && resp.StatusCode == http.StatusBadRequest {
-		return mcp.Message{}, &errAmbiguousSession{answer, err} // many servers copied this answer from an example
+		return mcp.Message{}, &errAmbiguousSession{answer, err} // many servers copied this response to a lost session from an example
 	}
 	return answer, err
 }
 
-// refused returns the error that the body of a refusal holds.
+// refused returns the JSON-RPC error in the body of a refusal, or else an
+// HTTPError.
 func (w *httpWire) refused(cl *pendingRequest, resp *http.Response, body []byte) (mcp.Message, error) {
 	if !(resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden) {
 		if m, err := mcp.Decode(body, w.limits); err == nil && m.Error != nil && (m.ID == "" || m.ID == cl.idText) {
@@ -279,7 +282,7 @@ func (w *httpWire) refused(cl *pendingRequest, resp *http.Response, body []byte)
 	return mcp.Message{}, newHTTPError(resp, body)
 }
 
-// await waits for an answer that comes on another stream.
+// await waits for a response that arrives on another stream.
 func (w *httpWire) await(ctx context.Context, cl *pendingRequest) (mcp.Message, error) {
 	for {
 		select {
@@ -337,9 +340,9 @@ func (w *httpWire) ready(protocol string) {
 	w.mu.Lock()
 	w.stopStream, w.opening = cancel, answered
 	w.mu.Unlock()
-	// What the server sends before the stream is open is lost, so calls wait
-	// for it; but not for long, since some servers send no headers before the
-	// first event.
+	// Messages sent before the stream is open are lost, so wait for it. Do not
+	// wait for long, because some servers send no headers before the first
+	// event.
 	go w.standalone(ctx, w.session.Load(), sync.OnceFunc(func() { close(answered) }))
 	select {
 	case <-answered:
@@ -378,7 +381,7 @@ func (w *httpWire) close() error {
 		}
 	}, nil)
 	if err != nil {
-		return nil // a server that is gone has ended the session, too
+		return nil // a server that is gone has also lost the session
 	}
 	readErrorBody(resp)
 	return nil

@@ -19,10 +19,10 @@ import (
 	"junctor/internal/tool"
 )
 
-// stuckLink is a server that shook hands and then stopped reading.
+// stuckLink is a link to a server that stops reading after the handshake.
 type stuckLink struct {
 	*mcp.PipeEnd
-	reads int // how many messages it still takes
+	reads int // how many messages it still accepts
 	stuck chan struct{}
 }
 
@@ -49,8 +49,8 @@ func TestServerThatDoesNotRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// More than the queue holds: those who found room time out as those
-		// who did not.
+		// More calls than the queue holds: queued ones time out, and so do the
+		// others.
 		for range maxSendQueue + 10 {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			if _, err := c.Do(ctx, tool.Request{Method: "tools/call"}); tool.KindOf(err) != tool.Timeout {
@@ -58,7 +58,7 @@ func TestServerThatDoesNotRead(t *testing.T) {
 			}
 			cancel()
 		}
-		s.send(mcp.Message{ID: "1", Method: "ping"}) // the answer has no room, and that is no harm
+		s.send(mcp.Message{ID: "1", Method: "ping"}) // the response is dropped, because the queue is full
 		s.send(mcp.Message{Method: "x"})
 		if err := c.Close(); err != nil {
 			t.Errorf("Close: %v", err)
@@ -139,8 +139,8 @@ func TestResumeDelay(t *testing.T) {
 	}
 }
 
-// A session that cannot be created again: the call says why, and when the server
-// has become another one the connection ends.
+// If a session cannot be replaced, the call fails with the reason. If the
+// server has become a different one, the connection ends.
 func TestHTTPRenewalFails(t *testing.T) {
 	for name, tt := range map[string]struct {
 		answer func(http.ResponseWriter, mcp.Message)
@@ -211,7 +211,7 @@ func TestHTTPDiscoverHangs(t *testing.T) {
 	})
 }
 
-// The time of a login is not counted as silence of the server.
+// The time of a login does not count towards DiscoverTimeout.
 func TestHTTPDiscoverWaitsForLogin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var logins atomic.Int32
@@ -234,8 +234,8 @@ func TestHTTPDiscoverWaitsForLogin(t *testing.T) {
 	})
 }
 
-// A server of the stateless era that was slow to answer the first question is asked
-// again when it refuses the handshake.
+// A server of the stateless era that was slow to answer server/discover is sent
+// it again when it refuses the handshake.
 func TestHTTPDiscoverIsRetriedAfterRefusedHandshake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &webServer{stateless: true, refuse: func(w http.ResponseWriter, _ mcp.Message) {
@@ -245,7 +245,7 @@ func TestHTTPDiscoverIsRetriedAfterRefusedHandshake(t *testing.T) {
 		var asked atomic.Int32
 		c := pipeWeb(t, Options{}, HTTPOptions{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if asked.Add(1) == 1 {
-				_, _ = io.Copy(io.Discard, r.Body) // or the server does not see that the caller goes
+				_, _ = io.Copy(io.Discard, r.Body) // otherwise the server does not notice that the client disconnects
 				<-r.Context().Done()
 				return
 			}

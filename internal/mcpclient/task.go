@@ -12,16 +12,16 @@ import (
 	"junctor/internal/tool"
 )
 
-// How often a task is looked at when the server does not say, and the bounds
-// of what it may say.
+// The poll interval of a task if the server specifies none, and the bounds of
+// the one that it may specify.
 const (
 	pollInterval = time.Second
 	minPoll      = 50 * time.Millisecond
 	maxPoll      = 10 * time.Second
 )
 
-// TaskID returns the id of the task that a server made of a call; "" when the
-// result is not a task.
+// TaskID returns the id of the task that a server created for a call, or "" if
+// the result is not a task.
 func TaskID(result json.RawMessage) string {
 	if id := rawjson.FieldString(result, "task", "taskId"); id != "" {
 		return id
@@ -32,9 +32,10 @@ func TaskID(result json.RawMessage) string {
 	return ""
 }
 
-// AwaitTask returns the result of the task that the server made of a call, in
-// either era. Questions of the task go to the caller. When ctx ends the task is
-// cancelled, unless the gateway stops: then another process may wait for it.
+// AwaitTask waits for the task that the server created for a call, in either
+// era, and returns its result. Questions of the task go to the caller. When ctx
+// is done the task is cancelled, unless the gateway is stopping: then another
+// process may wait for it.
 func (c *Client) AwaitTask(ctx context.Context, r tool.Request, created json.RawMessage) (json.RawMessage, error) {
 	w := &taskWait{c: c, r: r, id: TaskID(created)}
 	result, err := w.wait(ctx, created)
@@ -49,7 +50,7 @@ func (c *Client) AwaitTask(ctx context.Context, r tool.Request, created json.Raw
 	return result, err
 }
 
-// taskWait is the wait for one task.
+// taskWait is the state of AwaitTask for one task.
 type taskWait struct {
 	c    *Client
 	r    tool.Request
@@ -62,7 +63,7 @@ type taskWait struct {
 func (w *taskWait) request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 	params = rawjson.SetField(params, rawjson.AppendQuoted(nil, w.id), "taskId")
 	own := tool.Request{Method: method, Params: params, Caller: w.r.Caller}
-	if method == mcp.MethodTasksResult { // during which a server of the handshake era asks
+	if method == mcp.MethodTasksResult { // a server of the handshake era asks questions during it
 		own.Exchange = w.r.Exchange
 	}
 	return w.c.round(ctx, own, params)
@@ -84,13 +85,13 @@ func (w *taskWait) wait(ctx context.Context, task json.RawMessage) (json.RawMess
 		w.report(status, task)
 		switch {
 		case handshake && (w.over || status == "input_required"):
-			// It waits for the end of the task.
+			// tasks/result blocks until the end of the task.
 			return w.request(ctx, mcp.MethodTasksResult, nil)
 		case status == "completed":
 			if result := rawjson.Field(task, "result"); result != nil {
 				return result, nil
 			}
-			if rawjson.FieldString(task, "resultType") == "task" { // as it was created
+			if rawjson.FieldString(task, "resultType") == "task" { // the response to the call; tasks/get returns the result
 				break
 			}
 			return nil, &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server completed its task without a result"}
@@ -116,7 +117,7 @@ func (w *taskWait) wait(ctx context.Context, task json.RawMessage) (json.RawMess
 			return nil, err
 		}
 		if notify := w.r.Exchange.Notify; notify != nil {
-			notify(mcp.MethodProgress, nil) // of no token: for the call's timeouts alone
+			notify(mcp.MethodProgress, nil) // without a token: it only extends the idle timeout of the call
 		}
 	}
 }
@@ -124,7 +125,7 @@ func (w *taskWait) wait(ctx context.Context, task json.RawMessage) (json.RawMess
 // maxStatusMessage bounds the message of a task's status, in characters.
 const maxStatusMessage = 500
 
-// report tells the caller of a new status of the task.
+// report reports a new status of the task to the caller.
 func (w *taskWait) report(status string, task json.RawMessage) {
 	s := tool.TaskStatus{Status: status, Message: tool.Shorten(rawjson.FieldString(task, "statusMessage"), maxStatusMessage)}
 	if w.over || s == w.last || w.r.Exchange.TaskStatus == nil || status != "working" && status != "input_required" {
@@ -134,7 +135,7 @@ func (w *taskWait) report(status string, task json.RawMessage) {
 	w.r.Exchange.TaskStatus(s)
 }
 
-// answer puts the questions that are new to the caller, and sends its answers.
+// answer asks the caller the new questions and sends its answers to the server.
 func (w *taskWait) answer(ctx context.Context, requests json.RawMessage, asked map[string]bool) error {
 	responses, err := w.c.askInputs(ctx, w.r, requests, asked)
 	if err != nil || responses == nil {
@@ -158,7 +159,8 @@ func taskError(task json.RawMessage) error {
 	return &tool.Error{Kind: tool.UpstreamFailed, Msg: msg, Err: errors.New("no error in the task")}
 }
 
-// pollOf returns the poll interval that the server asks for.
+// pollOf returns the poll interval that the server requests, or before if it
+// requests none.
 func pollOf(task json.RawMessage, before time.Duration) time.Duration {
 	for _, key := range []string{"pollIntervalMs", "pollInterval"} {
 		if ms, err := strconv.ParseInt(string(rawjson.Field(task, key)), 10, 32); err == nil {

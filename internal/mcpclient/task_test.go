@@ -15,8 +15,8 @@ import (
 	"junctor/internal/tool"
 )
 
-// The result of a call that a server made a task of is awaited in both eras,
-// with the questions that the task has.
+// AwaitTask waits for the result of a task in both eras and has its questions
+// answered.
 func TestAwaitTask(t *testing.T) {
 	ask := func(context.Context, string, json.RawMessage) (json.RawMessage, error) {
 		return json.RawMessage(`{"action":"accept"}`), nil
@@ -59,7 +59,7 @@ func TestAwaitTask(t *testing.T) {
 	}
 }
 
-// A task that nobody waits for any more is cancelled.
+// A task is cancelled when its call is.
 func TestAwaitTaskCancels(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancelled := make(chan struct{})
@@ -80,8 +80,8 @@ func TestAwaitTaskCancels(t *testing.T) {
 	<-cancelled
 }
 
-// A task may ask so many questions at once, and so many in all. One that asks
-// more fails, at a cost in proportion to what the server sent.
+// The questions of a task are bounded, per round and in total. A task that asks
+// more fails, at a cost proportional to what the server sent.
 func TestTaskQuestionsAreBounded(t *testing.T) {
 	const created = `{"resultType":"task","taskId":"7","status":"working","pollIntervalMs":1}`
 	asks := func(first, n int) string {

@@ -9,17 +9,17 @@ import (
 	"junctor/internal/tool"
 )
 
-// maxQueuedCalls bounds the calls that wait for their turn on a connection.
+// maxQueuedCalls bounds the queue of calls on a connection.
 const maxQueuedCalls = 1024
 
-// queuedCall is a call that waits for its turn.
+// queuedCall is a call in the queue.
 type queuedCall struct {
 	cl   *pendingRequest
 	turn chan struct{} // closed when the call is registered
 }
 
-// register adds a request to those in flight. Where calls run one at a time, it
-// waits until the calls before it are over.
+// register adds a request to those in flight. If calls run one at a time, it
+// waits until the calls before it have ended.
 func (c *Client) register(ctx context.Context, cl *pendingRequest) error {
 	c.mu.Lock()
 	if !c.mustQueue(cl) {
@@ -53,7 +53,7 @@ func (c *Client) register(ctx context.Context, cl *pendingRequest) error {
 		c.queue = slices.Delete(c.queue, i, i+1)
 	}
 	c.mu.Unlock()
-	if i < 0 { // its turn came meanwhile
+	if i < 0 { // it was registered meanwhile
 		c.unregister(cl)
 	}
 	return err

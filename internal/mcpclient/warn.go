@@ -7,23 +7,23 @@ import (
 	"junctor/internal/tool"
 )
 
-// warnInterval is how often a warning of one kind is logged, and maxLogged how many
-// characters of a name that a server chose.
+// warnInterval is the minimum interval between warnings of one kind. maxLogged
+// bounds the logged characters of text that a server chose.
 const (
 	warnInterval = 10 * time.Second
 	maxLogged    = 200
 )
 
-// warnings limits what is logged about a server that misbehaves: it could fill
-// the disk with lines.
+// warnings limits the rate of log lines about a misbehaving server, which could
+// otherwise fill the disk.
 type warnings struct {
 	mu      sync.Mutex
 	last    map[string]time.Time // of each message, a constant of this package
 	skipped map[string]int
 }
 
-// warn logs a warning, unless the same one was logged just now. The next line
-// has the number of those that were not.
+// warn logs a warning, unless the same one was logged within warnInterval. The
+// next line reports how many were skipped.
 func (c *Client) warn(msg string, args ...any) {
 	w := &c.warnings
 	w.mu.Lock()
