@@ -14,10 +14,10 @@ import (
 	"junctor/internal/tool"
 )
 
-// outlet takes what a call sends to its caller: notifications and requests on
-// the way, one answer at the end. It keeps their order and never blocks for
-// long. put reports false for what is dropped, because the caller does not read
-// or has left.
+// outlet receives the messages of a call for its caller: notifications and
+// requests, and finally one response. It keeps their order. put never blocks
+// for long; it reports false if it dropped the message, because the caller does
+// not read or has disconnected. answer may wait until there is room.
 type outlet interface {
 	put(m *mcp.Message) (taken bool)
 	answer(m *mcp.Message)
@@ -31,28 +31,29 @@ var (
 	errNotRead           = errors.New("the client does not read what it is sent")
 )
 
-// call is one request that a Handler is working on. In the stateless era it
-// can outlive the request that began it: while it is parked it has no outlet.
+// call is one request that a Handler is serving. In the stateless era it can
+// outlive the request that started it: while it is parked it has no outlet.
 type call struct {
 	srv    *Server
 	req    *Request
-	level  string // the lowest log level that a caller of the stateless era wants; "" wants none
+	level  string // the lowest log level that a caller of the stateless era requested; "" for no messages
 	ctx    context.Context
 	end    context.CancelCauseFunc // of ctx
-	forget func()                  // ends the use of the credential; nil when ctx does not end with it
+	forget func()                  // stops waiting for the end of the credential; nil if ctx does not end with it
 
 	mu            sync.Mutex
 	out           outlet
-	id            mcp.ID          // of the request that waits for the answer
+	id            mcp.ID          // of the request that waits for the response
 	token         json.RawMessage // progress token of that request
-	detachRequest func() bool     // makes the call independent of the transport's request; nil when the outlet's reader stops it
+	detachRequest func() bool     // makes the call independent of the transport's request; nil if the outlet's reader stops it
 	park          parkedState
 }
 
-// newCall prepares a call. Its context has the values of ctx, but it ends with
-// life and with the caller's credential instead of the request. Without life, the
-// reader of the outlet stops the call when the request ends, which also ends with
-// the credential. A parked call ends only with its credential.
+// newCall prepares a call. Its context has the values of ctx, but it is
+// cancelled when life is done or the caller's credential ends, instead of with
+// the request. If life is nil, the reader of the outlet stops the call when the
+// request ends, which in turn ends with the credential. A parked call ends only
+// with its credential.
 func (s *Server) newCall(ctx, life context.Context, req *Request, out outlet) *call {
 	c := &call{srv: s, req: req, id: req.ID, out: out}
 	c.ctx, c.end = context.WithCancelCause(context.WithoutCancel(ctx))
@@ -64,7 +65,7 @@ func (s *Server) newCall(ctx, life context.Context, req *Request, out outlet) *c
 	return c
 }
 
-// endWithCredential makes the call end with its caller's credential.
+// endWithCredential makes the call end when its caller's credential does.
 func (c *call) endWithCredential() {
 	if c.forget == nil {
 		c.forget = tool.OnCredentialEnd(c.ctx, func() { c.end(tool.ErrCredentialEnded) })
@@ -79,7 +80,7 @@ func (c *call) cancel(cause error) {
 	}
 }
 
-// leave stops the call if the request of that outlet still waits for it.
+// leave cancels the call if the request of out still waits for it.
 func (c *call) leave(out outlet, cause error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,7 +96,7 @@ func (c *call) detach() {
 	}
 }
 
-// exchange sets the Exchange by which the Handler reaches the caller.
+// exchange sets the Exchange that the Handler uses to reach the caller.
 func (c *call) exchange(capabilities json.RawMessage) {
 	c.req.Exchange = tool.Exchange{
 		Notify:       c.notify,
@@ -111,7 +112,7 @@ func (c *call) exchange(capabilities json.RawMessage) {
 	}
 }
 
-// run lets the Handler work and sends its answer. It is a goroutine's body.
+// run has the Handler serve the call and sends the response.
 func (c *call) run() {
 	result, err := c.serve()
 	c.finish(result, err)
@@ -126,8 +127,7 @@ func (c *call) serve() (result json.RawMessage, err error) {
 	return c.srv.serve(c.ctx, c)
 }
 
-// finish answers the request, or keeps the answer for the retry of a parked
-// call.
+// finish sends the response, or stores it for the retry of a parked call.
 func (c *call) finish(result json.RawMessage, err error) {
 	m := &mcp.Message{Result: result}
 	if err != nil {
@@ -149,14 +149,15 @@ func (c *call) finish(result json.RawMessage, err error) {
 	c.srv.logSent(c.ctx, m)
 	st, ok := c.out.(*eventStream)
 	if !ok {
-		m.MergePrefix() // others hand the message on as it is
-	} else if c.req.lends { // so the stream has this one answer
+		m.MergePrefix() // other outlets forward the message as it is
+	} else if c.req.lends { // the stream has only this response
 		st.memory = &c.req.memory
 	}
 	c.out.answer(m)
 }
 
-// notify passes on a notification of the call.
+// notify forwards a notification of the call, or stores it while the call is
+// parked.
 func (c *call) notify(method string, params json.RawMessage) {
 	if method == mcp.MethodLogMessage && !c.wantsLog(params) {
 		return
@@ -198,8 +199,8 @@ func (c *call) wantsLog(params json.RawMessage) bool {
 
 const anyLevel = "*"
 
-// askSession puts a request to a caller of the handshake era, on the stream of
-// the call itself, and waits for its answer.
+// askSession sends a request to a caller of the handshake era, on the stream of
+// the call itself, and waits for the response.
 func (c *call) askSession(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 	if err := mayAsk(c.req.Exchange.Capabilities, method, params); err != nil {
 		return nil, err
@@ -231,7 +232,7 @@ func (c *call) askSession(ctx context.Context, method string, params json.RawMes
 }
 
 // asksAnything reports whether a caller with these capabilities can be asked
-// for something at all.
+// anything.
 func asksAnything(capabilities json.RawMessage) bool {
 	for key := range rawjson.Members(capabilities) {
 		if key == "elicitation" || key == "sampling" || key == "roots" {
@@ -241,8 +242,8 @@ func asksAnything(capabilities json.RawMessage) bool {
 	return false
 }
 
-// mayAsk reports, as the error that the asking side gets, when the caller did
-// not declare that it can be asked for this.
+// mayAsk returns an error for the asking side if the caller did not declare
+// that it supports the request.
 func mayAsk(capabilities json.RawMessage, method string, params json.RawMessage) error {
 	var need string
 	switch method {
@@ -298,7 +299,7 @@ func (s *Server) serve(ctx context.Context, c *call) (json.RawMessage, error) {
 	return result, err
 }
 
-// errorFor turns a Handler's error into what the caller may see.
+// errorFor converts a Handler's error into one that the caller may see.
 func (s *Server) errorFor(ctx context.Context, r *Request, err error) *mcp.Error {
 	var ours *mcp.Error
 	if errors.As(err, &ours) {

@@ -14,61 +14,62 @@ import (
 	"junctor/internal/tool"
 )
 
-// Cluster joins the Servers of several processes, so that a caller may speak
-// with any of them: it keeps their sessions where all can read them, and
-// carries messages and connections between the processes. A Server without one
-// serves its own sessions only, at no cost.
+// Cluster connects the Servers of several processes, so that a caller may use
+// any of them: it stores their sessions where all can read them, and transports
+// messages and connections between the processes. A Server without one serves
+// its own sessions only, at no cost.
 type Cluster interface {
-	// ID names this process, in letters and digits alone. Known reports whether
-	// an id is that of a process that runs or ran recently.
+	// ID returns the id of this process, which consists of letters and digits
+	// only. Known reports whether a process with the id runs or ran recently.
 	ID() string
 	Known(ctx context.Context, id string) bool
 
-	// Session reads the record that PutSession stored; nil if there is none.
-	// PutSession creates the record if fresh is set. Otherwise it replaces and
-	// prolongs the record, and fails with ErrNoSession if there is none.
+	// Session returns the record that PutSession stored; nil if there is none.
+	// PutSession creates the record if fresh is set. Otherwise it replaces the
+	// record and extends its ttl, and fails with ErrNoSession if there is none.
 	Session(ctx context.Context, id string) ([]byte, error)
 	PutSession(ctx context.Context, id string, record []byte, ttl time.Duration, fresh bool) error
 	DropSession(ctx context.Context, id string) error
 
-	// Publish sends a message to a process, or to all others when to is
-	// empty; Subscribe receives messages of a kind, nil ends that.
+	// Publish sends a message to a process, or to all others if to is empty.
+	// Subscribe sets the function that receives the messages of a kind; nil
+	// unsubscribes.
 	Publish(to, kind string, data []byte)
 	Subscribe(kind string, f func(from string, data []byte))
 
-	// Dial opens a connection to a process; Handle serves one. Nil
-	// refuses connections.
+	// Dial opens a connection to a process. Handle sets the function that
+	// serves the connections of a kind; nil refuses them.
 	Dial(ctx context.Context, to, kind string, first []byte) (NodeConn, error)
 	Handle(kind string, h func(ctx context.Context, first []byte, l NodeConn))
 }
 
-// NodeConn is a message connection between two processes. Messages arrive once
-// and in order. Receive fails when the connection is closed.
+// NodeConn is a message connection between two processes. Messages arrive
+// exactly once and in order. Receive fails when the connection is closed.
 type NodeConn interface {
 	Send(data []byte) error
 	Receive(ctx context.Context) ([]byte, error)
 	Close()
 }
 
-// ErrNoSession means that a session is over.
+// ErrNoSession means that a session has ended.
 var ErrNoSession = errors.New("no such session")
 
-// errLargeClient refuses a session that would keep too much.
+// errLargeClient refuses a session that would have to store too much.
 var errLargeClient = &mcp.Error{Code: mcp.CodeInvalidParams, Message: "clientInfo and capabilities are too large (over " + strconv.Itoa(maxRecord) + " bytes)"}
 
 const (
-	// maxRecord bounds the record of a session, and what every session keeps of
-	// its initialize.
+	// maxRecord bounds the record of a session, and what every session stores
+	// of its initialize.
 	maxRecord = 64 << 10
 	// recordCheckInterval is how long a session that was found is assumed to exist.
-	// Then its record is read again, because the message that it ended may have been
-	// lost.
+	// Then its record is read again, because the message about its end may have
+	// been lost.
 	recordCheckInterval = 5 * time.Second
-	// clusterTimeout bounds the accesses to the cluster that no caller waits for.
+	// clusterTimeout bounds background accesses to the cluster.
 	clusterTimeout = 10 * time.Second
 )
 
-// sessionRecord is what every process must know of a session.
+// sessionRecord is the data of a session that all processes share.
 type sessionRecord struct {
 	View         string          `json:"view"`
 	Protocol     string          `json:"protocol"`
@@ -77,14 +78,14 @@ type sessionRecord struct {
 	Capabilities json.RawMessage `json:"capabilities,omitempty"`
 	Level        string          `json:"level,omitempty"`
 	URIs         []string        `json:"uris,omitempty"`
-	Reader       string          `json:"reader,omitempty"` // the process at which its own stream is read
+	Reader       string          `json:"reader,omitempty"` // the process where its standalone stream is read
 }
 
-// clusterState is what this process knows about the record of a session.
-// Session.mu guards it.
+// clusterState is the state of a session's record as known to this process. It
+// is guarded by Session.mu.
 type clusterState struct {
 	reader  string     // the process where the session's standalone stream is read
-	shared  bool       // there is a record: the other processes know of the session
+	shared  bool       // there is a record, so other processes can find the session
 	written time.Time  // when the record was last written
 	dirty   bool       // the session has changed since
 	checked time.Time  // when the record was last known to exist
@@ -102,11 +103,11 @@ type clusterMessage struct {
 
 // The kinds of cluster messages.
 const (
-	clusterEnd    = "end"    // the session is over
-	clusterLearn  = "learn"  // a request changed what is known of it
-	clusterReader = "reader" // the sender's process reads its own stream now
-	clusterOwn    = "own"    // something for its own stream
-	clusterAnswer = "answer" // an answer to a question that you asked
+	clusterEnd    = "end"    // the session has ended
+	clusterLearn  = "learn"  // a request changed the state of the session
+	clusterReader = "reader" // the standalone stream is now read in the sender's process
+	clusterOwn    = "own"    // a message for the standalone stream
+	clusterAnswer = "answer" // the response to a question that the receiver asked
 	clusterCancel = "cancel" // the caller cancels a call
 )
 
@@ -140,8 +141,8 @@ func (s *Server) publish(to string, msg clusterMessage) {
 	}
 }
 
-// onClusterMessage handles a message of another process. Only sessions that
-// were used here are concerned.
+// onClusterMessage handles a message of another process. It ignores sessions
+// that were not used in this process.
 func (s *Server) onClusterMessage(from string, data []byte) {
 	var msg clusterMessage
 	if json.Unmarshal(data, &msg) != nil {
@@ -169,7 +170,7 @@ func (s *Server) onClusterMessage(from string, data []byte) {
 	}
 }
 
-// record encodes what other processes must know about the session.
+// record encodes the session for other processes; nil if that is too large.
 func (s *Server) record(session *Session) []byte {
 	session.mu.Lock()
 	r := sessionRecord{
@@ -188,7 +189,7 @@ func (s *Server) record(session *Session) []byte {
 }
 
 // share stores the record of a new session for the other processes. If that
-// fails the session is served here alone, and its record is stored later.
+// fails, only this process serves the session, and its record is stored later.
 func (s *Server) share(ctx context.Context, session *Session) *mcp.Error {
 	if s.opts.Cluster == nil {
 		return nil
@@ -234,13 +235,13 @@ func (s *Server) loadSession(ctx context.Context, id string, caller tool.Caller)
 
 var errBusy = errors.New("too many sessions")
 
-// applyRecord applies what other processes have changed, unless this process has
-// a change that is not stored yet.
+// applyRecord applies the changes of other processes, unless this process has a
+// change that is not stored yet.
 func (s *Session) applyRecord(r sessionRecord) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.cluster.dirty {
-		return // what is known here is newer
+		return // the local state is newer
 	}
 	s.level, s.cluster.reader, s.uris = r.Level, r.Reader, nil
 	for _, uri := range r.URIs[:min(len(r.URIs), maxURIs)] {
@@ -269,8 +270,8 @@ func (s *Server) checkRecord(session *Session) {
 	}
 }
 
-// refreshRecord writes the session record when it is due, and ends the session
-// when it was ended elsewhere.
+// refreshRecord writes the session's record if that is due, and reads it
+// otherwise. It ends the session if another process has ended it.
 func (s *Server) refreshRecord(session *Session, now time.Time) {
 	ctx, cancel := context.WithTimeout(session.ctx, clusterTimeout)
 	defer cancel()
@@ -306,7 +307,8 @@ func (s *Server) refreshRecord(session *Session, now time.Time) {
 	}
 }
 
-// publishChange publishes what a request changed to the other processes.
+// publishChange publishes the change that a request made to the session to the
+// other processes.
 func (s *Server) publishChange(session *Session, method string, params json.RawMessage) {
 	switch method {
 	case mcp.MethodSetLevel, mcp.MethodSubscribe, mcp.MethodUnsubscribe:
@@ -351,8 +353,8 @@ func (s *Session) setStreamNode(node string) (changed bool) {
 }
 
 // sendToStandalone sends a message for the session's standalone stream to the
-// process where that is read. Changes of lists are not sent, because every
-// process detects them itself.
+// process where that is read, and reports whether that is another one. It does
+// not send list changes, because every process detects them itself.
 func (s *Server) sendToStandalone(session *Session, m *mcp.Message) bool {
 	session.mu.Lock()
 	reader := session.cluster.reader
@@ -366,8 +368,8 @@ func (s *Server) sendToStandalone(session *Session, m *mcp.Message) bool {
 	return true
 }
 
-// questionID returns the id of a question to the caller. It names this process,
-// so that any process can send the answer to it.
+// questionID returns the id of a question to the caller. It contains the id of
+// this process, so that any process can forward the answer.
 func (s *Server) questionID(n int64) mcp.ID {
 	name := "junctor-"
 	if c := s.opts.Cluster; c != nil {
@@ -376,7 +378,7 @@ func (s *Server) questionID(n int64) mcp.ID {
 	return mcp.ID(`"` + name + strconv.FormatInt(n, 10) + `"`)
 }
 
-// answerElsewhere sends a caller's answer to the process that asked.
+// answerElsewhere forwards a caller's answer to the process that asked.
 func (s *Server) answerElsewhere(session *Session, m *mcp.Message) {
 	c := s.opts.Cluster
 	if c == nil {

@@ -11,7 +11,8 @@ import (
 	"junctor/internal/tool"
 )
 
-// streamID names a stream so that the process that has it can be found.
+// streamID returns the id of a stream, which contains the id of this process,
+// so that other processes can find it.
 func (s *Server) streamID(name string) string {
 	if c := s.opts.Cluster; c != nil {
 		return c.ID() + "." + name
@@ -19,8 +20,8 @@ func (s *Server) streamID(name string) string {
 	return name
 }
 
-// streamOwner returns the process that has a stream; "" when it is this one or
-// none.
+// streamOwner returns the other process that has a stream, or "" if this one or
+// none has it.
 func (s *Server) streamOwner(ctx context.Context, stream string) string {
 	c := s.opts.Cluster
 	if c == nil {
@@ -33,7 +34,7 @@ func (s *Server) streamOwner(ctx context.Context, stream string) string {
 	return node
 }
 
-// streamRequest asks another process for the events of a stream.
+// streamRequest requests the events of a stream from another process.
 type streamRequest struct {
 	Session string `json:"session"`
 	Caller  string `json:"caller"`
@@ -41,8 +42,8 @@ type streamRequest struct {
 	Number  int    `json:"number"`
 }
 
-// serveRemoteStream serves a GET with the stream of another process. It reports
-// false, with nothing written, when that process refuses.
+// serveRemoteStream serves a GET with the stream of another process. If that
+// process refuses, it reports false and writes nothing.
 func (s *Server) serveRemoteStream(w http.ResponseWriter, r *http.Request, session *Session, node, stream string, number int) bool {
 	wanted, err := json.Marshal(streamRequest{session.id, session.caller.View(), stream, number})
 	if err != nil {
@@ -121,8 +122,8 @@ type parkedRetry struct {
 	State    string          `json:"state"`
 }
 
-// parkedAt returns the process where the call of a requestState is parked; ""
-// when the state is none of the cluster's.
+// parkedAt returns the process where the call of a requestState is parked, or
+// "" if the state does not belong to a process of the cluster.
 func (s *Server) parkedAt(ctx context.Context, state string) string {
 	c := s.opts.Cluster
 	if c == nil {
@@ -142,8 +143,8 @@ func (s *Server) parkedAt(ctx context.Context, state string) string {
 // errCallLost is the error for a retry whose call no longer exists.
 var errCallLost = &mcp.Error{Code: mcp.CodeInvalidParams, Message: "the call that requestState continues ended with the process that held it; make the request again without it"}
 
-// resumeAt sends a retry to the process where its call is parked, and passes
-// on what that one answers.
+// resumeAt forwards a retry to the process where its call is parked, and
+// forwards its messages to out.
 func (s *Server) resumeAt(life context.Context, node string, req *Request, state string, out outlet) {
 	m, err := s.forwardRetry(life, node, parkedRetry{string(req.ID), req.Method, req.Params, req.Protocol, req.Client, req.Caller, state}, out)
 	if err != nil {
@@ -165,8 +166,8 @@ func (s *Server) forwardRetry(life context.Context, node string, r parkedRetry, 
 	return ReceiveResponse(life, l, s.opts.Limits, func(m *mcp.Message) { out.put(m) })
 }
 
-// ReceiveResponse receives messages until the response of a request; each gets
-// those before it.
+// ReceiveResponse receives messages until a response, which it returns. It
+// calls each with the messages before the response.
 func ReceiveResponse(ctx context.Context, l NodeConn, limits mcp.Limits, each func(*mcp.Message)) (mcp.Message, error) {
 	for {
 		data, err := l.Receive(ctx)
@@ -181,8 +182,8 @@ func ReceiveResponse(ctx context.Context, l NodeConn, limits mcp.Limits, each fu
 	}
 }
 
-// resumeFor takes up a call that is parked here for a retry that came to
-// another process.
+// resumeFor resumes a call that is parked in this process for a retry that
+// another process received.
 func (s *Server) resumeFor(ctx context.Context, first []byte, l NodeConn) {
 	var r parkedRetry
 	if json.Unmarshal(first, &r) != nil {
@@ -197,7 +198,7 @@ func (s *Server) resumeFor(ctx context.Context, first []byte, l NodeConn) {
 	}
 }
 
-// nodeOutlet sends the output of a call to another process.
+// nodeOutlet sends the messages of a call to another process.
 type nodeOutlet struct {
 	conn NodeConn
 	done chan struct{}
@@ -210,7 +211,7 @@ func (o *nodeOutlet) answer(m *mcp.Message) {
 	close(o.done)
 }
 
-// refuseUnshared answers a request whose session could not be looked up.
+// refuseUnshared responds to a request whose session could not be looked up.
 func refuseUnshared(w http.ResponseWriter) {
 	w.Header().Set("Retry-After", "2")
 	refuse(w, http.StatusServiceUnavailable, "", &mcp.Error{
@@ -218,5 +219,5 @@ func refuseUnshared(w http.ResponseWriter) {
 	})
 }
 
-// lookupTimeout bounds how long a caller waits for its session to be found.
+// lookupTimeout bounds how long a caller waits for the lookup of its session.
 const lookupTimeout = 5 * time.Second

@@ -13,17 +13,17 @@ import (
 	"junctor/internal/tool"
 )
 
-// ServeStream serves one caller on a pair of byte streams, as MCP's stdio has
-// it, until the input ends or ctx is done. Both eras may come, distinguished by
-// each message. Who calls is taken from ctx. It returns nil when the caller
-// left in order.
+// ServeStream serves one caller on a pair of byte streams, as in MCP's stdio
+// transport, until the input ends or ctx is done. Each message may belong to
+// either era. The caller is taken from ctx. ServeStream returns an error if
+// reading or sending fails.
 func (s *Server) ServeStream(ctx context.Context, r io.Reader, w io.Writer) error {
 	c := s.newConn(ctx)
 	c.link = mcp.NewStream(r, w, mcp.StreamOptions{Limits: s.opts.Limits, OnDrop: c.handleInvalidLine})
 	return s.serveConn(c)
 }
 
-// ServeLink serves one caller on a connection that carries messages already.
+// ServeLink is ServeStream for a connection that carries messages.
 func (s *Server) ServeLink(ctx context.Context, link mcp.Link) error {
 	c := s.newConn(ctx)
 	c.link = link
@@ -42,10 +42,10 @@ type conn struct {
 
 	mu      sync.Mutex
 	active  map[mcp.ID]*connOutlet // of the requests that are neither answered nor cancelled
-	handing int                    // answers on their way from a call to out
+	handing int                    // responses that are being passed to out
 	session *Session               // set by initialize
-	ready   chan struct{}          // closed when initialize has been answered; nil before it came
-	closing bool                   // no more calls are begun
+	ready   chan struct{}          // closed when initialize has been answered; nil before it was received
+	closing bool                   // no more calls are started
 }
 
 func (s *Server) newConn(ctx context.Context) *conn {
@@ -63,8 +63,9 @@ func (s *Server) serveConn(c *conn) error {
 	defer s.conns.remove(c)
 	hangUp := sync.OnceFunc(func() { _ = c.link.Close() })
 	defer hangUp()
-	// Receive and Send may be stuck in a call that closing does not end, as on a
-	// terminal or a full pipe; the end of the program must not wait for it.
+	// Receive and Send may block in a system call that closing does not
+	// interrupt, as on a terminal or a full pipe; the program must not wait for
+	// it to exit.
 	read, sent := make(chan error, 1), make(chan error, 1)
 	go func() { read <- c.read() }()
 	go func() { sent <- c.out.run() }()
@@ -82,7 +83,7 @@ func (s *Server) serveConn(c *conn) error {
 	c.drain(s.opts.DrainTimeout)
 	c.out.close()
 	inOrder := context.Cause(c.ctx) == errDrained
-	var rest time.Duration // for the caller to take what is left
+	var rest time.Duration // for the caller to read what is left
 	if inOrder {
 		rest = s.opts.WriteTimeout
 	}
@@ -91,7 +92,7 @@ func (s *Server) serveConn(c *conn) error {
 	var sendErr error
 	select {
 	case sendErr = <-sent:
-	case <-time.After(rest + s.opts.DrainTimeout): // closing did not end a write
+	case <-time.After(rest + s.opts.DrainTimeout): // closing did not interrupt a write
 		sendErr = errNotRead
 	}
 	if err == nil && inOrder {
@@ -100,7 +101,8 @@ func (s *Server) serveConn(c *conn) error {
 	return err
 }
 
-// read handles messages in the order in which they come, until the end.
+// read handles messages in the order in which they arrive, until the input
+// ends.
 func (c *conn) read() error {
 	for {
 		m, err := c.link.Receive()
@@ -132,16 +134,16 @@ func (c *conn) read() error {
 	}
 }
 
-// handleInvalidLine responds to a line that is not a message. One that is too
-// large comes out of Receive.
+// handleInvalidLine responds to a line that is not a message. Receive reports
+// those that are too large.
 func (c *conn) handleInvalidLine(d mcp.DroppedInput) {
 	if !d.TooLarge {
 		c.out.answer(&mcp.Message{Error: &mcp.Error{Code: mcp.CodeParseError, Message: "parse error: a line must hold one JSON-RPC message"}})
 	}
 }
 
-// drain lets calls in flight finish when the input has ended, because a
-// program may write its requests and close the pipe; then it ends them.
+// drain lets calls in flight finish when the input has ended, because a program
+// may write its requests and close the pipe. After grace it cancels them.
 func (c *conn) drain(grace time.Duration) {
 	c.mu.Lock()
 	c.closing = true
@@ -168,7 +170,7 @@ func (c *conn) drain(grace time.Duration) {
 	timer.Reset(grace)
 	select {
 	case <-done:
-	case <-timer.C: // a handler that does not heed its context is left behind
+	case <-timer.C: // do not wait for a handler that ignores its context
 	}
 }
 
@@ -178,7 +180,7 @@ func (c *conn) currentSession() *Session {
 	return c.session
 }
 
-// request begins a request, or returns why it is refused.
+// request starts serving a request, or returns why it is refused.
 func (c *conn) request(m *mcp.Message) *mcp.Error {
 	if metaVersion(m) != "" {
 		req, refused := c.srv.statelessRequest(m)
@@ -220,7 +222,8 @@ func (c *conn) request(m *mcp.Message) *mcp.Error {
 	})
 }
 
-// awaitSession waits for an initialize that is being answered.
+// awaitSession waits for an initialize in progress and returns its session, or
+// nil if it failed.
 func (c *conn) awaitSession(ready <-chan struct{}) *Session {
 	select {
 	case <-ready:
@@ -252,7 +255,7 @@ func (c *conn) initialize(m *mcp.Message) *mcp.Error {
 		c.mu.Lock()
 		if err != nil {
 			answer.Result, answer.Error = nil, c.srv.errorFor(c.ctx, req, err)
-			c.ready = nil // it may be tried again
+			c.ready = nil // it may be retried
 			session.cancel(nil)
 		} else {
 			c.session = session
@@ -264,9 +267,9 @@ func (c *conn) initialize(m *mcp.Message) *mcp.Error {
 	return nil
 }
 
-// launch starts the call of a request in its own goroutine and keeps its outlet
-// under the request's id, so that it can be cancelled. It returns why the request
-// is refused.
+// launch starts the call of a request on its own goroutine and registers its
+// outlet under the request's id, so that it can be cancelled. It returns why
+// the request is refused, or nil.
 func (c *conn) launch(m *mcp.Message, begin func(*connOutlet) *call) *mcp.Error {
 	id := m.ID
 	out := &connOutlet{conn: c, id: id, listens: m.Method == mcp.MethodListen, end: func() {}}
@@ -307,14 +310,14 @@ func (c *conn) cancelCall(params json.RawMessage) {
 	delete(c.active, id)
 }
 
-// handed notes that out has an answer.
+// handed records that a response was passed to out.
 func (c *conn) handed() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.handing--
 }
 
-// answering counts the requests whose answers have not been sent.
+// answering returns the number of requests whose responses have not been sent.
 func (c *conn) answering() int {
 	c.mu.Lock()
 	n := c.handing
@@ -328,19 +331,20 @@ func (c *conn) answering() int {
 }
 
 // connOutlet is the outlet of one call on a shared stream. It drops everything
-// after the call has been answered or cancelled, when another call may have
-// its id.
+// after the call has been answered or cancelled, because another call may have
+// its id by then.
 type connOutlet struct {
 	conn *conn
 	id   mcp.ID
-	call *call  // nil before it began; conn.mu guards it
-	end  func() // ends life; conn.mu guards it
+	call *call  // nil before it began; guarded by conn.mu
+	end  func() // ends life; guarded by conn.mu
 
-	listens bool // the call does not end by itself
+	listens bool // the call is a subscriptions/listen, which runs until it is ended
 }
 
-// life returns a context that ends when the request has been answered or
-// cancelled: a retry continues a call that began with another request.
+// life returns a context that is done when the request has been answered or
+// cancelled. A retry needs it, because it continues a call that began with
+// another request.
 func (l *connOutlet) life() context.Context {
 	ctx, cancel := context.WithCancel(l.conn.ctx)
 	l.conn.mu.Lock()

@@ -152,7 +152,7 @@ func TestStreamRefusesInvalidMessages(t *testing.T) {
 			t.Errorf("%.40s: %+v", text, m)
 		}
 	}
-	if m := l.ask(initialize); m.Result == nil { // a failed one may be tried again
+	if m := l.ask(initialize); m.Result == nil { // a failed one may be retried
 		t.Errorf("initialize: %+v", m)
 	}
 }
@@ -191,7 +191,7 @@ func TestCancellationOnAStream(t *testing.T) {
 	b.wantEnd(t, errCallerLeft)
 }
 
-// A cancelled call that goes on is not taken for a later one with its id.
+// A cancelled call that continues is not mistaken for a later one with its id.
 func TestIDOfACancelledCallIsUsedAgain(t *testing.T) {
 	for name, initializing := range map[string]bool{"while it runs": false, "before it runs": true} {
 		t.Run(name, func(t *testing.T) {
@@ -421,8 +421,8 @@ func TestOutboxIsBounded(t *testing.T) {
 	}
 }
 
-// Ten thousand malformed messages get an answer each where one is due, and
-// nothing is left behind.
+// Each of ten thousand malformed messages gets a response if one is due, and no
+// state is left behind.
 func TestMalformedMessages(t *testing.T) {
 	const n = 10_000
 	s := New(Options{}, &scripted{})

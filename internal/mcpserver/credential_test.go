@@ -24,7 +24,7 @@ type revocable struct {
 	mu      sync.Mutex
 	ended   bool
 	users   map[*func()]struct{}
-	changed chan struct{} // receives after somebody has stopped waiting
+	changed chan struct{} // receives after a stop function was called
 }
 
 func newRevocable() *revocable {
@@ -55,7 +55,7 @@ func (c *revocable) end() {
 	}
 }
 
-// await waits until n wait for the end of the credential.
+// await waits until n functions are registered with OnEnd.
 func (c *revocable) await(n int) {
 	for {
 		c.mu.Lock()
@@ -116,7 +116,7 @@ func TestStreamsEndWithTheirCredential(t *testing.T) {
 	body, mh := modern(2, "tools/call", `{"name":"wait"}`, elicits)
 	streamed := s.send(ctxFor(t), http.MethodPost, body, append(slices.Clone(mh), "Accept", "text/event-stream")...)
 	go read(streamed, "stateless call")
-	go func() { // which has no response until the end
+	go func() { // there is no response until the end
 		read(s.send(ctxFor(t), http.MethodPost, body, append(mh, "Accept", "application/json")...), "stateless call without a stream")
 	}()
 	<-begun
@@ -140,7 +140,7 @@ func TestStreamsEndWithTheirCredential(t *testing.T) {
 	for range 4 {
 		<-over
 	}
-	<-sessionEnded // later than its streams, perhaps: they end with their requests too
+	<-sessionEnded // perhaps after its streams, which end with their requests too
 	if s.sessions.get(h[1], "key:k") != nil {
 		t.Error("the session lives on")
 	}
@@ -182,8 +182,8 @@ func TestSessionFollowsItsNewestCredential(t *testing.T) {
 	<-done
 }
 
-// A session gets no more notifications than the credential allows with which it
-// was last used.
+// A session gets only the notifications that are allowed by the credential with
+// which it was last used.
 func TestNotificationsFollowTheNewestCredential(t *testing.T) {
 	wide, narrow := newRevocable(), newRevocable()
 	narrow.servers = []string{"ours"}
@@ -204,8 +204,8 @@ func TestNotificationsFollowTheNewestCredential(t *testing.T) {
 	}
 }
 
-// endedAtOnce is a credential that ends while somebody begins to wait for its
-// end. It receives what the function that was to be called panicked with.
+// endedAtOnce is a credential that ends while OnEnd is called. It receives what
+// the function passed to OnEnd panicked with.
 type endedAtOnce chan any
 
 func (c endedAtOnce) OnEnd(f func()) (stop func()) {
@@ -213,7 +213,7 @@ func (c endedAtOnce) OnEnd(f func()) (stop func()) {
 		defer func() { c <- recover() }()
 		f()
 	}()
-	for range 10_000 { // f is done, unless it waits for the caller
+	for range 10_000 { // f returns, unless it waits for the caller of OnEnd
 		runtime.Gosched()
 	}
 	return func() {}
@@ -241,5 +241,5 @@ func TestCredentialEndsWhileAStreamIsHijacked(t *testing.T) {
 	if p := <-credential; p != nil {
 		t.Fatalf("panic: %v", p)
 	}
-	_, _ = io.Copy(io.Discard, resp.Body) // which ends
+	_, _ = io.Copy(io.Discard, resp.Body) // until the stream ends
 }

@@ -16,33 +16,33 @@ import (
 )
 
 // eventStream is a bounded log of the messages for one HTTP response, which the
-// response's goroutine writes. A caller that lost its connection resumes the
-// stream from what the log still has.
+// response's goroutine writes. A caller that lost its connection can resume the
+// stream as far as its events are still in the log.
 type eventStream struct {
 	id       string
-	keep     bool                    // events stay for a replay, and carry ids
-	standing bool                    // belongs to the session rather than to a request
-	plain    bool                    // the caller takes no event stream: answers alone
-	limit    streamLimit             // of what waits to be read and of what is kept
+	keep     bool                    // events are kept for a replay and have ids
+	standing bool                    // it is the standalone stream of a session
+	plain    bool                    // the caller accepts no event stream, only responses
+	limit    streamLimit             // of the unread and the kept events
 	answered func(mcp.ID)            // called for every response; may be nil
-	status   func(*mcp.Message) int  // the HTTP status of a plain answer; nil means 200
+	status   func(*mcp.Message) int  // returns the HTTP status of a plain response; nil means 200
 	stop     context.CancelCauseFunc // ends the calls of the stream; nil when standing
-	memory   *tool.ResultMemory      // of the answer; nil for none
-	drops    atomic.Int64            // notifications that the reader was too slow for
+	memory   *tool.ResultMemory      // of the response; nil for none
+	drops    atomic.Int64            // notifications dropped because the reader was too slow
 
 	mu      sync.Mutex
 	events  []event
-	room    [1]event // of events, as a rule
-	first   int      // the number of events[0]; the first event of all is 1
+	room    [1]event // backs events in the common case
+	first   int      // the number of events[0]; the first event of the stream is 1
 	bytes   int
 	next    int // the number of the event to be written next
-	open    int // answers still to come
+	open    int // pending responses
 	ended   bool
-	reader  int // which reader the stream belongs to; a newer one takes over
+	reader  int // the current reader; a newer one takes over
 	wake    chan struct{}
-	early   *response   // to be written from the first message on that is not an answer; nil for none
-	onEvent func()      // called too, when a hijacked connection reads the stream
-	grace   *time.Timer // runs while the stream is kept for a caller that may take it up again
+	early   *response   // to be written as soon as a message other than a response is added; nil for none
+	onEvent func()      // called instead of using wake, if a hijacked connection reads the stream
+	grace   *time.Timer // runs while the stream is kept for a caller that may resume it
 
 	forgotten bool
 	onForget  func() // called once, when the stream is dropped from its session; may be nil
@@ -60,9 +60,9 @@ type event struct {
 
 type streamLimit struct{ events, bytes int }
 
-// Bounds of a stream's log. Answers are never dropped; the bounds concern
-// notifications to a slow reader, and what is kept for a replay. Questions have
-// a bound of their own.
+// Bounds of a stream's log. They apply to notifications to a slow reader and to
+// events that are kept for a replay. Responses are never dropped, and questions
+// have a separate bound.
 var (
 	callLimit       = streamLimit{events: 1024, bytes: 4 << 20}
 	standaloneLimit = streamLimit{events: 128, bytes: 256 << 10}
@@ -72,13 +72,13 @@ const (
 	standaloneStream = "own"
 	maxReplay        = 16       // finished streams of one session that can be replayed
 	replayBytes      = 64 << 20 // of all finished streams that a server keeps for a replay
-	maxQuestionBytes = 16 << 20 // of the questions that wait for a reader; one alone may be larger
+	maxQuestionBytes = 16 << 20 // of the unread questions of a stream; a single one may be larger
 	firstNumber      = 1
 	firstReader      = 1
 )
 
-// newEventStream makes the stream of a POST with that many requests. Its reader
-// is firstReader until another one attaches.
+// newEventStream returns the stream of a POST with open requests. Its reader is
+// firstReader until another one attaches.
 func newEventStream(id string, keep bool, open int) *eventStream {
 	s := &eventStream{id: id, keep: keep, open: open, limit: callLimit, wake: make(chan struct{}, 1), first: firstNumber, next: firstNumber}
 	s.events, s.reader = s.room[:0], firstReader
@@ -91,8 +91,8 @@ func (s *eventStream) put(m *mcp.Message) bool {
 	return taken
 }
 
-// answer implements outlet. The id is free before the answer can be read:
-// some clients use one id for all their requests.
+// answer implements outlet. It releases the id before the response can be read,
+// because some clients use the same id for all requests.
 func (s *eventStream) answer(m *mcp.Message) {
 	if s.answered != nil {
 		s.answered(m.ID)
@@ -117,10 +117,10 @@ func (s *eventStream) add(m *mcp.Message, reply bool) (taken bool, onEnd func())
 	waiting := s.events[min(len(s.events), max(0, s.next-s.first)):]
 	e := event{data: data, reply: reply, question: !reply && m.ID != "", status: http.StatusOK}
 	if s.standing && m.ID == "" && contains(waiting, data) {
-		return true, nil // "the list has changed" is no news twice
+		return true, nil // a list_changed that is unread is not repeated
 	}
 	if !reply && !s.fits(waiting, &e) {
-		if !e.question { // whose sender is told
+		if !e.question { // the sender of a question gets an error
 			s.drops.Add(1)
 		}
 		return false, nil
@@ -144,8 +144,9 @@ func (s *eventStream) add(m *mcp.Message, reply bool) (taken bool, onEnd func())
 	return true, onEnd
 }
 
-// fits reports whether a notification or a question may wait behind others. A
-// question waits for its answer, so notifications leave it room.
+// fits reports whether a notification or a question may be added to the unread
+// events. Only questions count towards the limit of questions, because a call
+// waits for each of them.
 func (s *eventStream) fits(waiting []event, e *event) bool {
 	size := 0
 	for _, other := range waiting {
@@ -168,7 +169,7 @@ func contains(events []event, data mcp.Encoded) bool {
 	return false
 }
 
-// trim forgets written events that need not or cannot be kept.
+// trim drops written events that need not or cannot be kept.
 func (s *eventStream) trim() {
 	for len(s.events) > 0 && s.first < s.next &&
 		(!s.keep || len(s.events) > s.limit.events || s.bytes > s.limit.bytes) {
@@ -193,7 +194,7 @@ func (s *eventStream) signal() {
 	}
 }
 
-// end closes the stream, whatever is still open.
+// end closes the stream, even if responses are pending.
 func (s *eventStream) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -204,9 +205,9 @@ func (s *eventStream) end() {
 	s.signal()
 }
 
-// attach makes the caller the one reader of the stream, from the event after
-// number on. A previous reader finds its number replaced. ok is false when
-// events after number are no longer kept.
+// attach makes the caller the only reader of the stream, starting after event
+// number. It replaces the previous reader. ok is false if the events after
+// number are not available.
 func (s *eventStream) attach(number int) (reader int, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -216,14 +217,14 @@ func (s *eventStream) attach(number int) (reader int, ok bool) {
 	if number+1 < s.first || number >= s.first+len(s.events) {
 		return 0, false
 	}
-	if s.grace != nil && !s.ended { // a finished stream expires while it is read again
+	if s.grace != nil && !s.ended { // the timer of a finished stream keeps running while it is read again
 		s.grace.Stop()
 		s.grace = nil
 	}
 	s.onDetachedEnd = nil
 	s.reader++
 	s.next = number + 1
-	close(s.wake) // the old reader finds its number gone
+	close(s.wake) // wakes the old reader, which notices that it was replaced
 	s.wake = make(chan struct{}, 1)
 	if s.onEvent != nil {
 		s.onEvent()
@@ -240,7 +241,7 @@ func (s *eventStream) unread() int {
 	return max(0, s.next-1)
 }
 
-// eventBatch is what a reader has to write now.
+// eventBatch contains the events that a reader has to write now.
 type eventBatch struct {
 	events []event
 	number int // of the first of them
@@ -249,9 +250,10 @@ type eventBatch struct {
 	wake   <-chan struct{}
 }
 
-// take returns what reader has not written yet. Events count as written when
-// they have been taken; a write that fails loses the connection anyway, and
-// the caller names the last event that it saw.
+// take returns the events that reader has not written yet. Events count as
+// written once they were taken: after a failed write the connection is lost
+// anyway, and a caller that resumes the stream names the last event that it
+// received.
 func (s *eventStream) take(reader int) eventBatch {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -269,13 +271,13 @@ func (s *eventStream) take(reader int) eventBatch {
 		s.trim()
 		return b
 	}
-	b.events, s.events, s.bytes, s.first = unread, nil, 0, s.next // nobody reads them again
+	b.events, s.events, s.bytes, s.first = unread, nil, 0, s.next // they cannot be replayed
 	return b
 }
 
 // detach removes the reader. It calls f after the grace period unless another
-// reader attaches first, and onEnd when the stream ends before that, or at once
-// if it has ended.
+// reader attaches first. It calls onEnd when the stream ends before that, or
+// immediately if it has ended.
 func (s *eventStream) detach(reader int, grace time.Duration, f, onEnd func()) {
 	s.mu.Lock()
 	ended := s.ended
@@ -290,7 +292,7 @@ func (s *eventStream) detach(reader int, grace time.Duration, f, onEnd func()) {
 	}
 }
 
-// eventID names an event of a stream for Last-Event-ID.
+// eventID returns the id of an event, as used in Last-Event-ID.
 func eventID(stream string, number int) string { return stream + "_" + strconv.Itoa(number) }
 
 func parseEventID(id string) (stream string, number int, ok bool) {
@@ -328,8 +330,8 @@ func (s *eventStream) finished() bool {
 }
 
 // keepFor keeps a finished stream for a replay and calls expire after d. It
-// returns false when the stream has been dropped already. onForget is called
-// when the stream is dropped, by expire or before.
+// returns false if the stream was already dropped. onForget is called when the
+// stream is dropped, by expire or before.
 func (s *eventStream) keepFor(d time.Duration, expire, onForget func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -342,7 +344,8 @@ func (s *eventStream) keepFor(d time.Duration, expire, onForget func()) bool {
 	return true
 }
 
-// forget stops the timer that would hold the stream in memory until it fires.
+// forget drops the stream. It stops the timer, which would otherwise keep the
+// stream in memory until it fires.
 func (s *eventStream) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -350,7 +353,7 @@ func (s *eventStream) forget() {
 	s.drop()
 }
 
-// drop ends what keepFor began. s.mu is held.
+// drop stops the timer and calls onForget. s.mu is held.
 func (s *eventStream) drop() {
 	if s.grace != nil {
 		s.grace.Stop()
@@ -368,7 +371,7 @@ func (s *eventStream) size() int {
 	return s.bytes
 }
 
-// forgetStream drops a stream that needs no replay any more.
+// forgetStream drops a stream that no longer needs to be replayed.
 func (s *Session) forgetStream(st *eventStream) {
 	st.forget()
 	s.mu.Lock()
@@ -384,7 +387,7 @@ func (s *Session) forgetStream(st *eventStream) {
 	}
 }
 
-// find returns the session's stream of that id, or nil.
+// findStream returns the session's stream with the id, or nil.
 func (s *Session) findStream(id string) *eventStream {
 	if own, ok := s.standalone.(*eventStream); ok && own.id == id {
 		return own

@@ -12,7 +12,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// A stream that is read again is kept once, and no longer than any other.
+// A stream that is read again is kept only once, and no longer than any other.
 func TestResumedStreamsAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := New(Options{ResumeTimeout: time.Minute}, &scripted{})

@@ -23,16 +23,16 @@ const (
 	headerLastEvent = "Last-Event-ID"
 )
 
-// handshakeVersions are those with a handshake, the newest first.
+// handshakeVersions are the versions of the handshake era, the newest first.
 var handshakeVersions = []string{mcp.Version20251125, mcp.Version20250618, mcp.Version20250326, mcp.Version20241105}
 
-// serverVersions are all that a Server speaks, the newest first.
+// serverVersions are all versions that a Server supports, the newest first.
 var serverVersions = append([]string{mcp.Version20260728}, handshakeVersions...)
 
 // ServeHTTP serves the streamable HTTP transport on one URL for both eras, and
-// the event-stream transport of 2024-11-05 for clients that know nothing else.
-// Who calls is taken from the request's context; authentication and the
-// checks of Host and Origin come before.
+// the legacy SSE transport of 2024-11-05. The caller is taken from the
+// request's context: authentication and the checks of Host and Origin must have
+// been done before.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.closing() {
 		refuse(w, http.StatusServiceUnavailable, "", &mcp.Error{Code: tool.Unavailable.JSONRPC(), Message: "the server is shutting down"})
@@ -61,13 +61,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// refuse answers an HTTP request that cannot be served with a JSON-RPC error.
+// refuse responds to an HTTP request with a JSON-RPC error.
 func refuse(w http.ResponseWriter, status int, id mcp.ID, e *mcp.Error) {
 	writeJSON(w, status, mcp.AppendMessage(nil, &mcp.Message{ID: id, Error: e}))
 }
 
-// reject is refuse for a request that is malformed or names no session. It
-// reports the request to Options.Rejected.
+// reject is refuse for a request that is malformed or has no valid session. It
+// also reports the request to Options.Rejected.
 func (s *Server) reject(w http.ResponseWriter, r *http.Request, status int, id mcp.ID, e *mcp.Error) {
 	s.rejected(r, status, e)
 	refuse(w, status, id, e)
@@ -79,7 +79,7 @@ func (s *Server) rejected(r *http.Request, status int, e *mcp.Error) {
 	}
 }
 
-// Values of headers that every JSON answer has. They are never changed.
+// Values of headers that every JSON response has. They must not be modified.
 var typeJSON, noStore, noSniff = []string{"application/json"}, []string{"no-store"}, []string{"nosniff"}
 
 func writeJSON(w http.ResponseWriter, status int, body ...[]byte) {
@@ -88,22 +88,22 @@ func writeJSON(w http.ResponseWriter, status int, body ...[]byte) {
 	w.WriteHeader(status)
 	for _, part := range body {
 		if len(part) > 0 {
-			_, _ = w.Write(part) // a caller that is gone reads nothing
+			_, _ = w.Write(part) // the caller may have disconnected
 		}
 	}
 }
 
-// post is one HTTP POST while it is being read.
+// post is one HTTP POST and its messages.
 type post struct {
 	w        http.ResponseWriter
 	r        *http.Request
 	caller   tool.Caller
 	messages []mcp.Message
-	room     [1]mcp.Message // of messages, as a rule
+	room     [1]mcp.Message // backs messages in the common case
 	broken   []*mcp.DecodeError
 	batch    bool
-	events   bool // the caller takes an event stream
-	json     bool // the caller takes plain JSON
+	events   bool // the caller accepts an event stream
+	json     bool // the caller accepts plain JSON
 }
 
 func (s *Server) servePost(w http.ResponseWriter, r *http.Request) {
@@ -145,8 +145,8 @@ func (s *Server) servePost(w http.ResponseWriter, r *http.Request) {
 	s.postHandshake(p)
 }
 
-// readPost reads the messages of a POST, and responds with an error when the
-// body holds none.
+// readPost reads the messages of a POST. If the request is invalid it responds
+// with an error and reports false.
 func (s *Server) readPost(w http.ResponseWriter, r *http.Request) (*post, bool) {
 	if !isJSONBody(r.Header.Get("Content-Type")) {
 		s.reject(w, r, http.StatusUnsupportedMediaType, "", &mcp.Error{Code: mcp.CodeInvalidRequest, Message: "Content-Type must be application/json"})
@@ -160,7 +160,7 @@ func (s *Server) readPost(w http.ResponseWriter, r *http.Request) (*post, bool) 
 		return nil, false
 	}
 	limited := r.Body
-	if limit := int64(s.opts.Limits.MaxBytes); r.ContentLength <= 0 || r.ContentLength > limit { // no more is read than was announced
+	if limit := int64(s.opts.Limits.MaxBytes); r.ContentLength <= 0 || r.ContentLength > limit { // otherwise ContentLength bounds it
 		limited = http.MaxBytesReader(w, r.Body, limit)
 	}
 	body, err := mcp.ReadAll(limited, r.ContentLength, nil)
@@ -182,18 +182,19 @@ func (s *Server) readPost(w http.ResponseWriter, r *http.Request) (*post, bool) 
 	return p, true
 }
 
-// isJSONBody reports whether a content type is JSON, whatever its parameters.
+// isJSONBody reports whether a content type is JSON. It ignores parameters.
 func isJSONBody(contentType string) bool {
-	if contentType == "application/json" { // as a rule
+	if contentType == "application/json" { // the common case
 		return true
 	}
 	media, _, err := mime.ParseMediaType(contentType)
 	return err == nil && media == "application/json"
 }
 
-// accepts reads the Accept header. Without one, everything is welcome.
+// accepts reports whether an Accept header allows plain JSON and event streams.
+// Without the header both are allowed.
 func accepts(values []string) (plain, events bool) {
-	if len(values) == 0 || len(values) == 1 && values[0] == "application/json, text/event-stream" { // as MCP asks
+	if len(values) == 0 || len(values) == 1 && values[0] == "application/json, text/event-stream" { // what MCP requires of clients
 		return true, true
 	}
 	for _, value := range values {
@@ -277,8 +278,8 @@ func (s *Server) notified(ctx context.Context, session *Session, m *mcp.Message)
 	}
 }
 
-// sessionOf returns the session that the request names, and answers one that
-// names none.
+// sessionOf returns the session of the request. If it has no valid one,
+// sessionOf responds with an error and returns nil.
 func (s *Server) sessionOf(w http.ResponseWriter, r *http.Request, caller tool.Caller) *Session {
 	id := r.Header.Get(headerSession)
 	if id == "" {
@@ -347,7 +348,7 @@ func (s *Server) serveDelete(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serveGet opens the session's standalone stream, or takes a broken one up again.
+// serveGet opens the session's standalone stream, or resumes a broken stream.
 func (s *Server) serveGet(w http.ResponseWriter, r *http.Request) {
 	if _, events := accepts(r.Header.Values("Accept")); !events {
 		refuse(w, http.StatusNotAcceptable, "", &mcp.Error{Code: mcp.CodeInvalidRequest, Message: "Accept must name text/event-stream"})
@@ -371,7 +372,7 @@ func (s *Server) serveGet(w http.ResponseWriter, r *http.Request) {
 			if s.serveRemoteStream(w, r, session, node, id, number) {
 				return
 			}
-			if strings.HasSuffix(id, "."+standaloneStream) { // what it held is lost; what comes is not
+			if strings.HasSuffix(id, "."+standaloneStream) { // the kept events are lost, but new ones can be delivered
 				id, number, replay = s.streamID(standaloneStream), 0, false
 			}
 		}

@@ -20,15 +20,16 @@ type subscription struct {
 	done  chan struct{} // closed when the server ends it
 }
 
-// listLabels are the members of a filter that ask for changed lists.
+// listLabels are the members of a filter that subscribe to list changes.
 var listLabels = []struct{ member, capability, method string }{
 	{"toolsListChanged", "tools", mcp.MethodToolsChanged},
 	{"promptsListChanged", "prompts", mcp.MethodPromptsChanged},
 	{"resourcesListChanged", "resources", mcp.MethodResourcesChanged},
 }
 
-// listen serves subscriptions/listen: it acknowledges what it can deliver and
-// then delivers, until the caller leaves or the server closes.
+// listen serves subscriptions/listen: it acknowledges the notifications that it
+// can deliver and then delivers them, until the caller disconnects or the
+// server closes.
 func (s *Server) listen(ctx context.Context, c *call) (json.RawMessage, error) {
 	filter := rawjson.Field(c.req.Params, "notifications")
 	if !rawjson.IsObject(filter) {
@@ -83,7 +84,8 @@ func (s *Server) listen(ctx context.Context, c *call) (json.RawMessage, error) {
 	return json.RawMessage(`{"_meta":{"` + mcp.MetaSubscriptionID + `":` + string(c.req.ID) + `}}`), nil
 }
 
-// follow subscribes to the resources of a filter, as a session would.
+// follow subscribes to the resources of a filter, like a session, and returns
+// their URIs.
 func (s *Server) follow(ctx context.Context, r *Request, filter, capabilities json.RawMessage) ([]string, error) {
 	if string(rawjson.Field(capabilities, "resources", "subscribe")) != "true" {
 		return nil, nil
@@ -124,19 +126,21 @@ func subscribeRequest(r *Request, method, uri string) *Request {
 
 // TaskFollower is a Handler with tasks that clients can follow.
 type TaskFollower interface {
-	// FollowTasks returns those of the tasks that the caller may follow, and the
-	// function that follows them until its context ends. It calls notify with
-	// the state of a task, unless states arrive through [Server.NotifyCallers].
+	// FollowTasks returns those of the tasks that the caller may follow, and a
+	// function that follows them until its context is done. The function calls
+	// notify with the state of a task, unless states are published with
+	// [Server.NotifyCallers].
 	FollowTasks(ctx context.Context, r *Request, ids []string) (followed []string, follow FollowFunc, err error)
 }
 
-// FollowFunc follows tasks until ctx ends.
+// FollowFunc follows tasks until ctx is done.
 type FollowFunc func(ctx context.Context, notify func(task json.RawMessage))
 
 // maxTasks bounds the tasks that one subscription follows.
 const maxTasks = 100
 
-// followTasks agrees on the tasks of a filter.
+// followTasks sets the tasks of the subscription from a filter and returns the
+// function that follows them, or nil.
 func (s *Server) followTasks(ctx context.Context, sub *subscription, filter json.RawMessage) (FollowFunc, error) {
 	wanted := rawjson.Field(filter, "taskIds")
 	follower, ok := s.handler.(TaskFollower)
@@ -162,8 +166,8 @@ func (s *Server) followTasks(ctx context.Context, sub *subscription, filter json
 	return follow, err
 }
 
-// start runs follow until the function that it returns is called, after which
-// nothing is sent any more.
+// start runs follow until stop is called. After stop returns nothing more is
+// sent.
 func (s *subscription) start(ctx context.Context, follow FollowFunc) (stop func()) {
 	if follow == nil || len(s.tasks) == 0 {
 		return func() {}
@@ -185,7 +189,7 @@ func (s *subscription) notify(method string, params json.RawMessage) {
 	s.call.notify(method, rawjson.SetField(params, json.RawMessage(s.call.req.ID), "_meta", mcp.MetaSubscriptionID))
 }
 
-// wants reports whether the subscription asked for a notification.
+// wants reports whether the subscription includes a notification.
 func (s *subscription) wants(method, uri string, params json.RawMessage) bool {
 	switch {
 	case method == mcp.MethodTasks:
@@ -203,8 +207,9 @@ type subscriptionTable struct {
 	closed bool
 }
 
-// add opens a subscription. It is acknowledged in the same step: before
-// anything is delivered, and so that nothing is missed in between.
+// add opens a subscription. It calls acknowledge under the lock, so that the
+// acknowledgement is sent before any notification and none is missed in
+// between.
 func (t *subscriptionTable) add(s *subscription, acknowledge func()) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -235,8 +240,8 @@ func (t *subscriptionTable) closeAll() {
 	}
 }
 
-// publish delivers a notification to the subscriptions that asked for it, of
-// the callers that to accepts; nil accepts all.
+// publish delivers a notification to the subscriptions that include it, of the
+// callers that to accepts; nil accepts all.
 func (t *subscriptionTable) publish(to func(*tool.Caller) bool, method, uri string, params json.RawMessage) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

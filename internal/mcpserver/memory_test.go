@@ -13,7 +13,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// large answers with a result in lent memory, after f if that is not nil.
+// large returns a result in lent memory, after calling f if that is not nil.
 func large(lent chan<- *tool.ResultMemory, f func(*Request)) *scripted {
 	return &scripted{serve: func(_ context.Context, r *Request) (json.RawMessage, error) {
 		if f != nil {
@@ -27,8 +27,8 @@ func large(lent chan<- *tool.ResultMemory, f func(*Request)) *scripted {
 	}}
 }
 
-// The memory of a result is free when its plain response has been written, and
-// only then: what is kept for a resumption of the stream stays as it is.
+// The memory of a result is returned when its plain response has been written,
+// and only then: the memory of events that are kept for a replay is not reused.
 func TestResultMemoryIsReturnedAfterItsResponse(t *testing.T) {
 	lent := make(chan *tool.ResultMemory, 1)
 	progress := func(r *Request) {

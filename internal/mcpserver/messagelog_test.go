@@ -31,8 +31,8 @@ func (l *syncBuffer) String() string {
 	return l.b.String()
 }
 
-// TestClientMessagesAreLogged: at the level trace the log has what clients send
-// and get, redacted and bounded; at debug nothing of it.
+// TestClientMessagesAreLogged: at the level trace the messages from and to
+// clients are logged, redacted and bounded in size; at debug they are not.
 func TestClientMessagesAreLogged(t *testing.T) {
 	var out syncBuffer
 	const maxLogged = 4 << 10 // of one message

@@ -7,7 +7,7 @@ import (
 	"junctor/internal/mcp"
 )
 
-// outbox is the bounded queue of a connection, emptied by one goroutine.
+// outbox is the bounded send queue of a connection, drained by one goroutine.
 type outbox struct {
 	link mcp.Link
 	max  int // bytes
@@ -16,13 +16,13 @@ type outbox struct {
 	room    *sync.Cond
 	queue   []*mcp.Message
 	bytes   int
-	blocked int  // answers that wait for room
-	sending bool // an answer
+	blocked int  // responses that wait for room
+	sending bool // a response is being sent
 	closed  bool
 	wake    chan struct{}
 }
 
-// outboxMessages bounds how many notifications wait for a slow reader.
+// outboxMessages bounds the notifications that are queued for a slow reader.
 const outboxMessages = 1024
 
 func newOutbox(link mcp.Link, max int) *outbox {
@@ -39,8 +39,8 @@ func sizeOf(m *mcp.Message) int {
 	return n
 }
 
-// put queues a notification or a question, which is dropped when the reader is
-// too slow for it.
+// put queues a notification or a question, or drops it if the reader is too
+// slow.
 func (o *outbox) put(m *mcp.Message) (taken bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -48,14 +48,15 @@ func (o *outbox) put(m *mcp.Message) (taken bool) {
 		return false
 	}
 	if m.ID == "" && m.Params == nil && o.waiting(m) {
-		return true // "the list has changed" is no news twice
+		return true // a list_changed that is already queued is not repeated
 	}
 	o.add(m)
 	return true
 }
 
-// fits reports whether a notification or a question may wait behind others. A
-// question waits for its answer, so notifications leave it room.
+// fits reports whether a notification or a question may be queued. Only
+// questions count towards the limit of questions, because a call waits for each
+// of them.
 func (o *outbox) fits(m *mcp.Message) bool {
 	if m.ID == "" {
 		return len(o.queue) < outboxMessages && o.bytes+sizeOf(m) <= o.max
@@ -78,7 +79,7 @@ func (o *outbox) waiting(m *mcp.Message) bool {
 	return false
 }
 
-// answer queues an answer, and waits for room: only its own call stands still.
+// answer queues a response. It waits for room, which blocks only its own call.
 func (o *outbox) answer(m *mcp.Message) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -92,7 +93,7 @@ func (o *outbox) answer(m *mcp.Message) {
 	}
 }
 
-// answers counts the answers that are queued or being sent.
+// answers returns the number of responses that are queued or being sent.
 func (o *outbox) answers() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -108,8 +109,8 @@ func (o *outbox) answers() int {
 	return n
 }
 
-// awaitReader waits while as many answers as max wait for room, so that a caller
-// that does not read cannot ask for more and more.
+// awaitReader waits while max or more responses wait for room, so that a caller
+// that does not read cannot send requests without bound.
 func (o *outbox) awaitReader(max int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -127,7 +128,8 @@ func (o *outbox) add(m *mcp.Message) {
 	}
 }
 
-// run sends what is queued until the box is closed and empty, or a send fails.
+// run sends queued messages until the outbox is closed and empty, or a send
+// fails.
 func (o *outbox) run() error {
 	for {
 		o.mu.Lock()

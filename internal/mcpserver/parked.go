@@ -20,16 +20,16 @@ import (
 	"junctor/internal/tool"
 )
 
-// A caller of the stateless era cannot be asked while its request runs. When
-// an upstream of the other era asks for input in the middle of a call, the
-// call is parked: the caller's request is answered with the questions and a
-// signed requestState, while the call keeps waiting; and the caller's retry,
-// which has the answers and the state, resumes it.
+// A caller of the stateless era cannot be asked during its request. If an
+// upstream of the handshake era asks for input during a call, the call is
+// parked: the response to the caller's request contains the questions and a
+// signed requestState, and the call waits until the caller's retry, which
+// contains the answers and the state, resumes it.
 
 // maxParkedNotifications bounds the notifications that a parked call keeps for its caller.
 const maxParkedNotifications = 64
 
-// statePrefix begins every requestState of ours.
+// statePrefix is the prefix of every requestState issued by a gateway.
 const statePrefix = "junctor."
 
 // maxQuestions bounds the questions that one call may have open.
@@ -43,7 +43,7 @@ type parkedState struct {
 	questions []*question // open ones, oldest first
 	asked     int
 	held      []*mcp.Message
-	done      *mcp.Message // the answer, when the call ended while parked
+	done      *mcp.Message // the response, if the call ended while parked
 }
 
 type question struct {
@@ -56,7 +56,8 @@ type question struct {
 // ticket identifies a parked call. Each ticket is valid for one retry.
 type ticket [16]byte
 
-// askParked puts a question to a caller of the stateless era.
+// askParked asks a caller of the stateless era a question and waits for the
+// answer.
 func (c *call) askParked(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 	if !mcp.MayNeedInput(c.req.Method) {
 		return nil, &mcp.Error{Code: mcp.CodeMethodNotFound, Message: "the client cannot be asked during " + c.req.Method}
@@ -83,7 +84,7 @@ func (c *call) askParked(ctx context.Context, method string, params json.RawMess
 func (c *call) ask(q *question) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.ctx.Err() != nil { // nobody is left to answer
+	if c.ctx.Err() != nil { // the caller is gone or has cancelled the call
 		return context.Cause(c.ctx)
 	}
 	if len(c.park.questions) >= maxQuestions {
@@ -93,9 +94,9 @@ func (c *call) ask(q *question) error {
 	q.key = strconv.Itoa(c.park.asked)
 	c.park.questions = append(c.park.questions, q)
 	if c.out == nil {
-		return nil // parked already: the retry will be asked this too
+		return nil // already parked: the response to the retry contains this question too
 	}
-	c.endWithCredential() // the request, which did, ends with the answer
+	c.endWithCredential() // so far the request did, which ends with this response
 	if err := c.srv.parked.add(c); err != nil {
 		c.park.questions = c.park.questions[:len(c.park.questions)-1]
 		return err
@@ -113,14 +114,14 @@ func (c *call) withdraw(q *question) {
 	c.park.questions = slices.DeleteFunc(c.park.questions, func(other *question) bool { return other == q })
 }
 
-// answerInputRequired asks the caller for what the questions are about.
+// answerInputRequired sends the open questions to the caller.
 func (c *call) answerInputRequired(out outlet, id mcp.ID) {
 	m := &mcp.Message{ID: id, Result: c.inputRequired()}
 	c.srv.logSent(c.ctx, m)
 	out.answer(m)
 }
 
-// inputRequired is the result that puts the open questions to the caller.
+// inputRequired returns the input_required result with the open questions.
 func (c *call) inputRequired() json.RawMessage {
 	b := []byte(`{"resultType":"input_required","inputRequests":{`)
 	for i, q := range c.park.questions {
@@ -138,7 +139,7 @@ func (c *call) inputRequired() json.RawMessage {
 	return append(rawjson.AppendQuoted(b, c.srv.parked.state(c)), '}')
 }
 
-// resume takes a parked call up again for the retry that brings its state.
+// resume resumes the parked call that the state of a retry identifies.
 func (s *Server) resume(life context.Context, req *Request, state string, out outlet) {
 	refuse := func(e *mcp.Error) { out.answer(&mcp.Message{ID: req.ID, Error: e}) }
 	responses := rawjson.Field(req.Params, "inputResponses")
@@ -169,7 +170,7 @@ func (s *Server) resume(life context.Context, req *Request, state string, out ou
 		})
 	}
 	if len(c.park.questions) > 0 && c.park.done == nil {
-		// Some of it is still missing: the call stays where it is.
+		// Some answers are missing: the call stays parked.
 		if err := s.parked.add(c); err != nil {
 			c.cancel(errServerClosed)
 			refuse(mcp.ToolError(tool.AsError(err)))
@@ -193,12 +194,12 @@ func (s *Server) resume(life context.Context, req *Request, state string, out ou
 	c.detachRequest = context.AfterFunc(life, func() { c.cancel(errCallerLeft) })
 }
 
-// parkedCalls are the calls of a server that wait for their caller.
+// parkedCalls are the parked calls of a server.
 type parkedCalls struct {
 	max    int
 	ttl    time.Duration
 	key    [32]byte
-	prefix string // of our own states
+	prefix string // of the states issued by this server
 
 	mu     sync.Mutex
 	calls  map[ticket]*call
@@ -253,11 +254,11 @@ func (l *parkedCalls) closeAll() {
 	}
 }
 
-// owns reports whether a state was issued here. Others are of upstreams, which
-// may be gateways like this one, and pass through.
+// owns reports whether a state was issued by this server. States of upstreams,
+// which may be gateways too, are forwarded.
 func (l *parkedCalls) owns(state string) bool { return strings.HasPrefix(state, l.prefix) }
 
-// state writes the signed requestState of a call that has a ticket.
+// state returns the signed requestState of a call that has a ticket.
 func (l *parkedCalls) state(c *call) string {
 	var b [24]byte
 	copy(b[:], c.park.ticket[:])
@@ -278,8 +279,8 @@ func (l *parkedCalls) sign(payload []byte, r *Request) []byte {
 	return mac.Sum(nil)
 }
 
-// requestFingerprint is what must not differ between a request and its retry,
-// whatever the order in which a client writes it.
+// requestFingerprint returns the part of the params that must be equal in a
+// request and its retry, independent of the order of members.
 func requestFingerprint(params json.RawMessage) string {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(params, &members) != nil {
@@ -293,15 +294,15 @@ func requestFingerprint(params json.RawMessage) string {
 		dec := json.NewDecoder(strings.NewReader(string(raw)))
 		dec.UseNumber()
 		var v any
-		_ = dec.Decode(&v) // it was decoded once already
+		_ = dec.Decode(&v) // valid JSON: it was decoded before
 		same[key] = v
 	}
 	b, _ := json.Marshal(same)
 	return string(b)
 }
 
-// take checks a state and takes its call out. A state is good once, for its
-// own caller, for the same request, and for a while.
+// take verifies a state and removes its call from the table. A state is valid
+// once, for the same caller and the same request, until it expires.
 func (l *parkedCalls) take(state string, r *Request) (*call, *mcp.Error) {
 	invalid := &mcp.Error{Code: mcp.CodeInvalidParams, Message: "requestState is not valid for this request; make the request again without it"}
 	raw, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(state, l.prefix))

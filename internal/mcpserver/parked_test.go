@@ -74,13 +74,13 @@ func TestParkedCallIsResumed(t *testing.T) {
 		if len(keys) != 1 || s.parked.len() != 1 {
 			t.Fatalf("questions %v, %d parked", keys, s.parked.len())
 		}
-		// The retry writes its members in another order, brings a token of its
-		// own and answers that nobody asked for.
+		// The retry has its members in another order, a different token, and an
+		// answer to a question that was not asked.
 		retry := rawjson.SetField(json.RawMessage(`{"arguments":{"a":[2,3], "b":1},"name":"x","_meta":{"progressToken":"second"}}`), rawjson.AppendQuoted(nil, state), "requestState")
 		retry = rawjson.SetField(retry, json.RawMessage(fmt.Sprintf(`{"%s":{"action":"accept","content":{"x":"r%d"}},"other":{}}`, keys[0], round)), "inputResponses")
 		body, h = modern(round+2, "tools/call", string(retry), elicits)
 		if round == 0 {
-			r := s.post(body, h...) // nothing but the next question: plain
+			r := s.post(body, h...) // only the next question: plain JSON
 			wantBody(t, r, 200)
 			m, _ = mcp.Decode([]byte(r.body), mcp.Limits{})
 			continue
@@ -148,7 +148,7 @@ func TestRequestStateIsGuarded(t *testing.T) {
 	})
 	wantLast(t, s, same, state, answer)
 	t.Run("used", func(t *testing.T) { wantBody(t, retry(same, state, answer), 400, "used already") })
-	t.Run("not ours", func(t *testing.T) { // an upstream's own state passes
+	t.Run("not ours", func(t *testing.T) { // an upstream's own state is forwarded
 		p := rawjson.SetField(json.RawMessage(same), json.RawMessage(`"theirs"`), "requestState")
 		body, h := modern(3, "tools/call", string(p), elicits)
 		inputs(t, s.last(body, h).Result)
@@ -164,7 +164,7 @@ func wantLast(t *testing.T, s *site, params, state, answer string) {
 	}
 }
 
-// capture is an outlet that keeps what it gets.
+// capture is an outlet that records its messages.
 type capture struct {
 	mu  sync.Mutex
 	all []*mcp.Message
@@ -310,7 +310,8 @@ func TestCallsThatCannotBeParked(t *testing.T) {
 	wantBody(t, s.post(body, h...), 200, "input_required")
 }
 
-// Leaving after the call was parked does not end it; leaving a retry does.
+// Disconnecting after the call was parked does not end it; disconnecting during
+// a retry does.
 func TestDisconnectDuringParkedCall(t *testing.T) {
 	ended := make(chan error, 1)
 	s := newSite(t, Options{}, &scripted{serve: func(ctx context.Context, r *Request) (json.RawMessage, error) {
@@ -366,7 +367,7 @@ func TestRetryOnAStreamIsCancelled(t *testing.T) {
 	l.wantEnd()
 }
 
-// A call that asks after its caller has left is not parked.
+// A call that asks after its caller has disconnected is not parked.
 func TestCallWithoutCallerIsNotParked(t *testing.T) {
 	begun, asked := make(chan struct{}), make(chan error, 1)
 	s := newSite(t, Options{}, &scripted{serve: func(ctx context.Context, r *Request) (json.RawMessage, error) {

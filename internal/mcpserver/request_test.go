@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What was read of one request's params must not be used for others.
+// Fields parsed from one request's params must not be used for other params.
 func TestRequestFieldsFollowParams(t *testing.T) {
 	r := &Request{Params: json.RawMessage(`{"name":"a","arguments":1,"_meta":{}}`)}
 	if r.Name() != "a" || string(r.Arguments()) != "1" || string(r.Meta()) != "{}" {

@@ -13,16 +13,16 @@ import (
 	"junctor/internal/tool"
 )
 
-// response is an HTTP response that a stream is written to. It is one plain
-// JSON answer when nothing but that comes soon enough, and an event stream
-// otherwise.
+// response is an HTTP response that a stream is written to. It is plain JSON if
+// the stream ends within StreamAfter and has only responses, and an event
+// stream otherwise.
 type response struct {
 	w       http.ResponseWriter
 	r       *http.Request
 	session *Session // nil in the stateless era
 	st      *eventStream
 	reader  int
-	batch   bool // plain answers come as an array
+	batch   bool // plain JSON is an array
 	events  bool // it must be an event stream
 	plain   bool // it must not be one
 	begun   bool // it has become one
@@ -30,13 +30,13 @@ type response struct {
 
 	srv     *Server
 	mu      sync.Mutex
-	taken   bool     // by one of the goroutines that may write it
+	taken   bool     // one of the goroutines that may write it does
 	late    bool     // it has waited for StreamAfter
-	written chan any // what the goroutine that writes early panicked with, when it is done; nil when there is none
+	written chan any // receives what the early writer panicked with, or nil, when it is done; nil without early writer
 }
 
-// postCalls starts the requests of a POST of the handshake era and writes out
-// what becomes of them.
+// postCalls starts the requests of a POST of the handshake era and writes their
+// messages to the response.
 func (s *Server) postCalls(p *post, session *Session, requests []*mcp.Message) {
 	s.answering.Add(1)
 	defer s.answering.Add(-1)
@@ -52,7 +52,7 @@ func (s *Server) postCalls(p *post, session *Session, requests []*mcp.Message) {
 		c := s.newCall(p.r.Context(), life, session.request(m, p.r.Header, p.caller), st)
 		c.exchange(session.capabilities)
 		if !p.events {
-			c.req.Exchange.Ask = nil // there is no stream to put a question on
+			c.req.Exchange.Ask = nil // there is no stream to send a question on
 		}
 		if refused := session.admit(c, s.opts.MaxCalls); refused != nil {
 			c.detach()
@@ -65,18 +65,19 @@ func (s *Server) postCalls(p *post, session *Session, requests []*mcp.Message) {
 	s.writeStream(&response{w: p.w, r: p.r, session: session, st: st, reader: firstReader, batch: p.batch, events: !p.json, plain: !p.events})
 }
 
-// writeStream writes a stream to a response until the stream is over, the caller has
-// gone, or another response has taken the stream up; and then decides what
-// becomes of the stream.
+// writeStream writes a stream to a response until the stream ends, the caller
+// disconnects, or another response takes over the stream. In the first two
+// cases it then calls finishResponse.
 func (s *Server) writeStream(res *response) {
 	if lost := s.write(res); !lost {
 		s.finishResponse(res)
 	}
 }
 
-// runAndWrite runs a call on the goroutine of its request, in whose context it
-// is, and then writes the response. When the call takes long, or sends something
-// before its answer, another goroutine writes meanwhile.
+// runAndWrite runs a call on the goroutine of its request, in the context of
+// the request, and then writes the response. If the call takes longer than
+// StreamAfter, or sends something before its response, another goroutine writes
+// meanwhile.
 func (s *Server) runAndWrite(c *call, res *response) {
 	res.st.early = res
 	timer := time.AfterFunc(s.opts.StreamAfter, func() { res.writeEarly(true) })
@@ -99,7 +100,7 @@ func (s *Server) runAndWrite(c *call, res *response) {
 }
 
 // writeEarly starts to write the response while the call runs, once. late means
-// that the call takes long.
+// that the call has taken StreamAfter.
 func (res *response) writeEarly(late bool) {
 	res.mu.Lock()
 	defer res.mu.Unlock()
@@ -185,9 +186,9 @@ func onlyReplies(events []event) bool {
 	return true
 }
 
-// keepAlive keeps a silent response alive: an event stream gets a comment, and a
-// plain response that takes long becomes an event stream. For newer protocol
-// versions its first event has the id from which to resume.
+// keepAlive keeps a silent response alive: it writes a comment to an event
+// stream, and turns a slow plain response into an event stream. For newer
+// protocol versions the first event of that has an id from which to resume.
 func (s *Server) keepAlive(res *response) bool {
 	if res.begun {
 		return s.flush(res, []byte(": \n\n"))
@@ -205,15 +206,15 @@ func (s *Server) keepAlive(res *response) bool {
 // begin turns the response into an event stream.
 func (s *Server) begin(res *response, prime string) bool {
 	res.begun = true
-	if res.session == nil { // a write can block, and the call has to end meanwhile
+	if res.session == nil { // the call must end even while a write blocks
 		ctx := res.r.Context()
 		context.AfterFunc(ctx, func() { res.st.stop(disconnectCause(ctx)) })
 	}
-	if res.session != nil && !res.st.standing && res.reader == firstReader { // a later one found it in the session
+	if res.session != nil && !res.st.standing && res.reader == firstReader { // a later reader found it in the session
 		res.session.remember(res.st)
 	}
 	startEvents(res.w)
-	first := []byte(": \n\n") // a first byte makes proxies pass the headers on
+	first := []byte(": \n\n") // proxies forward the headers with the first byte
 	if prime != "" {
 		first = appendEvent(nil, prime, mcp.Encoded{})
 	}
@@ -264,7 +265,7 @@ func (s *Server) writeEvents(res *response, events []event, number int) bool {
 // flush writes data with the deadline of Options.WriteTimeout.
 func (s *Server) flush(res *response, data []byte) bool {
 	rc := http.NewResponseController(res.w)
-	_ = rc.SetWriteDeadline(time.Now().Add(s.opts.WriteTimeout)) // not every writer has deadlines
+	_ = rc.SetWriteDeadline(time.Now().Add(s.opts.WriteTimeout)) // not every writer supports deadlines
 	if _, err := res.w.Write(data); err != nil {
 		return false
 	}
@@ -279,7 +280,7 @@ func (s *Server) flush(res *response, data []byte) bool {
 // net/http's server, which otherwise adds the Content-Length itself.
 const serverBuffer = 2 << 10
 
-// disconnectCause returns why the request of ctx is over before its call.
+// disconnectCause returns why the request of ctx ended before its call.
 func disconnectCause(ctx context.Context) error {
 	if errors.Is(context.Cause(ctx), tool.ErrCredentialEnded) {
 		return tool.ErrCredentialEnded
@@ -287,8 +288,8 @@ func disconnectCause(ctx context.Context) error {
 	return errCallerLeft
 }
 
-// refuseEnded answers a request whose credential has ended before its call. A
-// caller that has left reads no answer.
+// refuseEnded responds to a request whose credential ended before its call. It
+// does nothing for a caller that has disconnected.
 func refuseEnded(res *response) {
 	if cause := disconnectCause(res.r.Context()); cause == tool.ErrCredentialEnded {
 		res.w.Header().Set("WWW-Authenticate", "Bearer")
@@ -296,9 +297,9 @@ func refuseEnded(res *response) {
 	}
 }
 
-// writePlain writes answers as one JSON body.
+// writePlain writes responses as one JSON body.
 func (s *Server) writePlain(res *response, events []event) {
-	if len(events) == 0 { // the stream was ended before there was an answer
+	if len(events) == 0 { // the stream ended before there was a response
 		refuse(res.w, http.StatusServiceUnavailable, "", &mcp.Error{Code: mcp.CodeInternalError, Message: "the session has ended"})
 		return
 	}
@@ -319,10 +320,10 @@ func (s *Server) writePlain(res *response, events []event) {
 	writeJSON(res.w, status, body.Head, body.Body, body.Tail)
 }
 
-// finishResponse decides what becomes of a stream whose response is over. A finished
-// one is kept for a while if its reader may have missed the end; a broken one
-// waits for its caller as long, and then its calls are given up. What cannot
-// be resumed is given up at once.
+// finishResponse handles a stream whose HTTP response has ended. A finished
+// stream is kept for ResumeTimeout if its reader may have missed the end. The
+// calls of a broken one are cancelled after ResumeTimeout unless the caller
+// resumes it, or immediately if it cannot be resumed.
 func (s *Server) finishResponse(res *response) {
 	st, session := res.st, res.session
 	if st.standing {
@@ -351,9 +352,9 @@ func (s *Server) finishResponse(res *response) {
 	}
 }
 
-// keepFinished keeps a finished stream in case its reader missed the end. Over
-// the server's limit of bytes it is dropped instead, so that responses which
-// are never read again cannot fill the memory.
+// keepFinished keeps a finished stream in case its reader missed the end. If
+// the server would keep more than replayBytes, it drops the stream instead, so
+// that streams that are never resumed cannot exhaust the memory.
 func (s *Server) keepFinished(session *Session, st *eventStream) {
 	size := int64(st.size())
 	release := func() { s.replay.Add(-size) }

@@ -10,8 +10,9 @@ import (
 	"junctor/internal/mcp"
 )
 
-// What a call sends before its answer, and that it goes on, reaches a caller
-// while the goroutine of its request runs the call.
+// Messages before the response, and the start of the event stream after
+// StreamAfter, reach the caller while the goroutine of its request runs the
+// call.
 func TestResponseIsWrittenWhileItsCallRuns(t *testing.T) {
 	for name, tt := range map[string]struct {
 		o    Options
@@ -44,8 +45,8 @@ func TestResponseIsWrittenWhileItsCallRuns(t *testing.T) {
 	}
 }
 
-// A request counts as being answered until its answer is written, in both eras.
-// A stream that only listens does not.
+// A request counts as being answered until its response is written, in both
+// eras. A stream that only listens does not.
 func TestRequestsBeingAnsweredAreCounted(t *testing.T) {
 	began, finish := make(chan struct{}), make(chan struct{})
 	s := newSite(t, Options{}, &scripted{serve: func(_ context.Context, r *Request) (json.RawMessage, error) {
@@ -81,7 +82,7 @@ func TestRequestsBeingAnsweredAreCounted(t *testing.T) {
 	}
 }
 
-// A request on a byte stream counts until the client takes its answer.
+// A request on a byte stream counts until the client reads its response.
 func TestRequestsOnStreamsAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		finish := make(chan struct{})

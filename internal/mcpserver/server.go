@@ -15,15 +15,15 @@ import (
 	"junctor/internal/tool"
 )
 
-// Handler answers what callers ask. Its methods are called from many
-// goroutines at once.
+// Handler serves the requests of callers. Its methods are called concurrently.
 type Handler interface {
 	// Describe returns the description for initialize and server/discover.
 	Describe(ctx context.Context, r *Request) (Description, error)
 
-	// Serve answers one request with the bytes of its result. A *Error goes
-	// to the caller as it is, a *tool.Error by its kind; anything else is
-	// logged and hidden. The context ends when the caller cancels or leaves.
+	// Serve serves one request and returns the bytes of its result. A
+	// *mcp.Error is sent to the caller as it is, a *tool.Error is converted by
+	// its kind; any other error is logged and hidden. The context is cancelled
+	// when the caller cancels the request or disconnects.
 	Serve(ctx context.Context, r *Request) (json.RawMessage, error)
 
 	// Notified is called for notifications that the server does not handle
@@ -36,7 +36,7 @@ type Description struct {
 	Info         json.RawMessage // serverInfo: name, version …
 	Capabilities json.RawMessage
 	Instructions string
-	TTL          time.Duration // how long the description may be kept
+	TTL          time.Duration // how long the description may be cached
 	Public       bool          // it is the same for every caller
 }
 
@@ -46,21 +46,21 @@ type Request struct {
 	Method   string
 	Params   json.RawMessage
 	Protocol string      // the version under which it was made
-	Caller   tool.Caller // who asks, from the context of the transport
+	Caller   tool.Caller // from the context of the transport
 	Client   json.RawMessage
 	Session  *Session    // nil for the stateless era
 	Listen   *Request    // the subscriptions/listen request that this subscription belongs to; nil for others
 	Header   http.Header // nil on a stream
 	Exchange tool.Exchange
 
-	fields *mcp.ParamFields // what was read of Params; nil before
-	lends  bool             // its response returns the memory of the result
+	fields *mcp.ParamFields // the parsed fields of Params; nil before
+	lends  bool             // writing its response returns the memory of the result
 	memory tool.ResultMemory
 }
 
 // LendMemory lets a large result of the request's call be read into memory that
-// is used again once the response has been written. A Handler that keeps nothing
-// of the result calls it.
+// is reused once the response has been written. Only a Handler that retains
+// nothing of the result may call it.
 func (r *Request) LendMemory() {
 	if r.lends {
 		r.Exchange.Memory = &r.memory
@@ -70,12 +70,12 @@ func (r *Request) LendMemory() {
 // Stateless reports whether the request belongs to the stateless era.
 func (r *Request) Stateless() bool { return r.Protocol >= mcp.Version20260728 }
 
-// Options shape a Server. A zero field takes its default.
+// Options configure a Server. Zero fields mean their defaults.
 type Options struct {
 	Log    *slog.Logger
 	Limits mcp.Limits
 
-	// Redact, unless nil, redacts the clients' messages in the log.
+	// Redact, unless nil, masks secrets in logged messages.
 	Redact func(string) string
 
 	// Rejected, unless nil, is called for HTTP requests that were answered with
@@ -86,20 +86,20 @@ type Options struct {
 	// marked; nil marks none.
 	Info json.RawMessage
 
-	// Cluster joins this server to those of other processes that serve the
-	// same View; nil for a server that is alone.
+	// Cluster connects this server to those of other processes that serve the
+	// same View; nil if there are none.
 	Cluster Cluster
 	View    string
 
-	MaxSessions   int           // of the handshake era; 10,000, the longest idle one gives way
+	MaxSessions   int           // of the handshake era; 10,000; the longest idle one is evicted
 	SessionIdle   time.Duration // until a session without an open stream ends; 12 h
-	MaxCalls      int           // in flight on one session or stream; 256
+	MaxCalls      int           // in flight in one session or on one stream; 256
 	MaxParked     int           // calls that wait for a caller's input; 1,000
 	ParkTimeout   time.Duration // how long they wait; 10 min
 	ResumeTimeout time.Duration // how long a broken stream can be resumed; 60 s
-	StreamAfter   time.Duration // when a slow answer becomes a stream; 10 s
+	StreamAfter   time.Duration // when a slow response becomes an event stream; 10 s
 	KeepAlive     time.Duration // between keep-alives on a silent stream; 20 s
-	WriteTimeout  time.Duration // until a reader that takes nothing is given up; 30 s
+	WriteTimeout  time.Duration // until a client that does not read is disconnected; 30 s
 	DrainTimeout  time.Duration // for calls in flight when a stream's input ends; 3 s
 }
 
@@ -131,10 +131,9 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Server faces callers: it speaks both eras of the protocol with them, over
-// streamable HTTP ([Server.ServeHTTP]) and over byte streams
-// ([Server.ServeStream]), keeps their sessions, and hands what they ask to a
-// Handler.
+// Server serves MCP clients in both eras of the protocol, over HTTP
+// ([Server.ServeHTTP]) and over byte streams ([Server.ServeStream]). It manages
+// their sessions and passes their requests to a Handler.
 type Server struct {
 	opts    Options
 	handler Handler
@@ -146,18 +145,18 @@ type Server struct {
 	subs     subscriptionTable
 	sse      sseTable
 	workers  workerPool
-	// defaultMembers are the members that go in front of most results of the
-	// stateless era.
+	// defaultMembers are the members that are added in front of most results of
+	// the stateless era.
 	defaultMembers []byte
 
-	replay    atomic.Int64 // bytes of finished streams that are kept for a replay
+	replay    atomic.Int64 // bytes of finished streams kept for a replay
 	answering atomic.Int64 // POSTs with calls, until their answers are written
 
 	closeOnce sync.Once
 	closed    chan struct{}
 }
 
-// New returns a Server; it starts nothing. Close ends its sessions.
+// New returns a Server. It starts no goroutines. Close ends its sessions.
 func New(o Options, h Handler) *Server {
 	o = o.withDefaults()
 	s := &Server{opts: o, handler: h, log: o.Log.With(telemetry.KeyComponent, "mcp"), closed: make(chan struct{})}
@@ -172,12 +171,12 @@ func New(o Options, h Handler) *Server {
 	return s
 }
 
-// SetMaxSessions changes how many sessions there may be. Idle sessions over the
-// limit end, the longest unused first.
+// SetMaxSessions changes Options.MaxSessions. It ends idle sessions over the
+// limit, the least recently used first.
 func (s *Server) SetMaxSessions(n int) { s.endAll(s.sessions.setMax(n)) }
 
-// Close ends every session, stream, subscription and parked call. What is
-// asked afterwards is refused.
+// Close ends every session, stream, subscription and parked call. Later
+// requests are refused.
 func (s *Server) Close() {
 	s.closeOnce.Do(func() {
 		close(s.closed)
@@ -200,8 +199,8 @@ func (s *Server) closing() bool {
 
 // Notify sends a notification that belongs to no request to every subscribed
 // caller: in the handshake era on the session's standalone stream, in the stateless
-// era on the subscriptions that asked for it. A resources/updated is sent only
-// to those that subscribed to its resource.
+// era on the subscriptions that include it. A resources/updated is sent only to
+// those that subscribed to its resource.
 func (s *Server) Notify(method string, params json.RawMessage) { s.NotifyCallers(nil, method, params) }
 
 // NotifyCallers is Notify for the sessions and subscriptions of the callers that
@@ -221,19 +220,19 @@ func (s *Server) NotifyCallers(to func(*tool.Caller) bool, method string, params
 	s.subs.publish(to, method, uri, params)
 }
 
-// Answering counts the requests whose calls are executed or whose answers are
-// being written, over HTTP and on byte streams. Streams that only listen do not
-// count.
+// Answering returns the number of requests whose calls are running or whose
+// responses are being written, over HTTP and on byte streams. Streams that only
+// listen do not count.
 func (s *Server) Answering() int { return int(s.answering.Load()) + s.conns.answering() }
 
-// Sessions counts the sessions of the handshake era over HTTP.
+// Sessions returns the number of sessions of the handshake era over HTTP.
 func (s *Server) Sessions() int { return s.sessions.len() }
 
 func (s *Server) messageLog() mcp.MessageLog {
 	return mcp.MessageLog{Log: s.log, Level: telemetry.SlogTrace, Redact: s.opts.Redact}
 }
 
-// logReceived and logSent write a message from and to a client.
+// logReceived and logSent log a message from and to a client.
 func (s *Server) logReceived(ctx context.Context, m *mcp.Message) {
 	s.messageLog().Write(ctx, "client message received", m)
 }
@@ -252,8 +251,8 @@ func (r *Request) paramFields() *mcp.ParamFields {
 // Name returns the name in the params: of a tool or a prompt.
 func (r *Request) Name() string { return rawjson.FieldString(r.paramFields().Name) }
 
-// Arguments returns the arguments in the params, nil when there are none.
+// Arguments returns the arguments in the params, or nil if there are none.
 func (r *Request) Arguments() json.RawMessage { return r.paramFields().Arguments }
 
-// Meta returns the _meta of the params, nil when there is none.
+// Meta returns the _meta of the params, or nil if there is none.
 func (r *Request) Meta() json.RawMessage { return r.paramFields().Meta }

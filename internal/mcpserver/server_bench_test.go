@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// BenchmarkServeHTTP is what the server side of the wire costs for one call,
-// beside a handler that does nothing but read the body and answer.
+// BenchmarkServeHTTP measures the server side of one call, compared to a
+// handler that only reads the body and responds.
 func BenchmarkServeHTTP(b *testing.B) {
 	answer := json.RawMessage(`{"content":[{"type":"text","text":"` + strings.Repeat("x", 100) + `"}]}`)
 	s := New(Options{}, &scripted{serve: func(context.Context, *Request) (json.RawMessage, error) { return answer, nil }})

@@ -130,7 +130,7 @@ func (s *site) do(method, body string, headers ...string) reply {
 	return reply{resp.StatusCode, resp.Header, string(b)}
 }
 
-// open makes a session and returns the headers that name it.
+// open creates a session and returns the headers that identify it.
 func (s *site) open(version, capabilities string) []string {
 	s.t.Helper()
 	r := s.post(fmt.Sprintf(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":%q,"capabilities":%s,"clientInfo":{"name":"t","version":"1"}}}`, version, capabilities))
@@ -239,7 +239,7 @@ func TestHandshakeEra(t *testing.T) {
 			wantBody(t, s.post(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"echo","arguments":{"n":12345678901234567890, "x":null}}}`, h...), 200, `"result":{"n":12345678901234567890, "x":null}`)
 			wantBody(t, s.post(`{"jsonrpc":"2.0","id":3,"method":"ping"}`, h...), 200, `"id":3,"result":{}`)
 			wantBody(t, s.post(`{"jsonrpc":"2.0","id":4,"method":"no/such"}`, h...), 200, `"code":-32601`, `METHOD_NOT_FOUND`)
-			// The header is younger than some clients.
+			// Some clients predate the header.
 			wantBody(t, s.post(`{"jsonrpc":"2.0","id":5,"method":"ping"}`, headerSession, h[1]), 200, `"id":5`)
 			wantBody(t, s.do(http.MethodDelete, "", h...), 204)
 			wantBody(t, s.post(`{"jsonrpc":"2.0","id":6,"method":"ping"}`, h...), 404, "initialize again")
@@ -385,7 +385,8 @@ func TestNotificationsPrecedeResponse(t *testing.T) {
 	})
 }
 
-// blocked is a Handler whose calls wait, and says how they ended.
+// blocked is a Handler whose calls wait for their cancellation and report its
+// cause.
 type blocked struct {
 	scripted
 	begun chan *Request
@@ -495,7 +496,7 @@ func newHTTP(t testing.TB, h http.Handler) string {
 	return hs.URL
 }
 
-// ctxTick lets other goroutines work before a condition is looked at again.
+// ctxTick lets other goroutines run before a condition is checked again.
 func ctxTick(t testing.TB) <-chan time.Time {
 	if err := ctxFor(t).Err(); err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 )
 
 // Session is one caller of the handshake era, from initialize to its end. It
-// lives on one byte stream, or over HTTP under its id.
+// belongs to one byte stream, or is identified by its id over HTTP.
 type Session struct {
 	id           string // "" on a byte stream
 	protocol     string
@@ -25,7 +25,7 @@ type Session struct {
 	capabilities json.RawMessage
 	ctx          context.Context
 	cancel       context.CancelCauseFunc
-	standalone   outlet // for what belongs to no call
+	standalone   outlet // for messages that belong to no call
 
 	mu      sync.Mutex
 	calls   map[mcp.ID]*call
@@ -39,15 +39,15 @@ type Session struct {
 	timer   *time.Timer
 	place   *list.Element
 
-	credential tool.Credential // with which the session was last used over HTTP; nil when it needs none
-	admitted   *tool.Caller    // as that credential admits it: another may give other rights; nil means caller
-	unbind     func()          // stops waiting for its end
+	credential tool.Credential // with which the session was last used over HTTP; nil if none is needed
+	admitted   *tool.Caller    // the caller with the rights of that credential; nil means caller
+	unbind     func()          // stops waiting for the end of the credential
 
-	elsewhere func(*mcp.Message) bool // takes what is for the own stream when that is read in another process
+	elsewhere func(*mcp.Message) bool // sends a message for the standalone stream to the process that reads it; nil without Cluster
 	cluster   clusterState
 }
 
-// ID returns the id of a session over HTTP, "" on a byte stream.
+// ID returns the id of a session over HTTP, or "" on a byte stream.
 func (s *Session) ID() string { return s.id }
 
 // OnEnd calls f, in its own goroutine, when the session has ended.
@@ -59,13 +59,14 @@ func (s *Session) Notify(method string, params json.RawMessage) {
 }
 
 // maxURIs bounds the resources that one session or subscription follows, and
-// maxURIBytes the address of each that a session keeps.
+// maxURIBytes the length of each URI that a session stores.
 const (
 	maxURIs     = 1000
 	maxURIBytes = 8 << 10
 )
 
-// send puts a message on the session's standalone stream.
+// send sends a message on the session's standalone stream, unless it is a log
+// message below the caller's level.
 func (s *Session) send(m *mcp.Message) {
 	if m.Method == mcp.MethodLogMessage {
 		s.mu.Lock()
@@ -81,7 +82,7 @@ func (s *Session) send(m *mcp.Message) {
 	s.standalone.put(m)
 }
 
-// applyRequest records what a successful request changes in the session: its log
+// applyRequest applies a successful request that changes the session: its log
 // level or its subscriptions.
 func (s *Session) applyRequest(method string, params json.RawMessage) {
 	switch method {
@@ -114,8 +115,7 @@ func (s *Session) subscribed(uri string) bool {
 	return follows(s.uris, uri)
 }
 
-// follows reports whether the resource is one of those that are followed, or
-// part of one.
+// follows reports whether uri is one of uris, or part of one of them.
 func follows(uris map[string]struct{}, uri string) bool {
 	if _, ok := uris[uri]; ok {
 		return true
@@ -139,8 +139,8 @@ func (s *Session) Subscriptions() []string {
 	return uris
 }
 
-// LogLevel returns the least level of log messages that the caller asked for,
-// "" when it never did.
+// LogLevel returns the lowest level of log messages that the caller requested,
+// or "" if it requested none.
 func (s *Session) LogLevel() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,7 +148,7 @@ func (s *Session) LogLevel() string {
 }
 
 // minLogLevel returns the least severe level of log messages that calls of the
-// session pass on. Without a level set by the caller all messages pass.
+// session forward. If the caller has set no level, all messages are forwarded.
 func (s *Session) minLogLevel() string {
 	if level := s.LogLevel(); level != "" {
 		return level
@@ -156,8 +156,8 @@ func (s *Session) minLogLevel() string {
 	return anyLevel
 }
 
-// admit registers a call under its id, so that it can be cancelled. The error
-// is what the caller gets instead.
+// admit registers a call under its id, so that it can be cancelled. It returns
+// the error for the caller if the call is refused.
 func (s *Session) admit(c *call, limit int) *mcp.Error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,18 +178,18 @@ func admit[T any](calls *map[mcp.ID]T, id mcp.ID, c T, limit int) *mcp.Error {
 	return nil
 }
 
-// release forgets a call that has been answered.
+// release unregisters a call that has been answered.
 func (s *Session) release(id mcp.ID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.calls, id)
 	if len(s.calls) == 0 {
-		s.calls = nil // an idle session is a cheap one
+		s.calls = nil // save memory in an idle session
 	}
 }
 
-// cancelCall stops the call that a notifications/cancelled names; one that is
-// unknown has been answered already, or is executed elsewhere.
+// cancelCall cancels the call that a notifications/cancelled names. If it is
+// not known, it has been answered already or is executed by another process.
 func (s *Session) cancelCall(params json.RawMessage) (known bool) {
 	s.mu.Lock()
 	c := s.calls[requestID(params)]
@@ -209,8 +209,8 @@ func requestID(params json.RawMessage) mcp.ID {
 	return id
 }
 
-// expect registers a question to the caller and returns its id and where the
-// answer will arrive.
+// expect registers a question to the caller and returns its id and the channel
+// that receives the answer.
 func (s *Session) expect(name func(int64) mcp.ID) (mcp.ID, <-chan *mcp.Message) {
 	answer := make(chan *mcp.Message, 1)
 	s.mu.Lock()
@@ -232,9 +232,8 @@ func (s *Session) forget(id mcp.ID) {
 	}
 }
 
-// answered passes a response to the request that waits for it. A response that
-// no request of this process waits for is late, and dropped, or belongs to
-// another process.
+// answered delivers a response to the request that waits for it. If no request
+// of this process does, the response is late or belongs to another process.
 func (s *Session) answered(m *mcp.Message) (expected bool) {
 	s.mu.Lock()
 	answer := s.asked[m.ID]
@@ -253,7 +252,7 @@ func (s *Session) idle() bool {
 	return s.readers == 0 && len(s.calls) == 0
 }
 
-// enter and leave count the HTTP requests that hold the session open.
+// enter and leave count the HTTP requests that keep the session from expiring.
 func (s *Session) enter() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -267,11 +266,11 @@ func (s *Session) leave() {
 	s.used = time.Now()
 }
 
-// open makes a session over HTTP and registers it; nil when there is no room.
+// open registers a new session over HTTP. It returns nil if there is no room.
 func (s *Server) open(session *Session) *Session { return s.openAs(session, rand.Text()) }
 
-// openAs is open for a session that has an id. When it is there already that
-// one is returned.
+// openAs is open for a session that has an id. If one with that id is
+// registered already, openAs returns that one.
 func (s *Server) openAs(session *Session, id string) *Session {
 	session.id = id
 	session.ctx, session.cancel = context.WithCancelCause(context.Background())
@@ -289,15 +288,15 @@ func (s *Server) openAs(session *Session, id string) *Session {
 	session.mu.Lock()
 	session.timer = time.AfterFunc(s.opts.SessionIdle, func() { s.expire(session) })
 	session.mu.Unlock()
-	if s.closing() { // Close may have looked before the session was there
+	if s.closing() { // Close may have run before the session was registered
 		s.end(session)
 		return nil
 	}
 	return session
 }
 
-// expire ends a session that has been idle for long enough, and looks again
-// later at one that has not.
+// expire ends a session that has been idle for SessionIdle, and otherwise
+// resets its timer.
 func (s *Server) expire(session *Session) {
 	session.mu.Lock()
 	wait := s.opts.SessionIdle - time.Since(session.used)
@@ -313,8 +312,8 @@ func (s *Server) expire(session *Session) {
 	s.end(session)
 }
 
-// bind lets the session end with the credential of ctx, in place of the one
-// that it was last used with: a caller may have got a new one meanwhile.
+// bind makes the session end with the credential of ctx instead of the one that
+// it was last used with: the caller may have obtained a new one meanwhile.
 func (s *Server) bind(ctx context.Context, session *Session) {
 	c := tool.CredentialFrom(ctx)
 	session.mu.Lock()
@@ -337,8 +336,8 @@ func (s *Server) bind(ctx context.Context, session *Session) {
 	})
 }
 
-// lastCaller returns the caller with the rights that it had when it last used
-// the session.
+// lastCaller returns the caller with the rights of the credential with which
+// the session was last used.
 func (s *Session) lastCaller() *tool.Caller {
 	s.mu.Lock()
 	defer s.mu.Unlock()

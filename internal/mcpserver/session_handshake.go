@@ -11,20 +11,21 @@ import (
 	"junctor/internal/tool"
 )
 
-// newSession reads the params of initialize. A version that is not spoken
-// here is answered with the newest that is.
+// newSession returns a session for the params of initialize. If the client's
+// version is not supported, the session has the newest one that is.
 func newSession(caller tool.Caller, params json.RawMessage) *Session {
 	s := &Session{caller: caller, protocol: rawjson.FieldString(params, "protocolVersion")}
 	if !slices.Contains(handshakeVersions, s.protocol) {
 		s.protocol = mcp.Version20251125
 	}
-	// Clones, because the session must not hold on to a whole request body.
+	// Clone, so that the session does not keep the whole request body in
+	// memory.
 	s.capabilities = slices.Clone(rawjson.Field(params, "capabilities"))
 	s.client = slices.Clone(rawjson.Field(params, "clientInfo"))
 	return s
 }
 
-// request makes the Request of a message of the session.
+// request returns the Request for a message of the session.
 func (s *Session) request(m *mcp.Message, h http.Header, caller tool.Caller) *Request {
 	return &Request{
 		ID: m.ID, Method: m.Method, Params: m.Params, Protocol: s.protocol,
@@ -36,7 +37,7 @@ func (s *Session) request(m *mcp.Message, h http.Header, caller tool.Caller) *Re
 // initialize answers the first request of a session.
 func (s *Server) initialize(ctx context.Context, r *Request) (result json.RawMessage, err error) {
 	defer func() {
-		if err == nil { // errors are logged where they are explained
+		if err == nil { // errors are logged by errorFor
 			s.logSent(ctx, &mcp.Message{ID: r.ID, Result: result})
 		}
 	}()

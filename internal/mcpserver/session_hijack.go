@@ -40,14 +40,14 @@ func (s *Server) hijackStream(res *response) bool {
 		return false
 	}
 	l := &hijackedStream{srv: s, session: res.session, st: res.st, reader: res.reader, conn: conn}
-	l.mu.Lock() // until the line is set up: the credential may end at any moment
+	l.mu.Lock() // until the stream is set up: the credential may end at any time
 	defer l.mu.Unlock()
 	l.unbind = tool.OnCredentialEnd(res.r.Context(), func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.close()
 	})
-	res.session.enter() // for the line, which outlives the request
+	res.session.enter() // for the stream, which outlives the request
 	head := bytes.NewBufferString("HTTP/1.1 200 OK\r\nConnection: close\r\nTransfer-Encoding: chunked\r\nDate: " + time.Now().UTC().Format(http.TimeFormat) + "\r\n")
 	_ = h.Write(head) // into memory
 	head.WriteString("\r\n")
@@ -72,7 +72,7 @@ func (l *hijackedStream) watch() {
 	l.close()
 }
 
-// keepAlive writes a comment event when nothing was written for a while.
+// keepAlive writes a comment event every Options.KeepAlive.
 func (l *hijackedStream) keepAlive() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -86,7 +86,7 @@ func (l *hijackedStream) keepAlive() {
 	l.timer.Reset(l.srv.opts.KeepAlive)
 }
 
-// flush writes what has come.
+// flush writes the unread events of the stream.
 func (l *hijackedStream) flush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -121,7 +121,7 @@ func (l *hijackedStream) write(data []byte) bool {
 	return err == nil
 }
 
-// close closes the connection. The lock is held.
+// close closes the connection. l.mu is held.
 func (l *hijackedStream) close() {
 	if l.closed {
 		return
@@ -135,13 +135,13 @@ func (l *hijackedStream) close() {
 	l.session.leave()
 }
 
-// listen calls f, which must not block, whenever the stream has something for
-// the reader, until another reader takes over.
+// listen makes the stream call f, which must not block, whenever it has events
+// for the reader, until another reader takes over.
 func (s *eventStream) listen(reader int, f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if reader != s.reader {
-		go f() // it finds itself lost
+		go f() // it notices that the reader is replaced
 		return
 	}
 	s.onEvent = f

@@ -9,8 +9,8 @@ import (
 	"junctor/internal/mcp"
 )
 
-// A session lives for hours, so it keeps no more of what its client sends than
-// is needed.
+// A session lives for hours, so the data of its client that it stores is
+// bounded.
 func TestSessionsKeepLittleOfTheirClients(t *testing.T) {
 	for name, params := range map[string]string{
 		"capabilities": `{"protocolVersion":"2025-11-25","capabilities":{"x":%q},"clientInfo":{"name":"t"}}`,

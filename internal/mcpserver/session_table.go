@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// sessionTable holds the sessions over HTTP, the longest unused in front.
+// sessionTable holds the sessions over HTTP, ordered by last use.
 type sessionTable struct {
 	mu    sync.Mutex
 	max   int
@@ -18,8 +18,9 @@ func (t *sessionTable) init(max int) {
 	t.max, t.byID, t.of, t.order = max, map[string]*Session{}, map[string]int{}, list.New()
 }
 
-// setMax changes the limit and returns the idle sessions over it, to be ended.
-// Sessions in use stay, and new ones are refused until there is room.
+// setMax changes the limit and returns the evicted idle sessions, which the
+// caller must end. Sessions in use stay, and new ones are refused until there
+// is room.
 func (t *sessionTable) setMax(max int) (evicted []*Session) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -27,8 +28,8 @@ func (t *sessionTable) setMax(max int) (evicted []*Session) {
 	return t.evict(max, nil)
 }
 
-// evict drops idle sessions, the longest unused first, until at most n are
-// left. Where caller is not nil only its sessions are dropped.
+// evict drops idle sessions, the least recently used first, until at most n are
+// left. If caller is not nil it only drops that caller's sessions.
 func (t *sessionTable) evict(n int, caller *string) (evicted []*Session) {
 	for e := t.order.Front(); e != nil && len(t.byID) > n; {
 		s := e.Value.(*Session)
@@ -57,11 +58,11 @@ func (t *sessionTable) all() []*Session {
 	return all
 }
 
-// add registers a session. When the table is full, sessions that have been idle
-// longest are returned, to be ended; ok is false when too many are in use. A
-// caller with more than its share evicts its own sessions, so that no caller
-// can evict the others'. An existing session of the same id is returned as
-// existing instead.
+// add registers a session. If the table is full it evicts the longest idle
+// sessions, which the caller must end; ok is false if too many are in use. A
+// caller with more than a quarter of the sessions only evicts its own, so that
+// it cannot evict those of others. If there is a session with the same id, add
+// returns it as existing instead.
 func (t *sessionTable) add(s *Session) (evicted []*Session, existing *Session, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -97,8 +98,8 @@ func (t *sessionTable) remove(s *Session) {
 	t.drop(s)
 }
 
-// get returns the caller's session of that id. Another caller's session does
-// not exist for it.
+// get returns the caller's session with the id, or nil. It does not return
+// sessions of other callers.
 func (t *sessionTable) get(id, caller string) *Session {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -110,7 +111,7 @@ func (t *sessionTable) get(id, caller string) *Session {
 	return s
 }
 
-// find returns the session of that id, of any caller.
+// find returns the session with the id, of any caller, or nil.
 func (t *sessionTable) find(id string) *Session {
 	t.mu.Lock()
 	defer t.mu.Unlock()

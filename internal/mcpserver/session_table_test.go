@@ -39,7 +39,7 @@ func TestSessionEvictionIsFairBetweenCallers(t *testing.T) {
 	if table.len() != 8 {
 		t.Errorf("%d sessions", table.len())
 	}
-	// One who has little gets room from whoever was idle longest.
+	// A caller with few sessions evicts the longest idle one of any caller.
 	if old := add("new", 0); old == nil || old.id != "quiet0" {
 		t.Errorf("made room by ending %+v", old)
 	}

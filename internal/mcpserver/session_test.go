@@ -106,7 +106,7 @@ func TestCancelledServerRequestIsWithdrawn(t *testing.T) {
 func TestStandaloneStream(t *testing.T) {
 	s := newSite(t, Options{}, &scripted{})
 	h := s.open(mcp.Version20250618, `{}`)
-	// Nobody listens yet: what comes is kept, the same news once.
+	// There is no reader yet: notifications are kept, equal ones only once.
 	for range 3 {
 		s.Notify("notifications/tools/list_changed", nil)
 	}
@@ -119,8 +119,8 @@ func TestStandaloneStream(t *testing.T) {
 	if m := e.want(); m.Method != "notifications/one" {
 		t.Fatalf("got %+v", m)
 	}
-	// Taking it up again replays what came after the event that is named, and
-	// ends the response before.
+	// Resuming the stream replays the events after Last-Event-ID, and ends the
+	// previous response.
 	again := readEvents(t, s.send(ctxFor(t), "GET", "", append(h, headerLastEvent, first)...))
 	if m := again.want(); m.Method != "notifications/one" {
 		t.Fatalf("replay = %+v", m)
@@ -204,8 +204,8 @@ func TestLogLevel(t *testing.T) {
 	wantBody(t, s.modern(1, "tools/call", `{"name":"x"}`, `{}`), 200, `"id":1,"result"`) // not one event
 }
 
-// A caller whose connection breaks in the middle of a call takes the stream up
-// again and misses nothing.
+// A caller whose connection breaks during a call resumes the stream without
+// loss.
 func TestStreamIsResumedWithoutLoss(t *testing.T) {
 	step := make(chan struct{})
 	s := newSite(t, Options{}, &scripted{serve: func(ctx context.Context, r *Request) (json.RawMessage, error) {
@@ -321,7 +321,7 @@ func TestSessionsAreBounded(t *testing.T) {
 	third := s.open(mcp.Version20250618, `{}`)
 	wantBody(t, s.post(ping, second...), 404)
 	wantBody(t, s.post(ping, first...), 200)
-	// With all of them at work there is no room.
+	// While all of them are in use there is no room.
 	ctx, cancel := context.WithCancel(ctxFor(t))
 	var wg sync.WaitGroup
 	for _, h := range [][]string{first, third} {
@@ -333,7 +333,7 @@ func TestSessionsAreBounded(t *testing.T) {
 	wg.Wait()
 }
 
-// send2 posts and does not mind being cancelled.
+// send2 posts and ignores errors, such as a cancellation.
 func (s *site) send2(ctx context.Context, body string, h []string) {
 	req, _ := http.NewRequestWithContext(ctx, "POST", s.url, strings.NewReader(body))
 	req.Header.Set("Content-Type", "application/json")
@@ -354,7 +354,7 @@ func TestSessionsExpire(t *testing.T) {
 		session.OnEnd(func() { ended.Store(true) })
 		time.Sleep(50 * time.Minute)
 		session.enter()
-		time.Sleep(5 * time.Hour) // someone reads
+		time.Sleep(5 * time.Hour) // it has a reader
 		session.leave()
 		time.Sleep(50 * time.Minute)
 		synctest.Wait()
@@ -435,8 +435,8 @@ func TestSlowReaderLosesNotificationsNotResponses(t *testing.T) {
 	}
 }
 
-// A session's standalone stream on a connection of its own: keep-alives, an end
-// when the caller leaves, and news for whoever comes back.
+// A session's standalone stream on a hijacked connection: keep-alives, the end
+// when the caller disconnects, and pending notifications when it reconnects.
 func TestStandaloneStreamOnHijackedConnection(t *testing.T) {
 	s := newSite(t, Options{KeepAlive: time.Millisecond}, &scripted{})
 	h := s.open(mcp.Version20251125, `{}`)
@@ -469,7 +469,7 @@ func TestStandaloneStreamOnHijackedConnection(t *testing.T) {
 	again.wantEnd()
 }
 
-// Where the connection cannot be taken over the stream is served all the same.
+// If the connection cannot be hijacked the stream is served nevertheless.
 func TestStandaloneStreamWithoutHijacking(t *testing.T) {
 	srv := New(Options{}, &scripted{})
 	s := newSite(t, Options{}, &scripted{})
@@ -491,7 +491,7 @@ func TestStandaloneStreamWithoutHijacking(t *testing.T) {
 	srv.Close()
 }
 
-// plainWriter hides everything but what a ResponseWriter must have, and Flush.
+// plainWriter hides the optional methods of a ResponseWriter, except Flush.
 type plainWriter struct{ http.ResponseWriter }
 
 func (w plainWriter) Flush()                      { w.ResponseWriter.(http.Flusher).Flush() }
@@ -499,9 +499,9 @@ func (w plainWriter) Unwrap() http.ResponseWriter { return nothing{} }
 
 type nothing struct{ http.ResponseWriter }
 
-// TestReplayMemoryIsBounded reads many large streamed answers in one session,
-// and leaves as many unread: what is over the replay limit must not stay in
-// memory until it could no longer be replayed.
+// TestReplayMemoryIsBounded reads many large streamed responses in one session,
+// and leaves others unread: streams over the replay limit must not stay in
+// memory until they expire.
 func TestReplayMemoryIsBounded(t *testing.T) {
 	const answers, size = 100, 1 << 20
 	large := json.RawMessage(`"` + strings.Repeat("x", size) + `"`)
@@ -521,8 +521,8 @@ func TestReplayMemoryIsBounded(t *testing.T) {
 		e.want()
 		e.wantEnd()
 	}
-	// Readers that are still ending and pooled buffers go within a few
-	// collections; what is kept for replays would stay for an hour.
+	// Readers that are still ending and pooled buffers are freed within a few
+	// collections; streams kept for a replay would stay for an hour.
 	limit := uint64((maxReplay + 24) * size)
 	for ctx := ctxFor(t); ; runtime.Gosched() {
 		runtime.GC()
@@ -535,7 +535,7 @@ func TestReplayMemoryIsBounded(t *testing.T) {
 			t.Fatalf("after %d answers of 1 MiB the heap has %d MiB, want at most %d", first, m.HeapAlloc>>20, limit>>20)
 		}
 	}
-	// Callers that leave before the answer comes.
+	// Callers that disconnect before the response arrives.
 	for i := range answers {
 		ctx, leave := context.WithCancel(ctxFor(t))
 		h := h
@@ -563,7 +563,8 @@ func TestReplayMemoryIsBounded(t *testing.T) {
 	}
 }
 
-// A client may use the id of a request again as soon as it has the answer.
+// A client may reuse the id of a request as soon as it has received the
+// response.
 func TestRequestIDIsFreeOnceAnswered(t *testing.T) {
 	s := newSite(t, Options{}, &scripted{})
 	h := s.open(mcp.Version20250618, `{}`)

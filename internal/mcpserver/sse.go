@@ -14,24 +14,25 @@ import (
 	"junctor/internal/tool"
 )
 
-// The HTTP transport of 2024-11-05, which some clients still know alone: a GET
-// opens an event stream whose first event names the address for messages; what
-// is posted there is answered on the stream.
+// The legacy SSE transport of 2024-11-05, the only one that some clients
+// support: a GET opens an event stream whose first event contains the address
+// for messages. Messages posted there are answered on the stream.
 
-// sseParam names the stream in the address for messages.
+// sseParam is the query parameter that identifies the stream in the address for
+// messages.
 const sseParam = "sessionId"
 
-// maxStreams bounds the streams of the old transport.
+// maxStreams bounds the streams of the legacy transport.
 const maxStreams = 1000
 
-// sseTable holds the open streams of the old transport.
+// sseTable holds the open streams of the legacy transport.
 type sseTable struct {
 	mu    sync.Mutex
 	links map[string]*sseServerLink
 }
 
-// asksForSSE reports whether a GET can only be the old transport's: it names
-// no session, no version, and event streams in so many words.
+// asksForSSE reports whether a GET can only belong to the legacy transport: it
+// has neither a session nor a version, and explicitly accepts event streams.
 func asksForSSE(r *http.Request) bool {
 	if r.Header.Get(headerSession) != "" || r.Header.Get(headerProtocol) != "" || r.Header.Get(headerLastEvent) != "" {
 		return false
@@ -40,7 +41,7 @@ func asksForSSE(r *http.Request) bool {
 	return events && len(r.Header.Values("Accept")) > 0
 }
 
-// serveSSE is the GET of the old transport.
+// serveSSE serves the GET of the legacy transport.
 func (s *Server) serveSSE(w http.ResponseWriter, r *http.Request) {
 	caller := tool.CallerFrom(r.Context())
 	link := &sseServerLink{srv: s, res: &response{w: w, r: r}, caller: caller.View(),
@@ -81,7 +82,7 @@ func (s *Server) serveSSE(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// postSSE takes messages for a stream of the old transport.
+// postSSE accepts messages for a stream of the legacy transport.
 func (s *Server) postSSE(p *post, id string) {
 	s.sse.mu.Lock()
 	link := s.sse.links[id]
@@ -102,14 +103,14 @@ func (s *Server) postSSE(p *post, id string) {
 	p.w.WriteHeader(http.StatusAccepted)
 }
 
-// incoming is a message that was posted, or why it is none.
+// incoming is a posted message, or the error from decoding it.
 type incoming struct {
 	m   mcp.Message
 	err error
 }
 
-// sseServerLink is a Link whose messages come by POST and go by one event
-// stream.
+// sseServerLink is a Link that receives messages by POST and sends them on one
+// event stream.
 type sseServerLink struct {
 	srv    *Server
 	caller string
@@ -152,7 +153,7 @@ func (l *sseServerLink) write(data []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	select {
-	case <-l.done: // the response is not ours any more
+	case <-l.done: // the response must no longer be used
 		return errStreamEnded
 	default:
 	}

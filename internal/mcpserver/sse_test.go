@@ -13,7 +13,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// The transport of 2024-11-05, with our own client of it.
+// The transport of 2024-11-05, with the client of package mcpclient.
 func TestSSETransport(t *testing.T) {
 	s := newSite(t, Options{KeepAlive: time.Millisecond}, asking(1, nil))
 	received := make(chan string, 10)
@@ -73,7 +73,8 @@ func TestSSERefusesInvalidRequests(t *testing.T) {
 	if !strings.HasPrefix(address, "/?sessionId=") {
 		t.Errorf("address %s", address)
 	}
-	// What is broken is answered on the stream like everything else.
+	// Errors for malformed messages are sent on the stream like other
+	// responses.
 	s.url = url + address
 	wantBody(t, s.post(`{"jsonrpc":`), 202)
 	wantBody(t, s.post(`[{"jsonrpc":"2.0","id":1,"method":"ping"}]`), 202)

@@ -17,8 +17,8 @@ import (
 	"junctor/internal/tool"
 )
 
-// Questions to a client that does not read are refused when too much of them
-// waits; notifications take nothing of their room.
+// Questions to a client that does not read are refused when too many are
+// queued. Notifications do not count towards their limit.
 func TestQuestionsThatNobodyReadsAreBounded(t *testing.T) {
 	near, _ := mcp.Pipe()
 	box, st := newOutbox(near, maxQuestionBytes), newEventStream("s", true, 1)
@@ -49,7 +49,8 @@ func TestQuestionsThatNobodyReadsAreBounded(t *testing.T) {
 	}
 }
 
-// A server that asks and withdraws without end is told that nobody reads.
+// A server that keeps asking and cancelling gets an error if the client does
+// not read.
 func TestAskingClientThatDoesNotReadFails(t *testing.T) {
 	last := make(chan error, 1)
 	l := newLine(t, New(Options{Limits: mcp.Limits{MaxBytes: 10_000}}, &scripted{serve: func(ctx context.Context, r *Request) (json.RawMessage, error) {
@@ -72,7 +73,7 @@ func TestAskingClientThatDoesNotReadFails(t *testing.T) {
 	}
 }
 
-// An answer waits for room, whatever it is that makes it large.
+// A response waits for room, whichever of its members is large.
 func TestOutboxCountsIDsAndErrors(t *testing.T) {
 	large := strings.Repeat("x", 400<<10)
 	for name, m := range map[string]*mcp.Message{
@@ -101,7 +102,8 @@ func TestOutboxCountsIDsAndErrors(t *testing.T) {
 	}
 }
 
-// Requests of a caller that reads no answers are not taken without end.
+// The requests that are accepted from a caller that reads no responses are
+// bounded.
 func TestCallerThatDoesNotReadIsNotReadFrom(t *testing.T) {
 	for name, handler := range map[string]func() Handler{
 		"answered": func() Handler { return &scripted{} },
@@ -138,8 +140,8 @@ func TestCallerThatDoesNotReadIsNotReadFrom(t *testing.T) {
 	}
 }
 
-// stuckWriter is a full pipe that nobody reads and that is not closed while
-// something writes to it, as standard output is not.
+// stuckWriter is a full pipe without a reader. Like standard output, closing it
+// does not interrupt a write.
 type stuckWriter chan struct{}
 
 func (w stuckWriter) Write([]byte) (int, error) {

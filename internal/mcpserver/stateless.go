@@ -16,14 +16,14 @@ import (
 	"junctor/internal/tool"
 )
 
-// metaVersion returns the protocol version that a request names in its _meta;
-// a message that does belongs to the stateless era.
+// metaVersion returns the protocol version in the _meta of a request. A request
+// that has one belongs to the stateless era.
 func metaVersion(m *mcp.Message) string {
 	if !m.IsRequest() {
 		return ""
 	}
 	version := m.Fields().Version
-	if string(version) == `"`+mcp.Version20260728+`"` { // which costs no allocation
+	if string(version) == `"`+mcp.Version20260728+`"` { // avoids an allocation
 		return mcp.Version20260728
 	}
 	return rawjson.FieldString(version)
@@ -91,14 +91,14 @@ func (s *Server) postStateless(p *post, m *mcp.Message) {
 		s.writeStream(res)
 		return
 	}
-	c := s.inlineStatelessCall(p.r.Context(), req, st) // which cannot be parked, so it does not outlive its request
+	c := s.inlineStatelessCall(p.r.Context(), req, st) // it cannot be parked, so it does not outlive its request
 	st.stop = stopOf(c, st)
 	s.runAndWrite(c, res)
 }
 
-// startStateless begins a request of the stateless era, or resumes the parked
-// call that it is the retry of. stop ends the call with a cause, unless it is
-// over or parked.
+// startStateless starts a request of the stateless era, or resumes the parked
+// call that the request is a retry of. stop cancels the call with a cause,
+// unless it has ended or is parked.
 func (s *Server) startStateless(ctx context.Context, req *Request, out outlet) (stop context.CancelCauseFunc) {
 	if state := rawjson.FieldString(req.paramFields().State); s.parked.owns(state) {
 		life, stop := context.WithCancelCause(ctx)
@@ -114,7 +114,8 @@ func (s *Server) startStateless(ctx context.Context, req *Request, out outlet) (
 	return stopOf(c, out)
 }
 
-// stopOf returns what ends a call with a cause if that outlet still waits for it.
+// stopOf returns a function that cancels the call with a cause if out is still
+// its outlet.
 func stopOf(c *call, out outlet) context.CancelCauseFunc {
 	return func(cause error) {
 		if cause != nil {
@@ -127,8 +128,8 @@ func (s *Server) statelessCall(ctx, life context.Context, req *Request, out outl
 	return s.newCall(ctx, life, req, out).applyMeta()
 }
 
-// inlineStatelessCall is statelessCall for a call that runs in, and ends with,
-// the context of its request.
+// inlineStatelessCall is statelessCall for a call that uses the context of its
+// request, and so ends with it.
 func (s *Server) inlineStatelessCall(ctx context.Context, req *Request, out outlet) *call {
 	c := &call{srv: s, req: req, id: req.ID, out: out, token: req.paramFields().ProgressToken}
 	ctx, end := tool.SetCancel(ctx)
@@ -146,7 +147,7 @@ func (c *call) applyMeta() *call {
 	req := c.req
 	level := rawjson.FieldString(req.paramFields().LogLevel)
 	if !mcp.ValidLogLevel(level) {
-		level = "" // without a level the caller wants no log messages
+		level = "" // a caller that sets no level gets no log messages
 	}
 	c.level = level
 	c.exchange(req.paramFields().Capabilities)
@@ -195,7 +196,7 @@ func checkHeaders(h http.Header, m *mcp.Message) *mcp.Error {
 	}
 	name, ok := mcp.ParseHeaderValue(h.Get(headerName))
 	if ok && name != "" && len(field) == len(name)+2 && field[0] == '"' && string(field[1:len(field)-1]) == name && strings.IndexByte(name, '\\') < 0 {
-		return nil // as a rule, and without a copy
+		return nil // the common case, without a copy
 	}
 	switch body := rawjson.FieldString(field); {
 	case !ok:
@@ -210,7 +211,8 @@ func checkHeaders(h http.Header, m *mcp.Message) *mcp.Error {
 
 // CheckParamHeaders compares the Mcp-Param-* headers of a tools/call with its
 // arguments, for the parameters that the tool's input schema marks with
-// x-mcp-header. Off HTTP, where h is nil, there is nothing to compare.
+// x-mcp-header. If h is nil, because the request did not arrive over HTTP, it
+// returns nil.
 func CheckParamHeaders(h http.Header, inputSchema, arguments json.RawMessage) error {
 	if h == nil || !bytes.Contains(inputSchema, []byte("x-mcp-header")) {
 		return nil
@@ -249,7 +251,7 @@ func checkParam(h http.Header, header string, value json.RawMessage) *mcp.Error 
 	if decoded == want {
 		return nil
 	}
-	if value[0] != '"' { // 42 and 42.0 are one number
+	if value[0] != '"' { // 42 and 42.0 are the same number
 		if got, ok := mcp.HeaderText(json.RawMessage(decoded)); ok && got == want && decoded[0] != '"' {
 			return nil
 		}
@@ -260,8 +262,8 @@ func checkParam(h http.Header, header string, value json.RawMessage) *mcp.Error 
 // cacheable are the methods whose results include a cache lifetime.
 var cacheable = []string{mcp.MethodDiscover, mcp.MethodToolsList, mcp.MethodPromptsList, mcp.MethodResourcesList, mcp.MethodTemplatesList, mcp.MethodResourcesRead}
 
-// makeStateless adds to an answer the members that the stateless era requires and
-// that an upstream of the handshake era did not write.
+// makeStateless adds the members to a response that the stateless era requires
+// and that an upstream of the handshake era did not write.
 func (c *call) makeStateless(m *mcp.Message) {
 	if m.Error != nil {
 		c.makeStatelessError(m)
@@ -273,8 +275,8 @@ func (c *call) makeStateless(m *mcp.Message) {
 	m.ResultPrefix = c.srv.missingMembers(m.Result, slices.Contains(cacheable, c.req.Method))
 }
 
-// missingMembers returns the members that a result lacks, each with a comma behind
-// it.
+// missingMembers returns the required members that a result lacks, each
+// followed by a comma.
 func (s *Server) missingMembers(result json.RawMessage, cached bool) []byte {
 	if result[rawjson.SkipSpace(result, 0)] != '{' {
 		return nil

@@ -27,10 +27,10 @@ func TestStatelessEra(t *testing.T) {
 	if n := s.Sessions(); n != 0 {
 		t.Errorf("%d sessions", n)
 	}
-	// The other era does not know the new methods.
+	// The handshake era does not have the new methods.
 	h := s.open(mcp.Version20251125, `{}`)
 	wantBody(t, s.post(`{"jsonrpc":"2.0","id":1,"method":"server/discover"}`, h...), 200, "-32601", mcp.Version20260728)
-	// Both on one URL, a session header is ignored.
+	// Both eras share one URL; the stateless era ignores a session header.
 	body, mh := modern(6, "tools/list", ``, `{}`)
 	wantBody(t, s.post(body, append(mh, headerSession, "nonsense")...), 200, "resultType")
 }
@@ -184,7 +184,7 @@ func TestSubscriptionsListen(t *testing.T) {
 		string(rawjson.Field(ack.Params, "notifications")) != `{"resourceSubscriptions":["a:b"],"toolsListChanged":true}` {
 		t.Fatalf("acknowledged %s", ack.Params)
 	}
-	for s.subs.len() == 0 { // the acknowledgement comes first
+	for s.subs.len() == 0 { // the acknowledgement is sent first
 		<-ctxTick(t)
 	}
 	s.Notify("notifications/prompts/list_changed", nil)
@@ -198,7 +198,7 @@ func TestSubscriptionsListen(t *testing.T) {
 	if m := e.want(); m.Method != "notifications/tools/list_changed" || string(rawjson.Field(m.Params, "_meta", mcp.MetaSubscriptionID)) != "9" {
 		t.Errorf("got %s %s", m.Method, m.Params)
 	}
-	// Nothing to listen to, nothing to wait for.
+	// A subscription without any notifications ends immediately.
 	none := readEvents(t, listen(`{}`))
 	none.want()
 	if m := none.want(); m.ID != "9" || !strings.Contains(string(m.Result), `"resultType":"complete"`) {
@@ -213,7 +213,7 @@ func TestSubscriptionsListen(t *testing.T) {
 			t.Errorf("listen(%s) = %d %s", filter, resp.StatusCode, b[:n])
 		}
 	}
-	// The end of the server is the end of the subscription, in order.
+	// Closing the server ends the subscription with a response.
 	s.Close()
 	if m := e.want(); m.ID != "9" || string(rawjson.Field(m.Result, "_meta", mcp.MetaSubscriptionID)) != "9" {
 		t.Errorf("the last message is %+v", m)

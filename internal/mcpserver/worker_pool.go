@@ -2,11 +2,12 @@ package mcpserver
 
 import "time"
 
-// workerIdle is how long a goroutine waits for its next call, at least.
+// workerIdle is the minimum time that a goroutine waits for its next call.
 const workerIdle = 5 * time.Second
 
-// workerPool runs calls on goroutines that wait a while for the next one. The
-// stack of a call grows deep; reusing grown stacks saves a good part of the cost.
+// workerPool runs calls on goroutines that wait for the next call before they
+// exit. The stack of a call grows large; reusing grown stacks saves a good part
+// of the cost.
 type workerPool struct {
 	next   chan *call
 	closed <-chan struct{}
@@ -16,17 +17,17 @@ func newWorkerPool(closed <-chan struct{}) workerPool {
 	return workerPool{next: make(chan *call), closed: closed}
 }
 
-// do runs c, at once, and does not wait for it.
+// do starts c immediately and does not wait for it.
 func (p workerPool) do(c *call) {
 	select {
-	case p.next <- c: // someone is free
+	case p.next <- c: // a worker is idle
 	default:
 		go p.work(c)
 	}
 }
 
 func (p workerPool) work(c *call) {
-	idle := time.NewTicker(workerIdle) // a timer would have to be set for every call
+	idle := time.NewTicker(workerIdle) // a timer would have to be reset for every call
 	defer idle.Stop()
 	for used := true; ; {
 		if c != nil {
