@@ -39,8 +39,8 @@ func TestReadWholeFails(t *testing.T) {
 	}
 }
 
-// Two bodies read one after the other through one pooled buffer must not share
-// their bytes.
+// Two bodies read successively through one pooled buffer must not share their
+// bytes.
 func TestReadWholeOwnsItsBytes(t *testing.T) {
 	first, err := ReadAll(bytes.NewReader(bytes.Repeat([]byte("a"), 1000)), -1, nil)
 	if err != nil {

@@ -8,16 +8,16 @@ import (
 	"junctor/internal/rawjson"
 )
 
-// Limits bound what is accepted from outside. A zero field takes its default.
+// Limits bound the input that is accepted. Zero fields mean their defaults.
 type Limits struct {
 	MaxBytes int // of one message; 16 MiB
 	MaxDepth int // of nesting; 256
 	MaxBatch int // messages in one batch; 256
 
-	// Repair accepts what must not cost the connection to a server: bytes
-	// that are not UTF-8 are replaced by U+FFFD, and a message nested deeper
-	// than MaxDepth is decoded. Both are marked in the Message. Without it
-	// such messages are refused.
+	// Repair accepts flaws for which a server should not lose its connection:
+	// bytes that are not UTF-8 are replaced by U+FFFD, and a message nested
+	// deeper than MaxDepth is decoded. Both are marked in the Message. Without
+	// Repair such messages are refused.
 	Repair bool
 }
 
@@ -42,19 +42,19 @@ func (l Limits) WithDefaults() Limits {
 	return l
 }
 
-// DecodeError is why bytes are not a message.
+// DecodeError reports why bytes are not a message.
 type DecodeError struct {
 	Code     int    // CodeParseError or CodeInvalidRequest
-	ID       ID     // of the broken message, where it could be read
+	ID       ID     // of the broken message, if it could be read
 	Msg      string // what is wrong, safe to send back
-	TooLarge bool   // the size limit was the reason
+	TooLarge bool   // the message is over the size limit
 
-	answers ID           // the call that it should have answered, where it looks like an answer
-	drop    DroppedInput // what a Stream read in its place
+	answers ID           // the call that it should have answered, if it looks like a response
+	drop    DroppedInput // the input that a Stream could not decode
 }
 
 // ResponseID returns the id of the call that the broken message would have
-// answered; "" when it is not a response.
+// answered, or "" if it is not a response.
 func (e *DecodeError) ResponseID() ID {
 	if e.TooLarge {
 		return e.ID
@@ -64,13 +64,13 @@ func (e *DecodeError) ResponseID() ID {
 
 func (e *DecodeError) Error() string { return e.Msg }
 
-// Response returns the answer that JSON-RPC wants for the broken message.
+// Response returns the response that JSON-RPC requires for the broken message.
 func (e *DecodeError) Response() *Message {
 	return &Message{ID: e.ID, Error: &Error{Code: e.Code, Message: e.Msg}}
 }
 
-// Decode reads one message. The message keeps referring to data, which must
-// not be changed afterwards. Every error is a *DecodeError.
+// Decode decodes one message. The message refers to data, which must not be
+// modified afterwards. Every error is a *DecodeError.
 func Decode(data []byte, limits Limits) (Message, error) {
 	limits = limits.WithDefaults()
 	if err := checkSize(data, limits); err != nil {
@@ -90,8 +90,9 @@ func Decode(data []byte, limits Limits) (Message, error) {
 	return m, nil
 }
 
-// decodeRepaired decodes a message whose byte at the given index is not UTF-8.
-// The message is marked as repaired, or refused with the id it carries.
+// decodeRepaired decodes a message that is not valid UTF-8 at the given index.
+// It marks the message as repaired, or without Repair returns an error with its
+// id.
 func decodeRepaired(data []byte, at int, limits Limits) (Message, error) {
 	clean := rawjson.RepairUTF8(data)
 	limits.MaxBytes = len(clean)
@@ -106,9 +107,9 @@ func decodeRepaired(data []byte, at int, limits Limits) (Message, error) {
 	return m, nil
 }
 
-// DecodeEach reads one message or a batch of them (which 2025-03-26 allowed),
-// and hands each to f, broken ones with their error. It reports whether data
-// was a batch.
+// DecodeEach decodes one message or a batch of them (which 2025-03-26 allowed),
+// and calls f with each message or the error of decoding it. It reports whether
+// data was a batch.
 func DecodeEach(data []byte, limits Limits, f func(Message, error)) (batch bool) {
 	limits = limits.WithDefaults()
 	i := rawjson.SkipSpace(data, 0)
@@ -166,12 +167,12 @@ func parseError(at int, err error) *DecodeError {
 	return &DecodeError{Code: CodeParseError, Msg: fmt.Sprintf("parse error: %v, at byte %d", err, at)}
 }
 
-// envelope is a message while it is being read: what was there, as it came.
+// envelope contains the members of a message before they are validated.
 type envelope struct {
 	version, id, method, params, result, err []byte
 }
 
-// decodeObject reads the message that begins at i and returns where it ends.
+// decodeObject decodes the message that begins at i and returns where it ends.
 func decodeObject(b []byte, i int, limits Limits) (Message, int, error) {
 	if i >= len(b) {
 		return Message{}, i, &DecodeError{Code: CodeParseError, Msg: "parse error: empty message"}
@@ -192,7 +193,7 @@ func decodeObject(b []byte, i int, limits Limits) (Message, int, error) {
 	if err != nil {
 		broken := parseError(end, err)
 		broken.answers = peekResponseID(b[i:])
-		if err == rawjson.ErrDepth { // JSON as far as it was read, so its id counts
+		if err == rawjson.ErrDepth { // valid JSON as far as it was read, so its id can be used
 			broken.ID = peekID(b[i:min(len(b), i+peekBytes)])
 		}
 		return Message{}, end, broken
@@ -207,12 +208,13 @@ func decodeObject(b []byte, i int, limits Limits) (Message, int, error) {
 	return m, end, err
 }
 
-// DepthMessage says that a message is nested deeper than the limit.
+// DepthMessage returns the error message for a message nested deeper than the
+// limit.
 func DepthMessage(limit int) string {
 	return fmt.Sprintf("invalid request: JSON nested deeper than %d levels", limit)
 }
 
-// take notes a member that the envelope is made of. The last of a repeated one
+// take stores a member of the envelope. If a member is repeated, the last one
 // counts, as in encoding/json.
 func (e *envelope) take(key, value []byte) {
 	if field := e.field(key); field != nil {
@@ -304,7 +306,8 @@ func (e *envelope) message() (Message, error) {
 	return m, nil
 }
 
-// methodText is rawjson.Unquote for methods: the usual ones cost no allocation.
+// methodText is rawjson.Unquote for methods. It does not allocate for common
+// ones.
 func methodText(quoted []byte) (string, bool) {
 	switch string(quoted) {
 	case `"tools/call"`:
@@ -319,8 +322,8 @@ func methodText(quoted []byte) (string, bool) {
 	return rawjson.Unquote(quoted)
 }
 
-// decodeRPCError reads an error object, forgiving what servers get wrong in
-// it: an error must reach the caller, however clumsily it is written.
+// decodeRPCError decodes an error object. It tolerates the mistakes of servers,
+// because an error must reach the caller even if it is malformed.
 func decodeRPCError(raw []byte) *Error {
 	e := &Error{Code: CodeInternalError}
 	if raw[0] != '{' {
@@ -352,8 +355,8 @@ func decodeRPCError(raw []byte) *Error {
 	return e
 }
 
-// CanonicalID makes ids comparable: a string is written without needless
-// escapes, a number stays as it came.
+// CanonicalID makes ids comparable: it removes unnecessary escapes from a
+// string and returns a number unchanged.
 func CanonicalID(raw []byte) (ID, bool) {
 	switch c := raw[0]; {
 	case c == '"':

@@ -168,8 +168,8 @@ var realTraffic = []string{
 	`[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":4,"reason":"x"}}]`,
 }
 
-// FuzzDecode compares the envelope with what encoding/json reads, and holds
-// AppendMessage to giving it back.
+// FuzzDecode compares the envelope with the result of encoding/json, and checks
+// that AppendMessage reproduces the message.
 func FuzzDecode(f *testing.F) {
 	for _, seed := range realTraffic {
 		f.Add([]byte(seed))

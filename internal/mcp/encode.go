@@ -48,8 +48,8 @@ func AppendMessage(dst []byte, m *Message) []byte {
 	return append(appendRaw(dst, rest), '}')
 }
 
-// appendLead appends the result up to what goes in front of its members, and
-// returns the rest of it.
+// appendLead appends the beginning of the result up to and including
+// ResultPrefix, and returns the rest of the result.
 func (m *Message) appendLead(dst []byte) (lead, rest []byte) {
 	if len(m.ResultPrefix) == 0 {
 		return dst, m.Result
@@ -63,7 +63,7 @@ func (m *Message) appendLead(dst []byte) (lead, rest []byte) {
 	return dst, rest
 }
 
-// MergePrefix puts what goes in front of the result's members into the result.
+// MergePrefix moves ResultPrefix into Result.
 func (m *Message) MergePrefix() {
 	if len(m.ResultPrefix) > 0 {
 		lead, rest := m.appendLead(make([]byte, 0, len(m.ResultPrefix)+len(m.Result)))
@@ -75,11 +75,11 @@ func (m *Message) MergePrefix() {
 // Below it a copy costs less than another write.
 const largeResult = 16 << 10
 
-// Encoded is a message as it is sent: Head alone as a rule, and around the
-// bytes of a large result Head and Tail.
+// Encoded is an encoded message: usually only Head, and for a large result
+// Head, the bytes of the result as Body, and Tail.
 type Encoded struct{ Head, Body, Tail []byte }
 
-// Encode encodes m without a copy of its result, where that is large.
+// Encode encodes m. It does not copy a large result.
 func Encode(m *Message) Encoded {
 	if m.Method != "" || m.Error != nil || len(m.Result) < largeResult {
 		return Encoded{Head: AppendMessage(make([]byte, 0, len(m.Params)+len(m.Result)+len(m.ResultPrefix)+128), m)}
@@ -100,8 +100,8 @@ func (e Encoded) AppendTo(dst []byte) []byte {
 	return append(appendRaw(append(dst, e.Head...), e.Body), e.Tail...)
 }
 
-// appendRaw appends JSON on one line. A raw line break can only stand between
-// tokens, because strings must escape theirs.
+// appendRaw appends JSON on one line. Raw line breaks only occur between
+// tokens, because strings must escape them.
 func appendRaw(dst []byte, raw json.RawMessage) []byte {
 	start := len(dst)
 	dst = append(dst, raw...)

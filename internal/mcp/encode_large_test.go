@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A large result is sent from where it lies, and comes out as a copy would.
+// A large result is encoded without a copy, with the same output as with one.
 func TestEncodeLargeResult(t *testing.T) {
 	text := strings.Repeat("x", largeResult)
 	for name, m := range map[string]*Message{

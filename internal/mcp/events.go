@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// EventReader reads a stream of server-sent events. It holds no more of one
-// event than the size limit. Lines end with LF or CRLF; the lone CR that the
-// standard also allows is not used by any server.
+// EventReader reads a stream of server-sent events. It buffers no more of one
+// event than the size limit. Lines end with LF or CRLF; the single CR that the
+// standard also allows is not supported, because no server uses it.
 type EventReader struct {
 	r      *bufio.Reader
 	max    int
 	LastID string        // of the last complete event that had one
-	Retry  time.Duration // what the server last asked for, 0 for nothing
+	Retry  time.Duration // the delay that the server last requested; 0 for none
 	began  bool
 	long   *scratch // of lines longer than r's buffer; nil before the first
 }
@@ -35,7 +35,8 @@ func NewEventReader(r io.Reader, limits Limits) *EventReader {
 // Reset continues with another stream of the same server.
 func (e *EventReader) Reset(r io.Reader) { e.r.Reset(r) }
 
-// Release gives the buffer back; the reader must not be used afterwards.
+// Release returns the buffer to its pool; the reader must not be used
+// afterwards.
 func (e *EventReader) Release() {
 	e.r.Reset(nil)
 	readers.Put(e.r)
@@ -52,15 +53,15 @@ const (
 )
 
 // Next returns the next event that has data. The data belongs to the caller.
-// A *DecodeError concerns one event alone.
+// A *DecodeError concerns only one event.
 func (e *EventReader) Next() (name string, data []byte, err error) {
 	size := 0
-	id := e.LastID  // counts when the event is complete: a server that is asked to resume sends what follows it
+	id := e.LastID  // becomes LastID when the event is complete, because a resumed stream begins after LastID
 	var head []byte // of data that is too large to keep
 	for {
 		line, err := e.line(e.max - len(data))
 		if err != nil {
-			return "", nil, err // what was not ended by a blank line does not count
+			return "", nil, err // an event without a blank line at its end is incomplete
 		}
 		if line.cut {
 			if size == 0 && data != nil {

@@ -85,8 +85,8 @@ func TestTooLargeEventNamesItsCall(t *testing.T) {
 	}
 }
 
-// FuzzEvents: whatever comes, the reader ends and holds no more than the
-// limit; and what is written as an event comes back.
+// FuzzEvents: with any input the reader terminates and buffers no more than the
+// limit, and an event is read as it was written.
 func FuzzEvents(f *testing.F) {
 	for _, m := range realTraffic {
 		f.Add([]byte("event: message\nid: 1_2\ndata: " + m + "\n\n"))

@@ -8,8 +8,7 @@ import (
 	"sync"
 )
 
-// frameWriter puts messages on a byte stream. It may be used from several
-// goroutines.
+// frameWriter writes messages to a byte stream. It is safe for concurrent use.
 type frameWriter struct {
 	mu      sync.Mutex
 	w       io.Writer
@@ -22,18 +21,19 @@ func newFrameWriter(w io.Writer, framing Framing) *frameWriter {
 	return &frameWriter{w: w, framing: framing}
 }
 
-// setFraming changes the framing of the messages to come: the answering side
-// follows what its Reader found.
+// setFraming changes the framing of later messages to the one that the Reader
+// detected.
 func (w *frameWriter) setFraming(f Framing) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.framing = f
 }
 
-// maxKeptBuffer is the largest buffer that a frameWriter or a pool holds on to.
+// maxKeptBuffer is the size of the largest buffer that a frameWriter keeps for
+// reuse.
 const maxKeptBuffer = 64 << 10
 
-// writeMessages writes messages, all of them with one write of the stream below.
+// writeMessages writes all messages with one write of the underlying stream.
 func (w *frameWriter) writeMessages(messages ...*Message) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -49,13 +49,13 @@ func (w *frameWriter) writeMessages(messages ...*Message) error {
 	return w.write(b)
 }
 
-// tryWriter is a stream that takes what it can without blocking.
+// tryWriter is a stream that can write a part of the data without blocking.
 type tryWriter interface {
 	TryWrite([]byte) (int, error)
 }
 
-// try writes a message as far as possible without blocking. begun reports that
-// a part was written; the rest, which belongs to the caller, must then be
+// try writes a message as far as possible without blocking. begun reports
+// whether any part was written. The rest, which belongs to the caller, must be
 // written with finish before anything else.
 func (w *frameWriter) try(to tryWriter, m *Message) (begun bool, rest []byte, err error) {
 	w.mu.Lock()
@@ -84,9 +84,9 @@ func (w *frameWriter) finish(rest []byte) error {
 	return w.write(rest)
 }
 
-// appendWithHeader appends a message behind its Content-Length. The length is
-// known only afterwards, so the message is moved when the header turns out
-// longer or shorter than the room left for it.
+// appendWithHeader appends a Content-Length header and a message. The length is
+// known only after encoding, so the message is moved if the header does not
+// have the reserved size.
 func appendWithHeader(b []byte, m *Message) []byte {
 	const prefix, room = "Content-Length: ", 4
 	b = append(b, prefix...)

@@ -16,11 +16,11 @@ import (
 // Framing is how messages are distinguished on a byte stream.
 type Framing int
 
-// The framings. FramingAuto reads the first bytes of the other side to find
-// out; a frameWriter made with it writes lines until the framing is set.
+// The framings. FramingAuto detects the framing from the first bytes of the
+// other side; a frameWriter with it writes lines until the framing is set.
 const (
-	FramingLines   Framing = iota // one message a line, as MCP's stdio has it
-	FramingHeaders                // Content-Length headers, as vscode-jsonrpc has it
+	FramingLines   Framing = iota // one message per line, as in MCP's stdio transport
+	FramingHeaders                // Content-Length headers, as in vscode-jsonrpc
 	FramingAuto                   // by the first bytes
 )
 
@@ -29,24 +29,24 @@ type DroppedInput struct {
 	Bytes    int
 	Preview  string // the beginning, at most 200 bytes
 	TooLarge bool   // a message over the size limit, not a stray line
-	ID       ID     // of that message, where it could be read
+	ID       ID     // of that message, if it could be read
 }
 
 const dropPreview = 200
 
-// Reader splits a byte stream into messages. It buffers at most the size limit
-// of each. It is not safe for concurrent use.
+// Reader splits a byte stream into messages. For each it buffers at most the
+// size limit. It is not safe for concurrent use.
 type Reader struct {
 	r       *bufio.Reader
 	src     *source // what r reads from
 	framing Framing
 	max     int
 	onDrop  func(DroppedInput)
-	flood   *garbageCounter // nil takes whatever comes
+	flood   *garbageCounter // nil for no limit
 }
 
-// readBuffer is small because every upstream has one; longer lines are
-// gathered beside it.
+// readBuffer is small because every upstream has one; longer lines use a
+// scratch buffer.
 const readBuffer = 8 << 10
 
 // NewReader reads messages from r. onDrop may be nil; it is called in the
@@ -59,7 +59,7 @@ func NewReader(r io.Reader, framing Framing, limits Limits, onDrop func(DroppedI
 	return &Reader{r: bufio.NewReaderSize(src, readBuffer), src: src, framing: framing, max: limits.WithDefaults().MaxBytes, onDrop: onDrop}
 }
 
-// source is a stream behind bytes that were read too early.
+// source is a stream preceded by bytes that were read from it too early.
 type source struct {
 	io.Reader
 	early []byte
@@ -77,10 +77,11 @@ func (s *source) Read(p []byte) (int, error) {
 }
 
 // Next returns the bytes of the next message, which belong to the caller. They
-// are one line that begins like an object or an array, or one body; whether
-// they are a message is for [Decode] to say. A *DecodeError stands for one
-// message that was too large and has been skipped; any other error is the end:
-// io.EOF between messages, io.ErrUnexpectedEOF in the middle of one.
+// are one line that begins like an object or an array, or one body; [Decode]
+// checks whether they are a message. A *DecodeError reports one message that
+// was too large and has been skipped; any other error is final. At the end of
+// the stream it is io.EOF. In FramingHeaders it is io.ErrUnexpectedEOF in the
+// middle of a message.
 func (r *Reader) Next() ([]byte, error) {
 	if r.framing == FramingAuto {
 		if err := r.detect(); err != nil {
@@ -108,7 +109,7 @@ func (r *Reader) detect() error {
 	}
 	r.framing = FramingLines
 	const header = "content-"
-	for n := 1; n <= len(header); n++ { // byte by byte, so as not to wait for more than decides it
+	for n := 1; n <= len(header); n++ { // byte by byte, so as not to wait for more bytes than necessary
 		head, err := r.r.Peek(n)
 		if err != nil || !strings.EqualFold(string(head), header[:n]) {
 			return nil
@@ -132,7 +133,7 @@ func (r *Reader) nextLine() ([]byte, error) {
 			return line[start:], nil
 		}
 		// Programs print prompts and progress without a newline: the message
-		// may stand behind one on the same line.
+		// may follow on the same line.
 		if i := bytes.Index(line, []byte(`{"jsonrpc"`)); i > 0 {
 			r.onDrop(DroppedInput{Bytes: i, Preview: Preview(line[:i])})
 			return line[i:], nil
@@ -144,8 +145,8 @@ func (r *Reader) nextLine() ([]byte, error) {
 	}
 }
 
-// line returns the next line without its end, as a copy. A last line without
-// an end counts. A line that is too long is skipped and reported.
+// line returns a copy of the next line without its newline, which the last line
+// need not have. A line that is too long is skipped and reported.
 func (r *Reader) line() ([]byte, error) {
 	part, err := r.r.ReadSlice('\n')
 	if err == nil && len(part) <= r.max+1 {
@@ -166,14 +167,14 @@ func (r *Reader) line() ([]byte, error) {
 	return bytes.Clone(long.b), err
 }
 
-// appendLine reads more of a line that has filled the buffer, as much at a time as
-// there is. The error is bufio.ErrBufferFull until the line ends.
+// appendLine reads more of a line that has filled the buffer, as much as is
+// available. The error is bufio.ErrBufferFull until the line ends.
 func (r *Reader) appendLine(long *scratch) error {
 	if n := len(long.b); cap(long.b)-n < readBuffer {
 		long.b = slices.Grow(long.b, min(max(n, scratchSize), maxKeptScratch))
 	}
 	free := long.b[len(long.b):cap(long.b)]
-	n, err := r.r.Read(free) // not through its buffer, which is empty and smaller
+	n, err := r.r.Read(free) // bypasses its buffer, which is empty and smaller
 	if i := bytes.IndexByte(free[:n], '\n'); i >= 0 {
 		r.src.early = append(bytes.Clone(free[i+1:n]), r.src.early...)
 		n, err = i+1, nil
@@ -184,8 +185,8 @@ func (r *Reader) appendLine(long *scratch) error {
 	return err
 }
 
-// skipLine throws the rest of a line away, and reports what can be known of
-// it from its two ends.
+// skipLine discards the rest of a line, and reports what its beginning and end
+// reveal about it.
 func (r *Reader) skipLine(long []byte, err error) error {
 	head := bytes.Clone(long[:min(len(long), peekBytes)])
 	tail := appendTail(nil, long[max(0, len(long)-peekBytes):])
@@ -229,8 +230,8 @@ func Preview(b []byte) string {
 // maxHeaders bounds the header lines of one message.
 const maxHeaders = 32
 
-// maxSkipped is the longest message that is skipped. A larger length is
-// invalid, and its sender would wait for a response without end.
+// maxSkipped is the length of the longest message that is skipped. A larger
+// length is an error: its sender would wait forever for a response.
 const maxSkipped = 1 << 30
 
 func (r *Reader) nextBody() ([]byte, error) {
@@ -252,7 +253,8 @@ func (r *Reader) nextBody() ([]byte, error) {
 	return nil, r.tooLarge(drop)
 }
 
-// readBody trusts a length only as far as bytes really come.
+// readBody reads a body of the given length. It allocates memory only as bytes
+// arrive.
 func readBody(r io.Reader, length int) ([]byte, error) {
 	var buf bytes.Buffer
 	buf.Grow(min(length, 64<<10))
@@ -298,7 +300,7 @@ func (r *Reader) headers() (int64, error) {
 			return 0, errors.New("message headers without Content-Length")
 		}
 		name, value, ok := strings.Cut(text, ":")
-		if !ok || strings.ContainsAny(name, "{[\"") { // a line of JSON has colons, too
+		if !ok || strings.ContainsAny(name, "{[\"") { // a line of JSON also contains colons
 			return 0, fmt.Errorf("%q is no message header, and this stream began with headers", Preview(line))
 		}
 		if strings.EqualFold(strings.TrimSpace(name), "Content-Length") {

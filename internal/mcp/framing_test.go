@@ -13,8 +13,8 @@ import (
 	"junctor/internal/rawjson"
 )
 
-// frames reads all of a stream: messages as they are, drops in brackets, and
-// how it ended.
+// frames reads all of a stream and returns messages as they are, dropped input
+// in brackets, and the final error.
 func frames(in string, framing Framing, max int, wrap func(io.Reader) io.Reader) string {
 	var got []string
 	var src io.Reader = strings.NewReader(in)
@@ -213,8 +213,8 @@ func TestPipe(t *testing.T) {
 	}
 }
 
-// FuzzReader: whatever comes, the reader ends, holds no more than the limit,
-// and gives back whole messages.
+// FuzzReader: with any input the reader terminates and returns no message over
+// the limit.
 func FuzzReader(f *testing.F) {
 	for _, m := range realTraffic {
 		f.Add([]byte(m+"\n"+m+"\n"), 0)
@@ -241,7 +241,7 @@ func FuzzReader(f *testing.F) {
 	})
 }
 
-// Lines written are the lines read.
+// Messages are read as they were written.
 func FuzzWriteRead(f *testing.F) {
 	f.Add("tools/call", []byte(`{"a":1}`), true)
 	f.Fuzz(func(t *testing.T, method string, params []byte, headers bool) {
@@ -269,8 +269,9 @@ func FuzzWriteRead(f *testing.F) {
 	})
 }
 
-// TestReaderOfLongLines: lines of all sizes arrive whole and in order, however
-// many of them a read returns, and one over the limit is skipped alone.
+// TestReaderOfLongLines: lines of all sizes are read completely and in order,
+// however many of them a read returns, and only the one over the limit is
+// skipped.
 func TestReaderOfLongLines(t *testing.T) {
 	sizes := []int{2, 8191, 8192, 8193, 3, 32 << 10, 100_000, 5, 90_000, 300_000, 2, 2 << 20, 7}
 	var all bytes.Buffer

@@ -6,9 +6,10 @@ import (
 	"junctor/internal/tool"
 )
 
-// A program that prints without end what is no message would keep a processor
-// busy for as long as it is listened to. So much in a row, in so short a time,
-// no server prints by mistake; a line costs more than its bytes.
+// A program that endlessly prints output other than messages would keep a CPU
+// busy. The connection ends after floodLimit bytes without a message within
+// floodTime, which no server prints by mistake. Each line counts strayCost in
+// addition to its bytes.
 const (
 	floodLimit = 512 << 20
 	floodTime  = 10 * time.Second
@@ -23,8 +24,8 @@ type garbageCounter struct {
 	since time.Time
 }
 
-// add counts something that was no message, and is an error when that was too
-// much.
+// add counts input that was not a message, and returns an error if it is over
+// the limit.
 func (f *garbageCounter) add(n int) error {
 	if f == nil {
 		return nil

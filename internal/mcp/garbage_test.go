@@ -35,7 +35,7 @@ func TestGarbageFloodClosesConnection(t *testing.T) {
 		"long lines": strings.Repeat("b", 100_000) + "\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { // where no time passes, however busy the machine is
+			synctest.Test(t, func(t *testing.T) { // no fake time passes, however busy the machine is
 				s := NewStream(&endless{text: text}, io.Discard, StreamOptions{EndFloods: true, Limits: Limits{MaxBytes: 64 << 10}})
 				s.r.flood.limit = 2 << 20
 				for {

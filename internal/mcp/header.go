@@ -17,11 +17,11 @@ type HeaderParam struct {
 	Header string
 }
 
-// maxSchemaDepth bounds how deep header marks are looked for.
+// maxSchemaDepth bounds the depth at which x-mcp-header annotations are read.
 const maxSchemaDepth = 64
 
-// HeaderParams reads the x-mcp-header marks of an input schema. A mark that
-// breaks MCP's rules is an error, and the tool must not be listed over HTTP.
+// HeaderParams returns the x-mcp-header annotations of an input schema. If one
+// violates MCP it returns an error, and the tool must not be listed over HTTP.
 func HeaderParams(schema json.RawMessage) ([]HeaderParam, error) {
 	return appendHeaderParams(nil, schema, nil, map[string]bool{})
 }
@@ -64,8 +64,8 @@ func tokenRune(r rune) bool {
 	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("!#$%&'*+-.^_`|~", r)
 }
 
-// HeaderText returns an argument as text; ok is false when it is missing,
-// null, or of a type that has no place in a header.
+// HeaderText returns an argument as text; ok is false if it is missing, null, or
+// of a type that is not allowed in a header.
 func HeaderText(raw json.RawMessage) (s string, ok bool) {
 	if len(raw) == 0 {
 		return "", false
@@ -78,7 +78,7 @@ func HeaderText(raw json.RawMessage) (s string, ok bool) {
 	case 'n', '{', '[':
 		return "", false
 	}
-	const safe = 1<<53 - 1 // what JavaScript counts exactly
+	const safe = 1<<53 - 1 // the largest integer that JavaScript represents exactly
 	n, err := strconv.ParseInt(string(raw), 10, 64)
 	if err != nil {
 		f, err := strconv.ParseFloat(string(raw), 64)
@@ -98,8 +98,8 @@ const (
 	base64Close = "?="
 )
 
-// HeaderValue writes text so that it may stand in an HTTP header, as MCP
-// encodes what would not pass as it is.
+// HeaderValue returns text as the value of an HTTP header. It encodes text that is
+// not a valid value as MCP specifies.
 func HeaderValue(s string) string {
 	plain := !(strings.HasPrefix(s, base64Open) && strings.HasSuffix(s, base64Close))
 	for i := 0; plain && i < len(s); i++ {
@@ -112,8 +112,7 @@ func HeaderValue(s string) string {
 	return base64Open + base64.StdEncoding.EncodeToString([]byte(s)) + base64Close
 }
 
-// ParseHeaderValue reads what HeaderValue wrote; ok is false when the
-// encoding is broken.
+// ParseHeaderValue reverses HeaderValue; ok is false if the encoding is invalid.
 func ParseHeaderValue(s string) (value string, ok bool) {
 	inner, found := strings.CutPrefix(s, base64Open)
 	if !found || !strings.HasSuffix(inner, base64Close) {

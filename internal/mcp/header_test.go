@@ -61,8 +61,8 @@ func TestHeaderValue(t *testing.T) {
 	}
 }
 
-// FuzzHeaderValue: what is put into a header comes back, and never breaks the
-// line.
+// FuzzHeaderValue: ParseHeaderValue reverses HeaderValue, whose result never
+// contains a line break.
 func FuzzHeaderValue(f *testing.F) {
 	f.Add("x")
 	f.Add("=?base64?x?=")

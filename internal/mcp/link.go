@@ -6,13 +6,13 @@ import (
 	"sync"
 )
 
-// Link is one ordered connection that carries messages both ways. Receive is
-// for one goroutine, Send for another; Close may come from anywhere and ends
-// both.
+// Link is one ordered connection that carries messages both ways. One goroutine
+// may call Receive and another Send. Close may be called from any goroutine and
+// ends both.
 type Link interface {
-	// Receive returns the next message. After a *DecodeError, which concerns
-	// one message alone, the link can still be used; any other error ends it,
-	// io.EOF when the other side closed it.
+	// Receive returns the next message. A *DecodeError concerns only one
+	// message, and the link can still be used. Any other error is final; it is
+	// io.EOF if the other side closed the link.
 	Receive() (Message, error)
 	Send(*Message) error
 	Close() error
@@ -21,8 +21,8 @@ type Link interface {
 // ErrClosed is the error of a connection that this side has closed.
 var ErrClosed = errors.New("connection closed")
 
-// StreamOptions shape a [Stream]. The zero value is MCP's stdio framing with
-// the default limits.
+// StreamOptions configure a [Stream]. The zero value means MCP's stdio framing
+// with the default limits.
 type StreamOptions struct {
 	Framing Framing
 	Limits  Limits
@@ -31,12 +31,12 @@ type StreamOptions struct {
 	// are too large. It must not block.
 	OnDrop func(DroppedInput)
 
-	// EndFloods ends the connection when the other side writes without end
-	// what is no message.
+	// EndFloods ends the connection if the other side keeps writing output
+	// that is not a message.
 	EndFloods bool
 
-	// Close ends the connection; when nil, writer and reader are closed where
-	// they can be.
+	// Close closes the connection. If it is nil, the writer and the reader are
+	// closed if they are io.Closers.
 	Close func() error
 }
 
@@ -122,12 +122,12 @@ func (s *Stream) countGarbage(err error, data []byte) error {
 	return err
 }
 
-// Repair makes the stream accept what [Limits].Repair describes.
+// Repair sets [Limits].Repair for the stream.
 func (s *Stream) Repair() { s.limits.Repair = true }
 
 // ReportDropped calls OnDrop for a message that Receive could not decode.
 func (s *Stream) ReportDropped(e *DecodeError) {
-	if !e.TooLarge { // which was reported when it was skipped
+	if !e.TooLarge { // those were reported when they were skipped
 		s.onDrop(e.drop)
 	}
 }
@@ -135,9 +135,9 @@ func (s *Stream) ReportDropped(e *DecodeError) {
 // Send implements [Link].
 func (s *Stream) Send(m *Message) error { return s.w.writeMessages(m) }
 
-// TrySend sends a message as far as possible without blocking. When only a part
+// TrySend sends a message as far as possible without blocking. If only a part
 // of it was sent, finish is not nil and must be called before anything else is
-// sent. A stream whose writes may block sends nothing.
+// sent. On a stream that cannot write without blocking TrySend sends nothing.
 func (s *Stream) TrySend(m *Message) (sent bool, finish func() error, err error) {
 	if s.direct == nil {
 		return false, nil, nil
@@ -155,11 +155,11 @@ func (s *Stream) SendAll(messages ...*Message) error { return s.w.writeMessages(
 // Close implements [Link].
 func (s *Stream) Close() error { return s.close() }
 
-// pipeDepth is how many messages a pipe holds before the sender waits.
+// pipeDepth is how many messages a pipe buffers before Send blocks.
 const pipeDepth = 64
 
-// Pipe returns the two ends of a connection inside the process. Messages pass
-// without being encoded; neither side may change the bytes of what it sent or
+// Pipe returns the two ends of a connection inside the process. Messages are
+// not encoded; neither side may modify the bytes of messages that it sent or
 // received.
 func Pipe() (a, b *PipeEnd) {
 	ab, ba := make(chan Message, pipeDepth), make(chan Message, pipeDepth)
@@ -184,7 +184,7 @@ func (p *PipeEnd) Receive() (Message, error) {
 	case <-p.done:
 		return Message{}, ErrClosed
 	case <-p.far:
-		select { // what was sent before the far side left still arrives
+		select { // deliver messages sent before the far side closed
 		case m := <-p.in:
 			return m, nil
 		default:

@@ -15,9 +15,9 @@ import (
 // ID is that of a notification.
 type ID string
 
-// Message is one JSON-RPC message. Its envelope has been read; Params, Result
-// and Error.Data are the bytes that came. A request has Method and ID, a
-// notification Method alone, a response ID and one of Result and Error.
+// Message is one JSON-RPC message. Its envelope has been decoded; Params,
+// Result and Error.Data are the received bytes. A request has Method and ID, a
+// notification only Method, a response ID and one of Result and Error.
 type Message struct {
 	ID     ID
 	Method string
@@ -25,10 +25,10 @@ type Message struct {
 	Result json.RawMessage
 	Error  *Error
 
-	fields *ParamFields // what was read of Params; nil before
+	fields *ParamFields // the parsed fields of Params; nil before
 
-	// ResultPrefix holds members that are sent in front of those of Result,
-	// each with a comma behind it.
+	// ResultPrefix contains members that are sent in front of those of Result,
+	// each followed by a comma.
 	ResultPrefix []byte
 
 	// Of a message decoded with Limits.Repair.
@@ -36,13 +36,13 @@ type Message struct {
 	Deep     bool // nested deeper than Limits.MaxDepth
 }
 
-// IsRequest reports whether m wants an answer.
+// IsRequest reports whether m is a request.
 func (m *Message) IsRequest() bool { return m.Method != "" && m.ID != "" }
 
 // IsNotification reports whether m is a notification.
 func (m *Message) IsNotification() bool { return m.Method != "" && m.ID == "" }
 
-// IsResponse reports whether m answers a request.
+// IsResponse reports whether m is a response.
 func (m *Message) IsResponse() bool { return m.Method == "" }
 
 // Error is a JSON-RPC error object, as one side of a connection sent it.
@@ -54,7 +54,7 @@ type Error struct {
 
 func (e *Error) Error() string { return fmt.Sprintf("%s (JSON-RPC %d)", e.Message, e.Code) }
 
-// Error codes of JSON-RPC and of MCP that Junctor itself sends or looks at.
+// Error codes of JSON-RPC and of MCP that Junctor itself sends or inspects.
 const (
 	CodeParseError          = -32700
 	CodeInvalidRequest      = -32600
@@ -63,15 +63,15 @@ const (
 	CodeInternalError       = -32603
 	CodeResourceNotFound    = -32002
 	CodeURLElicitation      = -32042
-	CodeRejected            = -1 // the person said no
+	CodeRejected            = -1 // the user declined
 	CodeHeaderMismatch      = -32020
 	CodeMissingCapability   = -32021
 	CodeUnsupportedProtocol = -32022
 )
 
-// SignInRequired returns the error of MCP 2025-11-25 that has a client open a URL
-// before it calls again, for a failure that says where the caller can sign in to
-// a server with a login of its own; nil for any other.
+// SignInRequired returns the error of MCP 2025-11-25 that makes a client open a
+// URL before it retries the call. It returns nil unless err contains the URL at
+// which the caller can sign in to a server with its own login.
 func SignInRequired(err error) *Error {
 	if err == nil {
 		return nil
@@ -96,8 +96,8 @@ func SignInRequired(err error) *Error {
 	return &Error{Code: CodeURLElicitation, Message: e.Msg, Data: data}
 }
 
-// ToolError returns a failure as the JSON-RPC error of its kind. Its data
-// carries the kind's code and the details.
+// ToolError converts an error into the JSON-RPC error of its kind. Its data
+// contains the kind's code and the details.
 func ToolError(e *tool.Error) *Error {
 	data := struct {
 		Code       tool.Kind `json:"code"`
@@ -105,7 +105,7 @@ func ToolError(e *tool.Error) *Error {
 		RetryAfter float64   `json:"retryAfterSeconds,omitempty"`
 	}{e.Kind, e.Details, e.RetryAfter.Round(time.Millisecond).Seconds()}
 	raw, err := json.Marshal(data)
-	if err != nil { // details that cannot be written are not worth the answer
+	if err != nil { // send the error without details that cannot be encoded
 		raw, _ = json.Marshal(map[string]tool.Kind{"code": e.Kind})
 	}
 	return &Error{Code: e.Kind.JSONRPC(), Message: e.Msg, Data: raw}

@@ -9,20 +9,20 @@ import (
 
 const (
 	maxLogged = 4 << 10 // bytes of one message in the log
-	// logMargin keeps a secret that straddles the cut recognisable until it
-	// is redacted.
+	// logMargin is redacted in addition to maxLogged, so that a secret across
+	// the cut is recognized.
 	logMargin = 1 << 10
 )
 
-// MessageLog writes messages to the log at a level: redacted, and cut where
-// they are long. It costs one comparison when the level is off.
+// MessageLog logs messages at a level, redacted and truncated. It costs one
+// comparison if the level is disabled.
 type MessageLog struct {
 	Log    *slog.Logger
 	Level  slog.Level
 	Redact func(string) string // nil for none
 }
 
-// Write writes m to the log, under the name of the event.
+// Write logs m with event as the log message.
 func (l MessageLog) Write(ctx context.Context, event string, m *Message) {
 	if !l.Log.Enabled(ctx, l.Level) {
 		return
@@ -30,7 +30,7 @@ func (l MessageLog) Write(ctx context.Context, event string, m *Message) {
 	payload := m.Params
 	switch {
 	case m.Error != nil:
-		payload, _ = json.Marshal(m.Error) // its data came as JSON
+		payload, _ = json.Marshal(m.Error) // its data is valid JSON
 	case m.Result != nil:
 		payload = m.Result
 	}

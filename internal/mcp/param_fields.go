@@ -6,16 +6,17 @@ import (
 	"junctor/internal/rawjson"
 )
 
-// ParamFields are the members of a request's params and of their _meta that
-// the gateway looks at, found in one walk through each.
+// ParamFields are the members of a request's params and of their _meta that the
+// gateway uses, found in one pass over each.
 type ParamFields struct {
-	of json.RawMessage // the params that were read
+	of json.RawMessage // the params
 
 	Name, URI, Arguments, Meta, State                      json.RawMessage
 	Version, Client, Capabilities, LogLevel, ProgressToken json.RawMessage // of Meta
 }
 
-// ReadFields reads the params of a request. The last of a repeated member counts, as everywhere.
+// ReadFields reads the params of a request. If a member is repeated, the last
+// one counts.
 func ReadFields(params json.RawMessage) *ParamFields {
 	f := &ParamFields{of: params}
 	for m := range rawjson.Positions(params) {
@@ -63,12 +64,12 @@ func (f *ParamFields) inMeta(name []byte) *json.RawMessage {
 	return nil
 }
 
-// IsOf reports whether f was read from these very params.
+// IsOf reports whether f was read from params, the same bytes in memory.
 func (f *ParamFields) IsOf(params json.RawMessage) bool {
 	return f != nil && len(f.of) == len(params) && (len(params) == 0 || &f.of[0] == &params[0])
 }
 
-// Fields returns the members of the params that are looked at.
+// Fields returns the ParamFields of the message, which it reads only once.
 func (m *Message) Fields() *ParamFields {
 	if !m.fields.IsOf(m.Params) {
 		m.fields = ReadFields(m.Params)

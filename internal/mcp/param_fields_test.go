@@ -7,7 +7,7 @@ import (
 	"junctor/internal/rawjson"
 )
 
-// FuzzParamFields holds the one walk to what a search for each member finds.
+// FuzzParamFields compares the single pass with a search for each member.
 func FuzzParamFields(f *testing.F) {
 	for _, seed := range []string{
 		``, `null`, `[]`, `{"name":"a","arguments":{"x":1},"_meta":{"progressToken":7}}`, `{"na\u006de":"a","name":"b"}`,

@@ -7,11 +7,11 @@ import (
 )
 
 // peekBytes is how much of the beginning and of the end of a message that is
-// too large to hold is kept, to find out whom it concerned.
+// too large is kept, to find its id.
 const peekBytes = 512
 
-// peekID reads the id from the beginning of a message that is cut off. It
-// looks no further than the first member that is not whole.
+// peekID reads the id from the beginning of a truncated message. It stops at
+// the first incomplete member.
 func peekID(head []byte) ID {
 	for m := range rawjson.Positions(head) {
 		if m.Is(head, "id") && m.End < len(head) {
@@ -22,10 +22,10 @@ func peekID(head []byte) ID {
 	return ""
 }
 
-// peekTailID reads the id from the end of a message whose middle was thrown
-// away: some servers write the id last. It takes only a member that the
-// closing brace of the whole message follows directly, or with nothing but the
-// version between.
+// peekTailID reads the id from the end of a message whose middle was discarded:
+// some servers write the id last. It accepts only a member that is followed by
+// the closing brace of the whole message, or by the version and the closing
+// brace.
 func peekTailID(tail []byte) ID {
 	tail = bytes.TrimRight(tail, " \r\n\t")
 	i := bytes.LastIndex(tail, []byte(`"id"`))
@@ -49,10 +49,10 @@ func peekTailID(tail []byte) ID {
 	return id
 }
 
-// peekResponseID returns the call that an unreadable message was to answer: one
-// with a value in it that is no JSON, say, such as the NaN that Python writes.
-// A program may print JSON of its own that has an id, so only what names the
-// protocol and no method counts.
+// peekResponseID returns the id of the call that an invalid message should have
+// answered, for example a message with a NaN, which Python writes but JSON does
+// not allow. A program may print unrelated JSON with an id, so only a message
+// with a "jsonrpc" member and without a method counts.
 func peekResponseID(data []byte) ID {
 	head, tail := data[:min(len(data), peekBytes)], data[max(0, len(data)-peekBytes):]
 	named := bytes.Contains(tail, []byte(`"jsonrpc"`))

@@ -1,6 +1,6 @@
 package mcp
 
-// The protocol versions that Junctor speaks, oldest first.
+// The protocol versions that Junctor supports, oldest first.
 const (
 	Version20241105 = "2024-11-05"
 	Version20250326 = "2025-03-26"
@@ -13,7 +13,7 @@ const (
 // handshake and sessions.
 func Stateless(version string) bool { return version >= Version20260728 }
 
-// The methods that the gateway itself answers or looks at.
+// The methods that the gateway itself serves or inspects.
 const (
 	MethodInitialize                = "initialize"
 	MethodInitialized               = "notifications/initialized"
@@ -57,7 +57,7 @@ func MayNeedInput(method string) bool {
 	return method == MethodToolsCall || method == MethodPromptsGet || method == MethodResourcesRead
 }
 
-// The extensions that Junctor knows.
+// The extensions that Junctor supports.
 const (
 	// ExtensionUI is MCP Apps: tools whose results have a user interface.
 	ExtensionUI = "io.modelcontextprotocol/ui"

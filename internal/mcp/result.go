@@ -10,8 +10,8 @@ func ResultIsError(result json.RawMessage) bool {
 	return string(rawjson.TrustedField(result, "isError")) == "true"
 }
 
-// MayNameTask reports whether a result that was decoded has a member that can
-// name a task.
+// MayNameTask reports whether a decoded result has a member that can contain
+// the id of a task.
 func MayNameTask(result json.RawMessage) bool {
 	for m := range rawjson.TrustedPositions(result) {
 		switch string(m.Name(result)) {

@@ -29,7 +29,7 @@ func TestSignInRequired(t *testing.T) {
 	if n != 1 {
 		t.Errorf("%d elicitations in %s", n, e.Data)
 	}
-	// A login that callers share is not the client's to make.
+	// A client cannot sign in to a login that callers share.
 	for _, err := range []error{
 		nil, errors.New("x"), &tool.Error{Kind: tool.Denied, Details: own.Details}, &tool.Error{Kind: tool.UpstreamAuthRequired},
 		&tool.Error{Kind: tool.UpstreamAuthRequired, Details: map[string]any{"server": "jira", "url": "https://login.example"}},
