@@ -11,19 +11,19 @@ func isBatch(path string) bool {
 	return ext == ".cmd" || ext == ".bat"
 }
 
-// batchLine returns the command line with which cmd.exe runs a batch file with
-// these arguments, none of which it may take as anything but text.
+// batchLine returns the command line with which cmd.exe runs a batch file. The
+// arguments are escaped, so that cmd.exe does not interpret them.
 func batchLine(path string, args []string) string {
 	line := escapeCmd(quote(path))
 	for _, arg := range args {
-		// Twice: cmd.exe reads the line once, and batch files made by npm
-		// hand it to a second command.
+		// Twice: cmd.exe parses the line once, and batch files created by
+		// npm pass it to a second command.
 		line += " " + escapeCmd(escapeCmd(quote(arg)))
 	}
 	return `cmd.exe /d /s /c "` + line + `"`
 }
 
-// quote puts an argument into quotes by the rules of the C runtime.
+// quote quotes an argument by the rules of the C runtime.
 func quote(arg string) string {
 	var b strings.Builder
 	b.WriteByte('"')
@@ -46,8 +46,8 @@ func quote(arg string) string {
 	return b.String()
 }
 
-// escapeCmd takes the special meaning from every character that has one for
-// cmd.exe. A line break cannot be escaped and becomes a space.
+// escapeCmd escapes every character that is special to cmd.exe. A line break
+// cannot be escaped and becomes a space.
 func escapeCmd(s string) string {
 	var b strings.Builder
 	for i := range len(s) {
@@ -63,8 +63,8 @@ func escapeCmd(s string) string {
 	return b.String()
 }
 
-// withExtensions lists what may follow a command's name to make it a program,
-// from the variable PATHEXT of Windows.
+// withExtensions returns the extensions in PATHEXT, the Windows variable, to try
+// for a command. It returns only "" if the command already has one of them.
 func withExtensions(command, pathext string) []string {
 	if pathext == "" {
 		pathext = ".COM;.EXE;.BAT;.CMD"

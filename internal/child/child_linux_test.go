@@ -18,17 +18,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The test binary plays the parts of a family: "junctor" starts "tree", which
-// starts an ordinary child and one that forks twice and takes a session of its
-// own. All hold the writing end of a FIFO, so that its reader sees the end of
-// the file when the last of them is gone, and not before.
+// The test binary plays the roles of a family of processes: "junctor" starts
+// "tree", which starts an ordinary child and one that forks twice and creates
+// its own session. All have the writing end of a FIFO open, so that its reader
+// gets EOF when the last of them is gone, and not before.
 const (
 	roleVar = "CHILD_TEST_ROLE"
 	wayVar  = "CHILD_TEST_WAY"
 	fifoVar = "CHILD_TEST_FIFO"
 	selfVar = "CHILD_TEST_SELF" // the binary, where others may read it
 
-	// The race detector would have each of them wait a second before it ends.
+	// By default the race detector delays the exit of each of them by a second.
 	noWait = "GORACE=atexit_sleep_ms=0"
 )
 
@@ -91,8 +91,8 @@ func playLeaf(fifo *os.File) {
 	}
 }
 
-// playOrphans leaves processes behind that end, and checks that somebody
-// collects them: in a /proc of our own no dead process may remain.
+// playOrphans leaves orphans behind that exit, and checks that they are reaped:
+// no zombie may remain in the /proc of its namespace.
 func playOrphans() {
 	for range 5 {
 		cmd := exec.Command("/bin/sh", "-c", "true & true & exit 0")
@@ -106,7 +106,7 @@ func playOrphans() {
 				dead = string(b)
 			}
 		}
-		if dead == "" && len(stats) == 3 { // two keepers and we
+		if dead == "" && len(stats) == 3 { // two keepers and this process
 			fmt.Println("clean")
 			return
 		}
@@ -140,8 +140,7 @@ func selfSpec(role string, env ...string) Spec {
 	return Spec{Name: role, Command: self, Env: append([]string{roleVar + "=" + role, noWait}, env...)}
 }
 
-// The ways under test by name; the group is not among them, for it makes no
-// such promise.
+// waysNamed returns the methods of a test by name.
 func waysNamed(name string) []method {
 	const process, mounts, user = syscall.CLONE_NEWPID, syscall.CLONE_NEWNS, syscall.CLONE_NEWUSER
 	switch name {
@@ -161,10 +160,11 @@ func waysNamed(name string) []method {
 	return nil
 }
 
+// allWays are the methods that contain all descendants, which a group does not.
 var allWays = []string{"root mounts", "root", "user mounts", "user", "subreaper"}
 
-// launcher returns a Launcher that goes the named way, and skips the test
-// where the system does not allow it.
+// launcher returns a Launcher that uses the named methods. It skips the test if
+// the system does not allow them.
 func launcher(t *testing.T, name string) *Launcher {
 	t.Helper()
 	l := NewLauncher()
@@ -176,7 +176,8 @@ func launcher(t *testing.T, name string) *Launcher {
 	return l
 }
 
-// family is the reading end of the FIFO that a family holds.
+// family is the reading end of the FIFO that all processes of a family have
+// open.
 type family struct {
 	t    *testing.T
 	path string
@@ -192,7 +193,7 @@ func newFamily(t *testing.T) *family {
 	return &family{t: t, path: path}
 }
 
-// alive waits until n members have said so.
+// alive waits until n members have written that they are alive.
 func (f *family) alive(n int) {
 	f.t.Helper()
 	f.within("the family to start", func() {
@@ -254,7 +255,7 @@ func TestDescendantsEndWhenGatewayIsKilled(t *testing.T) {
 			t.Skip("only root can become somebody else")
 		}
 		f := newFamily(t)
-		// The folder of the FIFO must be open to that user.
+		// The folder of the FIFO must be accessible to that user.
 		for dir := filepath.Dir(f.path); dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
 			_ = os.Chmod(dir, 0o755)
 		}
@@ -308,7 +309,7 @@ func TestDescendantsEndWithProgram(t *testing.T) {
 				t.Fatal(err)
 			}
 			f.alive(2)
-			p.grace = time.Hour // its own end is tested, however long it takes
+			p.grace = time.Hour // the program must exit without being killed
 			p.Stop(t.Context()) // closes stdin: the program exits by itself
 			f.extinct()
 			if got, want := p.Err().Error(), "exited with code 7"; got != want {
@@ -328,7 +329,7 @@ func TestDescendantsEndOnStop(t *testing.T) {
 				t.Fatal(err)
 			}
 			f.alive(3)
-			p.grace = time.Millisecond // nobody here listens to requests
+			p.grace = time.Millisecond // all members ignore SIGTERM
 			if err := p.Close(); err != nil {
 				t.Fatal(err)
 			}
@@ -379,7 +380,7 @@ func TestOrphansAreReaped(t *testing.T) {
 	}
 }
 
-// What a program may find out about its place must not confuse it.
+// A program must not be confused by its PID, its parent and its user.
 func TestProgramSeesOrdinaryProcessEnvironment(t *testing.T) {
 	for _, name := range append(allWays, "group") {
 		t.Run(name, func(t *testing.T) {
@@ -398,8 +399,9 @@ func TestProgramSeesOrdinaryProcessEnvironment(t *testing.T) {
 			if _, err := fmt.Sscanf(string(out), "%d %d %d\nok\n", &pid, &parent, &uid); err != nil {
 				t.Fatalf("program printed %q: %v", out, err)
 			}
-			// Some programs end when their parent has the number 1: it is how
-			// orphans are told. And as number 1 no signal would end this one.
+			// Some programs exit if their parent has PID 1, because they assume
+			// that they were orphaned. And with PID 1 the program would ignore
+			// most signals.
 			if pid == 1 || parent == 1 || uid != os.Getuid() {
 				t.Errorf("pid %d, parent %d, uid %d", pid, parent, uid)
 			}
@@ -470,8 +472,8 @@ func TestKeeperMemoryIsSmall(t *testing.T) {
 }
 
 // TestKeeperBesideItsPipes starts a program while the keeper's descriptor is
-// the next one above those that the program gets, where a child moves its
-// descriptors to before it executes.
+// the next one above those that the program inherits, which is where the child
+// moves its descriptors before exec.
 func TestKeeperBesideItsPipes(t *testing.T) {
 	keeper, err := keeperFile()
 	if err != nil {

@@ -153,7 +153,7 @@ func TestEnvironmentAndFolderReachTheProgram(t *testing.T) {
 	if !ok || e.Code != 3 || e.Error() != "exited with code 3" {
 		t.Errorf("Err() = %v", p.Err())
 	}
-	p.Stop(t.Context()) // once more does no harm
+	p.Stop(t.Context()) // may be called again
 }
 
 func TestKillEndsAtOnce(t *testing.T) {
@@ -269,7 +269,7 @@ func TestConcurrentStarts(t *testing.T) {
 		go func() {
 			p, err := l.Start(Spec{Command: "cat", Env: []string{"PATH=/usr/bin:/bin"}})
 			if err == nil {
-				p.grace = time.Hour // a slow start must not look like a forced end
+				p.grace = time.Hour // a slow start must not lead to a kill
 				p.Stop(t.Context())
 				if got := p.Err().Error(); got != "exited with code 0" {
 					err = errors.New(got)

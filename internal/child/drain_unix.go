@@ -10,17 +10,17 @@ import (
 	"time"
 )
 
-// maxPipe is how much is read of a pipe that someone may still write to. It is
-// as much as a pipe of an ordinary user may contain.
+// maxPipe bounds how much is read from a pipe that a process may still write
+// to. It is the maximum that a pipe of an ordinary user can contain.
 const maxPipe = 1 << 20
 
 // drain reads what the pipe contains, without waiting for more.
 func (t *tail) drain(f *os.File) {
-	_ = f.SetReadDeadline(time.Time{}) // or nothing could be read
+	_ = f.SetReadDeadline(time.Time{}) // an expired deadline would fail every read
 	t.readFrom(io.LimitReader(available{f}, maxPipe))
 }
 
-// available reads a pipe, and ends where it would have to wait.
+// available reads from a pipe and returns io.EOF instead of blocking.
 type available struct{ pipe *os.File }
 
 // Read implements io.Reader.
@@ -32,7 +32,7 @@ func (a available) Read(b []byte) (n int, err error) {
 	err = raw.Read(func(fd uintptr) bool {
 		for {
 			var failed error
-			n, failed = syscall.Read(int(fd), b) // the pipe does not block: os.Pipe made it so
+			n, failed = syscall.Read(int(fd), b) // pipes of os.Pipe are non-blocking
 			if !errors.Is(failed, syscall.EINTR) {
 				return true
 			}

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A descendant that got away holds the pipe, and what the program wrote last has
-// not been read yet when nobody waits for more.
+// A descendant that escaped has the pipe open, and the last output of the
+// program has not been read yet when the read deadline expires.
 func TestPipeIsReadAfterItsDeadline(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 	"junctor/internal/tool"
 )
 
-// Environ composes the environment of a program: of host (KEY=value) what the
-// names or globs in inherit let through, and extra over it. Names are
-// compared without case on Windows.
+// Environ returns the environment of a program: the variables of host
+// (KEY=value) that match the names or globs in inherit, overridden by extra.
+// Names are case-insensitive on Windows.
 func Environ(host, inherit []string, extra map[string]string) []string {
 	return environ(host, inherit, extra, runtime.GOOS == "windows")
 }
@@ -29,8 +29,8 @@ func environ(host, inherit []string, extra map[string]string, fold bool) []strin
 	}
 	vars := make(map[string]string, len(extra))
 	for _, kv := range host {
-		// Windows keeps the current folder of each drive in variables that
-		// begin with "="; nobody can name those.
+		// Windows stores the current folder of each drive in variables that
+		// begin with "="; they cannot be inherited.
 		key, _, ok := strings.Cut(kv, "=")
 		if ok && key != "" && tool.MatchAny(globs, name(key)) {
 			vars[name(key)] = kv

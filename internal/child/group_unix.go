@@ -27,8 +27,8 @@ func (g *group) kill()                { _ = syscall.Kill(-g.process.Pid, syscall
 // not reused while the group has members.
 func (g *group) ended() { g.kill() }
 
-// signalOf names the signal that ended a process. Keepers and shells report
-// it as an exit code over 128.
+// signalOf returns the name of the signal that killed a process, or "". Keepers
+// and shells report it as an exit code over 128.
 func signalOf(state *os.ProcessState) string {
 	status, ok := state.Sys().(syscall.WaitStatus)
 	if !ok {

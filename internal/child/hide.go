@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// HideFolder lets programs find the folder empty where the system allows it,
-// unless they have files of their own in it; see [Process.Visible]. This
-// program, started again, sees it: it keeps its own files there. HideFolder
-// comes before the first Start.
+// HideFolder makes the folder appear empty to programs if the system allows it,
+// unless they have files in it; see [Process.Visible]. It stays visible to
+// another instance of this program, which stores its files there. HideFolder
+// must be called before the first Start.
 func (l *Launcher) HideFolder(dir string) {
 	l.hide = dir
-	l.self, _ = os.Executable() // unknown is no other program
+	l.self, _ = os.Executable() // an empty path matches no program
 }
 
 // hidden returns the folder to hide from a program, or why it stays visible.
@@ -40,13 +40,12 @@ func (l *Launcher) hidden(path string, spec Spec) (folder, reason string) {
 	return folder, ""
 }
 
-// visible returns why the folder that the Launcher hides must stay visible to
-// a program: it would not find its own files. It is empty when the folder can
-// be hidden.
+// visible returns why the folder must stay visible to a program, because it
+// contains files of the program, or "" if the folder can be hidden.
 func visible(folder, path string, spec Spec) string {
 	dir := spec.Dir
 	if dir == "" {
-		dir, _ = os.Getwd() // unknown is not inside
+		dir, _ = os.Getwd() // an empty path is not inside
 	}
 	if resolved, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = resolved
@@ -98,7 +97,7 @@ func mentions(text, folder string) bool {
 	}
 }
 
-// isNameByte reports whether b continues a file name.
+// isNameByte reports whether b can be part of a file name.
 func isNameByte(b byte) bool {
 	return b >= 0x80 || b == '-' || b == '_' || b == '.' ||
 		'0' <= b && b <= '9' || 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z'

@@ -19,8 +19,8 @@ import (
 
 const hideVar = "CHILD_TEST_HIDE"
 
-// playIntruder is a program that looks for what is in a folder, named on its
-// stdin, and prints what it could do there.
+// playIntruder is a program that tries to access the folder named on its stdin,
+// and prints what it could do there.
 func playIntruder() {
 	folder, _ := bufio.NewReader(os.Stdin).ReadString('\n')
 	intrude(strings.TrimSpace(folder))
@@ -42,7 +42,7 @@ func intrude(folder string) {
 		fmt.Println("wrote")
 	}
 	if os.Geteuid() == 0 {
-		return // nothing is hidden from root in earnest
+		return // root can undo the hiding
 	}
 	if syscall.Unmount(folder, syscall.MNT_DETACH) == nil {
 		fmt.Println("unmounted")
@@ -50,7 +50,7 @@ func intrude(folder string) {
 	if os.Getenv(hideVar) != "" {
 		return
 	}
-	// With all rights in a user namespace of its own.
+	// With all capabilities in a new user namespace.
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = []string{noWait, roleVar + "=intruder", hideVar + "=again"}
 	cmd.Stdin = strings.NewReader(folder + "\n")
@@ -64,8 +64,8 @@ func intrude(folder string) {
 	}
 }
 
-// playHider starts an intruder for the folder as an ordinary user's gateway
-// would.
+// playHider starts an intruder for the folder like the gateway of an ordinary
+// user.
 func playHider() {
 	l := NewLauncher()
 	l.hide = os.Getenv(hideVar)
@@ -82,10 +82,10 @@ func playHider() {
 	_, _ = io.Copy(os.Stdout, p)
 }
 
-// dataFolder makes a folder with a key and a socket that answers.
+// dataFolder creates a folder with a key and a socket with a listener.
 func dataFolder(t *testing.T) string {
 	t.Helper()
-	// A path of its own: that of a socket must be short.
+	// Not t.TempDir, because the path of a socket must be short.
 	dir, err := os.MkdirTemp("", "hide")
 	if err != nil {
 		t.Fatal(err)
@@ -133,7 +133,7 @@ func TestFolderIsHidden(t *testing.T) {
 			} else if !strings.Contains(p.Visible(), "the system") || !strings.Contains(string(out), "connected") {
 				t.Errorf("Visible() = %q, want that the system does not allow it; the program got %q", p.Visible(), out)
 			}
-			// What the program does not see is untouched for others.
+			// Hiding the folder from the program does not affect others.
 			if b, err := os.ReadFile(filepath.Join(folder, "secret.key")); err != nil || string(b) != "secret" {
 				t.Errorf("the key is %q, %v after the program ran", b, err)
 			}
@@ -225,8 +225,8 @@ func TestFolderStaysVisible(t *testing.T) {
 			t.Errorf("the program printed %q, %v, visible because %q", out, err, p.Visible())
 		}
 	})
-	// The keeper reports a folder that it cannot mount on, and the program
-	// runs all the same.
+	// The keeper reports a folder that it cannot mount on, and the program runs
+	// nevertheless.
 	t.Run("a mount that fails", func(t *testing.T) {
 		l := launcher(t, "")
 		l.Isolation()

@@ -14,26 +14,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The keeper stands between this process and a program. As the first process
-// of a PID namespace it reaps orphans and hands signals on, which a program
-// that happens to be process 1 does not; the program's parent is a second
-// keeper, because programs take a parent with the number 1 as the sign that
-// they were orphaned. Where namespaces are refused the keeper is a subreaper
-// that kills all its descendants when we die.
+// The keeper is a process between this process and a program. As the init
+// process of a PID namespace it reaps orphans and forwards signals, which an
+// ordinary program with PID 1 does not do. The program's parent is a second
+// keeper, because programs assume that they were orphaned if their parent has
+// PID 1. If namespaces are not permitted, the keeper is a subreaper that kills
+// all its descendants when this process dies.
 //
-// It is a program of about 1 KB, written in assembly in this package
-// and put into an ELF file in memory, because there is one or two for every
-// child: this whole executable, started again in that role, would cost 3 MB
-// each. docs/decisions/0003-children.md has the measurements.
+// It is a program of about 1 KB, written in assembly in this package and put
+// into an ELF file in memory, because every child needs one or two of them:
+// using this whole executable as the keeper would cost 3 MB each.
+// docs/decisions/0003-children.md has the measurements.
 
 // The modes of the keeper.
 const (
-	keeperMounts    = "m" // init of a namespace that has its own mounts; a folder to hide may follow
+	keeperMounts    = "m" // init of a namespace with its own mounts; a folder to hide may follow
 	keeperNamespace = "n" // init of a namespace
 	keeperSubreaper = "s"
 )
 
-// keeperOrder is the signal that makes a subreaper end all processes.
+// keeperOrder is the signal on which a subreaper kills all its descendants.
 const keeperOrder = unix.SIGUSR2
 
 // keeperPC is where the code of the keeper begins and keeperEnd what follows it.
@@ -54,7 +54,8 @@ func keeperCode() ([]byte, error) {
 }
 
 // elf wraps machine code into the smallest executable file that the kernel
-// takes: one segment to read and execute, and a stack that is not executable.
+// accepts: one segment that is readable and executable, and a stack that is not
+// executable.
 func elf(code []byte) []byte {
 	const (
 		base    = 0x400000
@@ -110,8 +111,8 @@ func keeperFile() (*os.File, error) {
 	if _, err := f.Write(elf(code)); err != nil {
 		return nil, fmt.Errorf("keeper: %w", err)
 	}
-	// Best effort: a seal keeps the code from being changed in progress.
+	// Best effort: seals prevent changes to the code while it is in use.
 	_, _ = unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_WRITE|unix.F_SEAL_SEAL)
-	// A file that is open for writing may not be executed.
+	// A file that is open for writing cannot be executed.
 	return os.Open(fmt.Sprintf("/proc/self/fd/%d", fd))
 }

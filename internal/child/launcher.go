@@ -10,7 +10,7 @@ import (
 
 // Spec describes a program to start.
 type Spec struct {
-	Name    string   // for people: the name under which ps shows the keeper
+	Name    string   // shown by ps for the keeper
 	Command string   // a path, or a name looked up in the PATH of Env
 	Args    []string // without the command itself
 	Env     []string // the whole environment, as KEY=value; see [Environ]
@@ -24,21 +24,21 @@ type Spec struct {
 // Launcher starts programs. The zero value is not usable; see [NewLauncher].
 type Launcher struct {
 	mu     sync.Mutex
-	starts chan func() // run on the thread to whose life the programs are bound
+	starts chan func() // run on the thread that starts programs; see fork
 	closed bool
 	system system
-	hide   string // the folder that programs find empty
-	self   string // the program that sees it all the same
+	hide   string // the folder that is hidden from programs
+	self   string // this program, for which it stays visible
 }
 
-// NewLauncher returns a Launcher. It touches nothing until the first Start.
+// NewLauncher returns a Launcher. It uses no resources until the first Start.
 func NewLauncher() *Launcher { return &Launcher{} }
 
-// ErrClosed is what Start returns after Close.
+// ErrClosed is returned by Start after Close.
 var ErrClosed = errors.New("the launcher is closed")
 
-// Start starts a program and returns when it runs. The error explains what the
-// user can do.
+// Start starts a program and returns when it is running. The error explains
+// what the user can do.
 func (l *Launcher) Start(spec Spec) (*Process, error) {
 	path, err := lookPath(spec.Command, spec.Dir, spec.Env)
 	if err != nil {
@@ -52,13 +52,14 @@ func (l *Launcher) Start(spec Spec) (*Process, error) {
 	return l.start(spec, path)
 }
 
-// Isolation reports how the programs of this Launcher are held together,
-// trying out the ways when none has been started yet.
+// Isolation returns how the descendants of this Launcher's programs are
+// contained. It tries the methods if no program has been started yet.
 func (l *Launcher) Isolation() Isolation {
 	return l.system.isolation(l.fork)
 }
 
-// Close ends the Launcher. Programs that still run are bound to end with it.
+// Close closes the Launcher. On Linux, programs that are still running are
+// killed.
 func (l *Launcher) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -68,9 +69,9 @@ func (l *Launcher) Close() {
 	l.closed = true
 }
 
-// fork starts cmd on the Launcher's own thread, which it starts when needed.
-// The thread must live as long as the programs: their death signal comes when
-// the thread that started them ends, not only when the process does.
+// fork starts cmd on the Launcher's own thread, which it creates on first use.
+// The thread must live as long as the programs: the parent-death signal is sent
+// when the thread that started them exits, not only when the process does.
 func (l *Launcher) fork(cmd *exec.Cmd) error {
 	done := make(chan error, 1)
 	l.mu.Lock()
@@ -96,7 +97,7 @@ func (l *Launcher) start(spec Spec, path string) (*Process, error) {
 		return &exec.Cmd{
 			Path:   path,
 			Args:   append([]string{spec.Command}, spec.Args...),
-			Env:    append([]string{}, spec.Env...), // nil would mean everything
+			Env:    append([]string{}, spec.Env...), // nil would mean our environment
 			Dir:    spec.Dir,
 			Stdin:  pipes.childIn,
 			Stdout: pipes.childOut,

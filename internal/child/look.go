@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// StartError is why a program could not be started, and what to do.
+// StartError reports why a program could not be started, and what to do.
 type StartError struct {
 	Command string
 	Reason  string // continues "the program …": "is not installed"
@@ -34,7 +34,7 @@ func (e *StartError) Unwrap() error { return e.Err }
 // NotFound reports whether the program does not exist.
 func (e *StartError) NotFound() bool { return errors.Is(e.Err, fs.ErrNotExist) }
 
-// packages names the packages of the programs that start most MCP servers.
+// packages contains install hints for the programs that start most MCP servers.
 var packages = map[string]string{
 	"npx":     "install Node.js (https://nodejs.org)",
 	"node":    "install Node.js (https://nodejs.org)",
@@ -54,13 +54,12 @@ var packages = map[string]string{
 	"java":    "install a Java runtime",
 }
 
-// Look finds the file that a program would be started from, in the PATH of its
-// own environment. Its error is a [StartError].
+// Look returns the file that a program would be started from, looked up in the
+// PATH of env. Its error is a [*StartError].
 func Look(command, dir string, env []string) (string, error) { return lookPath(command, dir, env) }
 
-// lookPath finds the file to execute. A name without a slash is looked up in
-// the PATH that the program itself will see; a relative path is taken from
-// its working directory.
+// lookPath returns the file to execute. A name without a slash is looked up in
+// the program's own PATH; a relative path is relative to its working directory.
 func lookPath(command, dir string, env []string) (string, error) {
 	if command == "" {
 		return "", &StartError{Reason: "no command is given", Hint: "set command to the program that speaks MCP on stdio", Err: fs.ErrInvalid}
@@ -86,7 +85,7 @@ func lookPath(command, dir string, env []string) (string, error) {
 	denied := false
 	for _, folder := range filepath.SplitList(path) {
 		if !filepath.IsAbs(folder) {
-			continue // the folder we happen to be in is nobody's to run programs from
+			continue // do not run programs from the current directory
 		}
 		found, err := executable(filepath.Join(folder, command), exts)
 		if err == nil {

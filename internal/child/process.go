@@ -12,18 +12,18 @@ import (
 // forker starts a command on the thread that programs are bound to.
 type forker func(*exec.Cmd) error
 
-// processGroup is one program in the grip of the system.
+// processGroup is one program with its descendants, as contained by the system.
 type processGroup interface {
-	pid() int             // of the program itself, as others see it
-	isolation() Isolation // how it is held
-	hides() bool          // the folder to hide is hidden from it
-	terminate()           // ask the program to end
-	kill()                // end it and everything it started
-	ended()               // called once, when the program is gone
+	pid() int             // of the program itself, as seen by this process
+	isolation() Isolation // how the descendants are contained
+	hides() bool          // reports whether the folder to hide is hidden from it
+	terminate()           // asks the program to exit
+	kill()                // kills it and all its descendants
+	ended()               // called once, when the program has exited
 }
 
-// Process is a running program. Read and Write are its stdout and stdin;
-// Close stops it, gently first.
+// Process is a running program. Read reads its stdout and Write writes its
+// stdin; Close stops it, gracefully at first.
 type Process struct {
 	stdin  *os.File
 	stdout *os.File
@@ -52,18 +52,18 @@ func (p *Process) PID() int { return p.pid }
 // Isolation returns how the program's descendants are contained.
 func (p *Process) Isolation() Isolation { return p.held.isolation() }
 
-// Visible returns why the program sees the folder that its Launcher hides. It
-// is empty when the program does not see it.
+// Visible returns why the folder that the Launcher hides is visible to the
+// program, or "" if it is hidden.
 func (p *Process) Visible() string { return p.visible }
 
 // Stderr returns the last lines that the program wrote to stderr.
 func (p *Process) Stderr() []string { return p.stderr.lines() }
 
-// Done is closed when the program and all that it started are gone.
+// Done is closed when the program and its descendants are gone.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Err returns how the program ended; nil while it runs. An exit with code 0 is
-// also an error, because a server must not exit by itself.
+// Err returns how the program exited, or nil while it runs. An exit with code 0
+// is also an error, because a server must not exit unless it is stopped.
 func (p *Process) Err() error {
 	select {
 	case <-p.done:
@@ -79,10 +79,10 @@ func (p *Process) Close() error {
 	return nil
 }
 
-// Stop ends the program as MCP asks: stdin is closed; when that does not end
-// it within a moment it is asked to terminate, and then killed with
-// everything that it started. When ctx is done it is killed at once. Stop
-// returns when nothing is left.
+// Stop stops the program as MCP specifies: it closes stdin; if the program does
+// not exit within a grace period it asks it to terminate, and after another one
+// kills it with its descendants. If ctx is done it does not wait for the grace
+// periods. Stop returns when no process is left.
 func (p *Process) Stop(ctx context.Context) {
 	p.closeIn.Do(func() { p.stdin.Close() })
 	if !p.gone(ctx) {
@@ -94,13 +94,15 @@ func (p *Process) Stop(ctx context.Context) {
 	<-p.done
 }
 
-// Kill ends the program and everything that it started, now.
+// Kill kills the program and its descendants immediately, and waits until they
+// are gone.
 func (p *Process) Kill() {
 	p.held.kill()
 	<-p.done
 }
 
-// gone waits a moment for the program to end.
+// gone waits for the program to exit, up to the grace period, and reports
+// whether it did.
 func (p *Process) gone(ctx context.Context) bool {
 	timer := time.NewTimer(p.grace)
 	defer timer.Stop()
@@ -113,7 +115,7 @@ func (p *Process) gone(ctx context.Context) bool {
 	return false
 }
 
-// run waits for the end of the program.
+// run waits until the program has exited.
 func (p *Process) run(stderr *os.File) {
 	read := make(chan struct{})
 	go func() {
@@ -122,9 +124,9 @@ func (p *Process) run(stderr *os.File) {
 	}()
 	waitErr := p.cmd.Wait()
 	p.held.ended()
-	// Nobody should hold the pipes any more. Where a descendant got away it
-	// still may, and must not keep us waiting. A pipe of Windows has no deadline,
-	// but there no descendant gets away.
+	// The pipes should be closed now. A descendant that escaped may still have
+	// them open; do not wait for it. Pipes have no deadlines on Windows, but
+	// there no descendant can escape.
 	if !closedWithin(read, time.Second) {
 		_ = stderr.SetReadDeadline(time.Now())
 		closedWithin(read, 10*time.Second)
@@ -133,7 +135,7 @@ func (p *Process) run(stderr *os.File) {
 	p.closeIn.Do(func() { p.stdin.Close() })
 	p.err = exitError(p.cmd.ProcessState, waitErr)
 	close(p.done)
-	// The last output may still be in the pipe, so its reader gets some time.
+	// The last output may still be in the pipe: give its reader some time.
 	time.AfterFunc(10*time.Second, func() { p.stdout.Close() })
 }
 
@@ -149,10 +151,10 @@ func closedWithin(c <-chan struct{}, d time.Duration) bool {
 	}
 }
 
-// ExitError is how a program ended.
+// ExitError reports how a program exited.
 type ExitError struct {
-	Code   int    // -1 when a signal ended it and the code is not known
-	Signal string // the signal that seems to have ended it, or empty
+	Code   int    // -1 if a signal killed it and the code is not known
+	Signal string // the signal that seems to have killed it, or empty
 }
 
 func (e *ExitError) Error() string {

@@ -19,16 +19,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// method is one way to keep the descendants of a program together.
+// method is one way to contain the descendants of a program.
 type method struct {
 	is    Isolation
 	mode  string  // of the keeper; empty for none
 	flags uintptr // of clone
 }
 
-// methods lists what can be tried, best first. A user namespace is what an
-// ordinary user needs to make the others; root has no use for it, unless a
-// container took its rights.
+// methods returns the methods to try, best first. An ordinary user needs a user
+// namespace to create the others; root needs it only in a container without
+// these privileges.
 func methods(uid int) []method {
 	const process, mounts, user = syscall.CLONE_NEWPID, syscall.CLONE_NEWNS, syscall.CLONE_NEWUSER
 	list := []method{
@@ -43,10 +43,10 @@ func methods(uid int) []method {
 	return list
 }
 
-// system starts programs in the best way that works here.
+// system starts programs with the best method that works.
 type system struct {
 	probe sync.Once
-	ways  []method // those to try, best first; nil means all
+	ways  []method // the methods to try, best first; nil means all
 	file  *os.File // the keeper
 }
 
@@ -58,9 +58,9 @@ func (s *system) isolation(fork forker) Isolation {
 	return s.ways[0].is
 }
 
-// choose tries the ways out on a folder, which cannot be executed: the keeper
-// that reports this has done all the rest. Those before the first that works
-// are forgotten.
+// choose tries the methods by executing a folder, which fails: a keeper that
+// reports that error has completed all other steps. It removes the methods
+// before the first one that works.
 func (s *system) choose(fork forker) {
 	if s.ways == nil {
 		s.ways = methods(os.Geteuid())
@@ -102,7 +102,7 @@ func (s *system) start(command func() *exec.Cmd, name, hide string, fork forker)
 		}
 		switch {
 		case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EUSERS), errors.Is(err, syscall.EPERM):
-			continue // there are no more namespaces for us
+			continue // no more namespaces are available
 		case err != nil:
 			return nil, nil, err
 		case execErr != 0:
@@ -119,13 +119,13 @@ func (s *system) start(command func() *exec.Cmd, name, hide string, fork forker)
 	return cmd, &group{process: cmd.Process}, nil
 }
 
-// notHidden marks the number of the error for which the keeper could not hide
-// a folder.
+// notHidden is the bit that the keeper sets in the error number if it could not
+// hide the folder.
 const notHidden syscall.Errno = 1 << 16
 
-// exec starts the keeper, which hides a folder, if not empty, and starts cmd.
-// The first result is why the keeper could not do that, the second why the
-// keeper itself did not start.
+// exec starts the keeper, which hides the folder, unless that is empty, and
+// starts cmd. The first result is the error of the keeper, the second the error
+// from starting the keeper.
 func (w method) exec(cmd *exec.Cmd, keeper *os.File, name, hide string, fork forker) (syscall.Errno, error) {
 	r, report, err := os.Pipe()
 	if err != nil {
@@ -139,7 +139,7 @@ func (w method) exec(cmd *exec.Cmd, keeper *os.File, name, hide string, fork for
 	cmd.Path = fmt.Sprintf("/proc/self/fd/%d", number)
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: w.flags,
-		Setsid:     true, // an interrupt from the terminal is ours to handle
+		Setsid:     true, // only this process handles an interrupt from the terminal
 		Pdeathsig:  syscall.SIGKILL,
 	}
 	if w.is == Subreaper {
@@ -147,11 +147,12 @@ func (w method) exec(cmd *exec.Cmd, keeper *os.File, name, hide string, fork for
 	}
 	if w.flags&syscall.CLONE_NEWUSER != 0 {
 		if w.mode == keeperMounts {
-			// Executing a file takes an ordinary user's rights inside the
-			// namespace away; the keeper needs this one for a moment.
+			// An ordinary user loses the capabilities in the namespace when
+			// a file is executed; the keeper temporarily needs this one.
 			cmd.SysProcAttr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN}
 		}
-		// The same numbers inside and outside: files look as they are.
+		// The same ids inside and outside, so that files have their real
+		// owners.
 		uid, gid := os.Geteuid(), os.Getegid()
 		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
 		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
@@ -170,9 +171,9 @@ func (w method) exec(cmd *exec.Cmd, keeper *os.File, name, hide string, fork for
 }
 
 // highDescriptor duplicates the keeper's descriptor above those of the command.
-// Between fork and exec the child moves descriptors to the numbers above the
-// highest one that it passes on, and could overwrite that of the keeper, which is
-// not passed on.
+// Between fork and exec the child moves descriptors to numbers above the
+// highest one that the program inherits, and could overwrite the keeper's,
+// which it does not inherit.
 func highDescriptor(cmd *exec.Cmd, keeper *os.File) (number int, free func()) {
 	const moved = 16 // more than the child moves
 	highest := keeper.Fd()
@@ -188,7 +189,8 @@ func highDescriptor(cmd *exec.Cmd, keeper *os.File) (number int, free func()) {
 	return n, func() { _ = unix.Close(n) }
 }
 
-// subreaperGroup is a program with its descendants under a keeper.
+// subreaperGroup is a program with its descendants below a keeper, in a
+// namespace or under a subreaper.
 type subreaperGroup struct {
 	way    method
 	keeper *os.Process
@@ -206,12 +208,13 @@ func (k *subreaperGroup) kill() {
 		return
 	}
 	_ = k.keeper.Signal(keeperOrder)
-	// A descendant that took another user's identity cannot be killed, and
-	// the keeper would wait for it forever.
+	// The keeper cannot kill a descendant that runs as another user, and would
+	// wait for it forever.
 	time.AfterFunc(5*time.Second, func() { _ = k.keeper.Kill() })
 }
 
-// pid finds the program behind its keepers.
+// pid returns the process id of the program below its keepers, or that of the
+// keeper if it cannot be read.
 func (k *subreaperGroup) pid() int {
 	pid := k.keeper.Pid
 	levels := 1

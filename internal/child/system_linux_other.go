@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// system holds programs in process groups: no keeper has been written for
-// this processor.
+// system starts programs in process groups: there is no keeper for this
+// architecture.
 type system struct{}
 
 func (*system) isolation(forker) Isolation { return Group }

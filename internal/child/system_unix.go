@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// system holds programs in process groups.
+// system starts programs in process groups.
 type system struct{}
 
 func (*system) isolation(forker) Isolation { return Group }

@@ -16,7 +16,7 @@ const (
 	defaultPath    = `C:\Windows\system32;C:\Windows`
 )
 
-// system holds programs in job objects.
+// system starts programs in job objects.
 type system struct{}
 
 func (*system) isolation(forker) Isolation { return Job }
@@ -29,8 +29,8 @@ func (*system) start(command func() *exec.Cmd, _, _ string, fork forker) (*exec.
 		CreationFlags: windows.CREATE_SUSPENDED | windows.CREATE_NEW_PROCESS_GROUP | windows.CREATE_NO_WINDOW,
 	}
 	if isBatch(cmd.Path) {
-		// Batch files (npx.cmd) are run by cmd.exe, which reads its command
-		// line by rules of its own.
+		// Batch files (npx.cmd) are run by cmd.exe, which has its own rules for
+		// parsing the command line.
 		line := batchLine(cmd.Path, cmd.Args[1:])
 		cmd.Path = lookup(cmd.Env, "COMSPEC")
 		if cmd.Path == "" {
@@ -55,7 +55,8 @@ func (*system) start(command func() *exec.Cmd, _, _ string, fork forker) (*exec.
 	return cmd, &jobGroup{process: cmd.Process, job: job}, nil
 }
 
-// newJob makes a job that dies with its last handle, and so with us.
+// newJob creates a job that ends when its last handle is closed, and so with
+// this process.
 func newJob() (windows.Handle, error) {
 	job, err := windows.CreateJobObject(nil, nil)
 	if err != nil {
@@ -100,8 +101,8 @@ func (j *jobGroup) pid() int             { return j.process.Pid }
 func (j *jobGroup) isolation() Isolation { return Job }
 func (j *jobGroup) hides() bool          { return false }
 
-// terminate has nothing gentle to offer to a process without a console; its
-// closed stdin was the request to end.
+// terminate does nothing: there is no graceful way to terminate a process
+// without a console, other than closing its stdin.
 func (j *jobGroup) terminate() {}
 
 func (j *jobGroup) kill()  { j.once.Do(func() { windows.CloseHandle(j.job) }) }

@@ -10,23 +10,23 @@ import (
 	"unicode/utf8"
 )
 
-// The bounds of what is kept of a program's stderr.
+// The number and the length of the lines of stderr that are kept.
 const (
 	tailLines = 50
 	tailLine  = 1 << 10
 )
 
-// tail keeps the last lines of a stream, cut to a bounded length each.
+// tail keeps the last lines of a stream, each truncated to a bounded length.
 type tail struct {
 	mu     sync.Mutex
 	kept   []string // oldest first
-	open   []byte   // the line that has not ended
-	longer bool     // the open line was cut
+	open   []byte   // the incomplete line
+	longer bool     // the open line was truncated
 	onLine func(string)
 }
 
-// newTail returns a tail that passes every line to onLine too, unless it is
-// nil.
+// newTail returns a tail that also calls onLine, unless it is nil, for every
+// line.
 func newTail(onLine func(string)) *tail { return &tail{onLine: onLine} }
 
 // readFrom reads r until it ends.
@@ -41,8 +41,8 @@ func (t *tail) readFrom(r io.Reader) {
 	}
 }
 
-// readPipe reads a pipe until it ends. After its read deadline it reads what the
-// pipe contains and does not wait for more.
+// readPipe reads a pipe until its end. After the read deadline it reads only
+// what the pipe already contains.
 func (t *tail) readPipe(f *os.File) {
 	t.readFrom(f)
 	t.drain(f)
@@ -64,7 +64,7 @@ func (t *tail) write(b []byte) {
 	}
 }
 
-// end files the open line.
+// end adds the open line to the kept lines.
 func (t *tail) end() {
 	line := clean(t.open)
 	if t.longer {

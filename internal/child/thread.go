@@ -2,8 +2,8 @@ package child
 
 import "runtime"
 
-// thread runs what comes in on an operating-system thread of its own. The
-// thread ends with it, since it stays locked.
+// thread runs the received functions on a separate operating-system thread,
+// which exits with the goroutine because it stays locked to it.
 func (l *Launcher) thread(starts <-chan func()) {
 	runtime.LockOSThread()
 	for f := range starts {

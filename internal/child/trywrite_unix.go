@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// TryWrite writes as much to the program's stdin as it takes without being
-// waited for. The rest is to be written with Write, before anything else is.
+// TryWrite writes as much to the program's stdin as possible without blocking.
+// The rest must be written with Write before anything else.
 func (p *Process) TryWrite(b []byte) (n int, err error) {
 	raw, err := p.stdin.SyscallConn()
 	if err != nil {
@@ -18,16 +18,16 @@ func (p *Process) TryWrite(b []byte) (n int, err error) {
 	var failed error
 	err = raw.Write(func(fd uintptr) bool {
 		for {
-			n, failed = syscall.Write(int(fd), b) // the pipe does not block: os.Pipe made it so
+			n, failed = syscall.Write(int(fd), b) // pipes of os.Pipe are non-blocking
 			if !errors.Is(failed, syscall.EINTR) {
-				return true // and whatever came of it, it is not tried again
+				return true // do not wait, whatever the result
 			}
 		}
 	})
 	if errors.Is(failed, syscall.EAGAIN) {
 		failed = nil
 	}
-	if err != nil { // the pipe is closed, which the error does not say in a form that can be tested for
+	if err != nil { // the pipe is closed; errors.Is does not recognize this error
 		return 0, &os.PathError{Op: "write", Path: p.stdin.Name(), Err: os.ErrClosed}
 	}
 	return max(n, 0), failed

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TryWrite takes what the pipe has room for and never waits for the program.
+// TryWrite writes what the pipe has room for and never waits for the program.
 func TestTryWrite(t *testing.T) {
 	l := NewLauncher()
 	t.Cleanup(l.Close)
@@ -39,7 +39,7 @@ func TestTryWrite(t *testing.T) {
 			t.Fatalf("after %d bytes: %v", taken, err)
 		}
 		if taken += n; n == 0 {
-			break // full, and nobody was waited for
+			break // full
 		}
 	}
 	p.Kill()

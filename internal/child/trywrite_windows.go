@@ -1,5 +1,5 @@
 package child
 
-// TryWrite writes nothing: a pipe of this system cannot be written to without
-// perhaps being waited for. The rest is to be written with Write.
+// TryWrite writes nothing, because any write to a pipe may block on Windows.
+// Use Write instead.
 func (p *Process) TryWrite([]byte) (n int, err error) { return 0, nil }
