@@ -47,8 +47,8 @@ func TestChildProcessesDoNotInheritGatewayKeys(t *testing.T) {
 	}
 }
 
-// A gateway that was started without a configuration is the one that commands
-// talk to after the first server was added, which made the file.
+// Commands find a gateway that was started without a configuration file after
+// the file was created by adding the first server.
 func TestSocketStaysWhenTheFirstFileIsWritten(t *testing.T) {
 	dir := t.TempDir()
 	p := process{lookup: func(string) (string, bool) { return "", false }, dir: dir, userDir: filepath.Join(dir, "config"), dataDir: filepath.Join(dir, "data")}
@@ -69,8 +69,8 @@ func TestSocketStaysWhenTheFirstFileIsWritten(t *testing.T) {
 	}
 }
 
-// Processes with other values of the variables that the configuration uses have
-// other sockets, and with the same values the same one.
+// Processes have the same socket only if the variables that the configuration
+// uses have the same values.
 func TestSocketFollowsTheVariablesOfTheConfiguration(t *testing.T) {
 	const file = `{"mcpServers":{"gh":{"command":"gh","env":{"T":"${GH_TOKEN}","U":"${GH_USER:-anonymous}"}}}}`
 	type env map[string]string
@@ -117,8 +117,9 @@ func TestSocketFollowsTheVariablesOfTheConfiguration(t *testing.T) {
 	}
 }
 
-// A process in whose environment a variable has no value, as agents start them,
-// uses the only gateway of the file; one with another value never does.
+// A process in which a variable has no value, for example one started by an
+// agent, uses the only gateway of the file. A process with a different value
+// never does.
 func TestFindGatewayWithUnsetVariable(t *testing.T) {
 	dir, err := os.MkdirTemp("", "j") // short enough for a socket
 	if err != nil {
@@ -165,14 +166,13 @@ func TestFindGatewayWithUnsetVariable(t *testing.T) {
 	expect("", "TOKEN=2")
 	two := serve("TOKEN=2")
 	expect(two, "TOKEN=2")
-	expect("") // which of them is anybody's guess
+	expect("") // there are several
 
 	write(`{"mcpServers":{"gh":{"command":"gh","env":{"T":"${TOKEN}","U":"${USER_ID}"}}}}`)
 	expect("", "USER_ID=me")
 }
 
-// A file that has become invalid does not keep commands from the gateway that
-// runs with what it was before.
+// Commands find the running gateway of a file that has become invalid since.
 func TestFindGatewayOfInvalidFile(t *testing.T) {
 	dir, err := os.MkdirTemp("", "j") // short enough for a socket
 	if err != nil {
@@ -206,7 +206,7 @@ func TestFindGatewayOfInvalidFile(t *testing.T) {
 	if note := stderr.String(); !strings.Contains(note, "junctor.json") || !strings.Contains(note, "running gateway") {
 		t.Errorf("the note is %q", note)
 	}
-	p.logLevel = "nonsense" // is no fault of the file
+	p.logLevel = "nonsense" // an error that does not concern the file
 	_, err = write(`{}`)
 	if got := l.FindWithInvalidConfig(t.Context(), p.options(), err); err == nil || got != "" {
 		t.Errorf("%v: found %q", err, got)

@@ -20,33 +20,33 @@ import (
 	"junctor/internal/upstream"
 )
 
-// Gateway is what commands talk to: the gateway that serves with the same
-// configuration, or one of their own that lives as long as the command.
+// Gateway is the gateway that a command uses: the running one with the same
+// configuration, or one in this process that lives as long as the command.
 type Gateway struct {
 	apiclient.Client
 	launcher *Launcher
-	own      *app.App // nil for one that was running already
+	own      *app.App // the gateway in this process; nil if another one is used
 
-	// Run starts the servers of a gateway of our own, or only those that are
-	// named. Until then it knows what was last seen.
+	// Run starts the servers of a gateway in this process, or only the named
+	// ones. Until then the gateway has the tools that were last stored.
 	Run   func(servers ...string)
 	Close func()
 }
 
-// Attach returns the gateway that is reached through client.
+// Attach returns the Gateway that client connects to.
 func (l *Launcher) Attach(client *http.Client) *Gateway {
 	return &Gateway{launcher: l, Client: apiclient.Client{HTTP: client}, Run: func(...string) {}, Close: func() {}}
 }
 
-// Start makes a gateway of our own that can run the named upstreams, or all.
-// It runs none of them yet.
+// Start returns a gateway in this process that can run the named upstreams, or
+// all. It does not run them yet.
 func (l *Launcher) Start(ctx context.Context, cfg *config.Config, o config.Options, only ...string) (*Gateway, error) {
 	unknown := func(name string) bool {
 		_, ok := cfg.Server(name)
 		return !ok && name != "junctor"
 	}
 	if len(only) == 0 || slices.ContainsFunc(only, unknown) {
-		only = nil // all; the gateway then says what there is in place of an unknown one
+		only = nil // all, so that the gateway can suggest others for an unknown one
 	}
 	var started []string // empty for all
 	a, err := l.Build(ctx, cfg, o, telemetry.LevelError, func(o *app.Options) {
@@ -75,9 +75,9 @@ func (l *Launcher) Start(ctx context.Context, cfg *config.Config, o config.Optio
 	}, nil
 }
 
-// Share runs a gateway of our own that other programs find too, and returns a
-// client of it. Its socket stays where it is, as the client does not look for
-// another.
+// Share runs a gateway in this process that other programs can find too, and
+// returns a client of it. Its socket does not move when the configuration
+// changes, because the client would not find the new one.
 func (l *Launcher) Share(ctx context.Context, cfg *config.Config, o config.Options) (client *http.Client, stop func(), err error) {
 	path := l.Socket(cfg)
 	if path == "" {
@@ -115,22 +115,25 @@ func (l *Launcher) printError(err error) {
 }
 
 const (
-	// socketTimeout is how long a gateway of our own gets to open its socket.
+	// socketTimeout bounds how long a gateway in this process takes to open its
+	// socket.
 	socketTimeout = 30 * time.Second
-	// reloadTimeout is how long a running gateway gets to see a changed file.
+	// reloadTimeout bounds how long a running gateway takes to apply a changed
+	// file.
 	reloadTimeout = 30 * time.Second
-	// statePoll is how often the state of a server that connects is read.
+	// statePoll is the interval for polling the state of a connecting server.
 	statePoll = 50 * time.Millisecond
 )
 
-// AwaitServer returns the running gateway once it has a server that was just
-// added to the file, or nil when it has ended or does not have it in time. Its
-// socket is that of cfg or, until it has moved there, that of before.
+// AwaitServer waits until the running gateway has a server that was just added
+// to the file, and returns the gateway. It returns nil if the gateway has
+// stopped or does not have the server within reloadTimeout. The gateway moves
+// from the socket of before to that of cfg.
 func (l *Launcher) AwaitServer(ctx context.Context, before, cfg *config.Config, name string) *Gateway {
 	ctx, cancel := context.WithTimeout(ctx, reloadTimeout)
 	defer cancel()
 	for {
-		left := l.Running(ctx, before) == nil // perhaps for its new socket, which is open by now
+		left := l.Running(ctx, before) == nil // if it moved, its new socket is open by now
 		running := l.Running(ctx, cfg)
 		if running != nil {
 			g := l.Attach(running)
@@ -153,8 +156,8 @@ func (g *Gateway) server(ctx context.Context, name string) (s control.Server, er
 	return s, err
 }
 
-// AwaitConnection returns the state of a server once its first connection was
-// made or has failed.
+// AwaitConnection waits until the first attempt to connect to a server has
+// succeeded or failed, and returns the server's state.
 func (g *Gateway) AwaitConnection(ctx context.Context, name string) (control.Server, error) {
 	if _, ok := g.launcher.Width(g.launcher.Err); !ok {
 		g.launcher.Note("Connecting to %q …", name)
@@ -177,8 +180,8 @@ func (g *Gateway) AwaitConnection(ctx context.Context, name string) (control.Ser
 	}
 }
 
-// ShowConnecting shows on a terminal which servers, or which of those named,
-// are still starting, until the function that it returns is called.
+// ShowConnecting shows on a terminal which servers, or which of the named ones,
+// are still starting, until stop is called.
 func (g *Gateway) ShowConnecting(ctx context.Context, only ...string) (stop func()) {
 	l := g.launcher
 	if _, ok := l.Width(l.Err); !ok || l.Quiet {

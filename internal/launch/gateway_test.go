@@ -8,8 +8,8 @@ import (
 	"junctor/internal/config"
 )
 
-// The gateway of a chat has a server as soon as its file has, and the command
-// that wrote it there knows.
+// The gateway of a chat applies a server that is added to its file, and the
+// command that added it can wait for that.
 func TestSharedGatewayFollowsItsFile(t *testing.T) {
 	dir, err := os.MkdirTemp("", "j") // short enough for a socket
 	if err != nil {

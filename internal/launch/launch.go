@@ -1,11 +1,11 @@
-// Package launch finds the gateway that serves with a configuration on this
-// machine, and runs one in this process where there is none.
+// Package launch finds the running gateway of a configuration on this machine,
+// or runs one in this process if there is none.
 //
-// Commands talk to either in the same way, through [Gateway]. A gateway is
-// found by its socket, whose name depends on the configuration file and on the
-// values of the variables that the file uses ([Launcher.Socket]). Start reading
-// at [Launcher.Find] and [Launcher.Start]; [Launcher.ServeMCP] is the gateway
-// of an agent, which other agents then share.
+// Commands use either in the same way, through [Gateway]. A gateway is found by
+// its socket, whose name depends on the configuration file and on the values of
+// the variables that the file uses ([Launcher.Socket]). Start reading at
+// [Launcher.Find] and [Launcher.Start]; [Launcher.ServeMCP] serves an agent
+// with a gateway that other agents can share.
 package launch
 
 import (
@@ -23,23 +23,23 @@ import (
 	"junctor/internal/terminal"
 )
 
-// Launcher is what finding and running gateways needs of the world outside the
-// program.
+// Launcher finds and runs gateways. Its fields are the parts of the program's
+// environment that this needs.
 type Launcher struct {
 	terminal.Terminal
 	Environ  []string
 	Lookup   func(string) (string, bool) // of environment variables
 	DataDir  string
 	Version  string
-	LogLevel string // of the command line; "" for that of the configuration
+	LogLevel string // from the command line; "" for the configured one
 
-	// LogBuffer gathers lines of the log before they go to Err; nil for none.
+	// LogBuffer buffers log lines before they are written to Err; nil for none.
 	LogBuffer atomic.Pointer[telemetry.LineBuffer]
 }
 
-// Build makes a gateway of the configuration. level is what it logs unless
-// the command line says otherwise, "" for the configured level; set, which may
-// be nil, changes the options.
+// Build returns a gateway for the configuration. It logs at level, or at the
+// configured level if level is "" or LogLevel is set. set, which may be nil,
+// changes the options.
 func (l *Launcher) Build(ctx context.Context, cfg *config.Config, reload config.Options, level telemetry.Level, set func(*app.Options)) (*app.App, error) {
 	redactor, err := telemetry.NewRedactor(cfg.Security.RedactConfig)
 	if err != nil {
@@ -54,7 +54,7 @@ func (l *Launcher) Build(ctx context.Context, cfg *config.Config, reload config.
 	_, isTerminal := l.Width(l.Err)
 	buffer := telemetry.NewLineBuffer(l.Err)
 	if isTerminal {
-		_ = buffer.Unbuffer() // has nothing to write yet
+		_ = buffer.Unbuffer() // cannot fail: nothing is buffered yet
 	}
 	l.LogBuffer.Store(buffer)
 	admin, _ := cfg.Lookup("JUNCTOR_ADMIN_KEY")
@@ -77,7 +77,8 @@ func (l *Launcher) Build(ctx context.Context, cfg *config.Config, reload config.
 	return app.Open(ctx, o)
 }
 
-// WithoutServers lets [Launcher.Build] make a gateway that starts no server.
+// WithoutServers makes [Launcher.Build] return a gateway that starts no
+// servers.
 func WithoutServers(o *app.Options) { o.Only = []string{} }
 
 // withoutOwnKeys removes Junctor's own keys from the environment that the

@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	// restartWait is how long a client waits for a gateway that serves to be
-	// restarted before it takes its place.
+	// restartWait is how long a client waits for the restart of a permanent
+	// gateway before its process becomes the gateway.
 	restartWait = 20 * time.Second
-	// takeoverWait is the same for a temporary gateway. It leaves one that
-	// serves the time to get the socket.
+	// takeoverWait is the same for a temporary gateway. It gives a permanent
+	// gateway the time to acquire the socket.
 	takeoverWait = 300 * time.Millisecond
 	// lockWait is how long another process may hold the lock of the socket
 	// without answering.
@@ -35,7 +35,7 @@ const (
 // and for others.
 type mcpSession struct {
 	*Launcher
-	cfg     *config.Config // nil when the file is invalid
+	cfg     *config.Config // nil if the file is invalid
 	o       config.Options
 	view    discovery.View
 	request attach.StreamRequest
@@ -44,7 +44,7 @@ type mcpSession struct {
 	hosting sync.WaitGroup
 
 	mu     sync.Mutex
-	failed error // of a gateway of our own
+	failed error // of the gateway in this process
 }
 
 // ServeMCP serves one client on stdin and stdout through the gateway of the same
@@ -56,7 +56,7 @@ func (l *Launcher) ServeMCP(ctx context.Context, cfg *config.Config, o config.Op
 	return s.run(ctx, invalid)
 }
 
-// ServeMCPAlone serves a client with a gateway that nobody else uses.
+// ServeMCPAlone serves a client with a gateway that is not shared.
 func (l *Launcher) ServeMCPAlone(ctx context.Context, cfg *config.Config, o config.Options, view discovery.View) error {
 	a, err := l.Build(ctx, cfg, o, telemetry.LevelWarn, nil)
 	if err != nil {
@@ -66,7 +66,7 @@ func (l *Launcher) ServeMCPAlone(ctx context.Context, cfg *config.Config, o conf
 	return errors.Join(err, a.Close())
 }
 
-// run serves the client until it leaves.
+// run serves the client until it disconnects.
 func (s *mcpSession) run(ctx context.Context, invalid error) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -96,8 +96,9 @@ func (s *mcpSession) run(ctx context.Context, invalid error) error {
 	return err
 }
 
-// connect returns a stream to a gateway. When none is found for as long as wait,
-// it is one of our own. temporary says that the gateway ends with its client.
+// connect returns a stream to a gateway. If none is found within wait, it
+// starts one in this process. temporary reports whether the gateway ends with
+// its client.
 func (s *mcpSession) connect(ctx context.Context, wait time.Duration, invalid error) (conn io.ReadWriteCloser, temporary bool, err error) {
 	began := time.Now()
 	for {
@@ -131,14 +132,14 @@ func (s *mcpSession) connect(ctx context.Context, wait time.Duration, invalid er
 			return nil, false, ctx.Err()
 		case <-time.After(reconnectPoll):
 		}
-		// The file may have changed, and the gateway moved with it.
+		// The file may have changed, and with it the socket of the gateway.
 		if changed, _, err := config.Load(s.o); err == nil {
 			s.cfg = changed
 		}
 	}
 }
 
-// findGateway returns the socket of the gateway to use; "" for none.
+// findGateway returns the socket of the gateway to use, or "" if there is none.
 func (s *mcpSession) findGateway(ctx context.Context, invalid error) string {
 	if s.cfg == nil {
 		return s.FindWithInvalidConfig(ctx, s.o, invalid)
@@ -146,8 +147,9 @@ func (s *mcpSession) findGateway(ctx context.Context, invalid error) string {
 	return s.Find(ctx, s.cfg)
 }
 
-// host starts a gateway of our own and returns a stream to it. With share others
-// can use it too; ErrRunning says that one of them was faster.
+// host starts a gateway in this process and returns a stream to it. If share is
+// set, other processes can use it too; attach.ErrRunning means that one of them
+// has started one meanwhile.
 func (s *mcpSession) host(share bool) (io.ReadWriteCloser, error) {
 	var ln net.Listener
 	path := s.Socket(s.cfg)
@@ -155,7 +157,7 @@ func (s *mcpSession) host(share bool) (io.ReadWriteCloser, error) {
 		var err error
 		if ln, err = attach.Listen(path); errors.Is(err, attach.ErrRunning) {
 			return nil, err
-		} else if err != nil { // a folder that cannot be written to, perhaps
+		} else if err != nil { // for example, the folder is not writable
 			s.Note("other clients cannot use this gateway: %v", err)
 			ln = nil
 		}
@@ -177,8 +179,8 @@ func (s *mcpSession) host(share bool) (io.ReadWriteCloser, error) {
 	near, far := attach.Pipe()
 	s.hosting.Go(func() {
 		defer stop()
-		// The relay goes on elsewhere, or ends, when this gateway is not to be
-		// found any more.
+		// Host closes far when this gateway can no longer be found, so that the
+		// relay connects to another gateway or ends.
 		err := a.Host(ctx, s.view, far, far, path, ln, func() { _ = far.Close() })
 		if err = errors.Join(err, a.Close()); err != nil && ctx.Err() == nil {
 			s.mu.Lock()

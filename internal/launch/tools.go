@@ -11,11 +11,11 @@ import (
 	"junctor/internal/terminal"
 )
 
-// ListTools asks for the tools that a query selects. It waits only for servers
-// of which no tools are known, and with fresh for all.
+// ListTools returns the tools that a query selects. It waits only for servers
+// whose tools are not known, or for all if fresh is set.
 func (g *Gateway) ListTools(ctx context.Context, q url.Values, fresh bool) (control.ToolList, error) {
 	var list control.ToolList
-	var missing []string // servers of which no tools are known
+	var missing []string // servers whose tools are not known
 	if fresh {
 		q.Set("wait", "fresh")
 	} else {
@@ -49,8 +49,8 @@ func (g *Gateway) ListTools(ctx context.Context, q url.Values, fresh bool) (cont
 	return list, nil
 }
 
-// Tool asks for one tool by its qualified or bare name; with wait it waits for
-// the servers that may have it.
+// Tool returns one tool by its qualified or bare name. If wait is set it waits
+// for the servers that may have it.
 func (g *Gateway) Tool(ctx context.Context, name string, wait bool) (d control.ToolDetails, err error) {
 	q := url.Values{}
 	if wait {
@@ -61,12 +61,13 @@ func (g *Gateway) Tool(ctx context.Context, name string, wait bool) (d control.T
 	return d, err
 }
 
-// slowFailure is how long a server must have delayed a command to be left out
-// of the next ones for a while. What fails at once is tried every time.
+// slowFailure is how long a failing server must have delayed a command to be
+// skipped by later ones for some time. Servers that fail faster are always
+// tried.
 const slowFailure = 2 * time.Second
 
-// rememberFailure records that a server of a gateway of our own did not connect,
-// if that took long.
+// rememberFailure records that a server of a gateway in this process did not
+// connect, if that took at least slowFailure.
 func (g *Gateway) rememberFailure(ctx context.Context, name, reason string, took time.Duration) {
 	if g.own == nil || took < slowFailure || ctx.Err() != nil {
 		return
@@ -76,8 +77,8 @@ func (g *Gateway) rememberFailure(ctx context.Context, name, reason string, took
 	}
 }
 
-// skipFailed moves the servers that recently failed from those that are still
-// starting to those that are down, and returns the rest.
+// skipFailed moves servers that failed recently from list.Pending to list.Down,
+// and returns the remaining pending ones.
 func (g *Gateway) skipFailed(ctx context.Context, list *control.ToolList) []string {
 	if g.own == nil {
 		return list.Pending
