@@ -15,13 +15,13 @@ import (
 	"junctor/internal/upstream"
 )
 
-// HTTP is a server on a loopback port that can be stopped and started again.
+// HTTP is a server on a loopback port that can be stopped and restarted.
 type HTTP struct {
 	*Server
 	URL string
 
-	// Before sees every request first; it answers it itself when it returns
-	// true. Nil lets all through. Set it before the first request.
+	// Before is called for every request, unless nil. If it returns true, it
+	// has answered the request. Set it before the first request.
 	Before func(w http.ResponseWriter, r *http.Request) bool
 
 	t    testing.TB
@@ -39,7 +39,7 @@ func Listen(t testing.TB, script Script) *HTTP {
 	return h
 }
 
-// Config returns the configuration of an upstream that connects here.
+// Config returns the configuration of an upstream that connects to h.
 func (h *HTTP) Config(name string) upstream.Config {
 	c := upstream.DefaultConfig()
 	c.Name = name
@@ -48,12 +48,12 @@ func (h *HTTP) Config(name string) upstream.Config {
 	return c
 }
 
-// Start listens again, on the same port as before.
+// Start starts the server, always on the same port.
 func (h *HTTP) Start() {
 	h.t.Helper()
 	ln, err := net.Listen("tcp", h.addr)
-	// A program that was being started when the port was closed has it for a
-	// moment longer.
+	// A child process that was being started when the port was closed inherits
+	// the listener and keeps it open for a moment.
 	for begun := time.Now(); err != nil; ln, err = net.Listen("tcp", h.addr) {
 		if time.Since(begun) > time.Minute {
 			h.t.Fatal(err)
@@ -68,14 +68,15 @@ func (h *HTTP) Start() {
 	go func() { _ = srv.Serve(ln) }()
 }
 
-// Stop closes the port and every connection; requests in flight are cut.
+// Stop closes the port and all connections, including those with requests in
+// flight.
 func (h *HTTP) Stop() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	_ = h.srv.Close()
 }
 
-// Forget ends all sessions, as a restart of the server would.
+// Forget ends all sessions, like a restart of the server.
 func (h *HTTP) Forget() { h.renew().Close() }
 
 // ServeHTTP serves the requests.
@@ -106,7 +107,7 @@ func (h *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.server.Load().ServeHTTP(w, r)
 }
 
-// Drop begins an answer as an event stream and cuts the connection.
+// Drop starts to respond with an event stream and closes the connection.
 func Drop(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.WriteHeader(http.StatusOK)
@@ -115,7 +116,7 @@ func Drop(w http.ResponseWriter) {
 	panic(http.ErrAbortHandler)
 }
 
-// HTML answers with a web page.
+// HTML responds with a web page.
 func HTML(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	_, _ = w.Write([]byte("<!DOCTYPE html><title>Welcome</title>"))

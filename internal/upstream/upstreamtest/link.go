@@ -20,8 +20,8 @@ import (
 	"junctor/internal/upstream"
 )
 
-// Transport connects to the server in the process. Each call is a connection
-// of its own.
+// Transport connects to the server in this process. Each call makes a new
+// connection.
 func (s *Server) Transport(context.Context) (mcpclient.Transport, error) {
 	client, server := mcp.Pipe()
 	go func() {
@@ -37,11 +37,11 @@ func (s *Server) serve(ctx context.Context, l mcp.Link) error {
 	return s.server.Load().ServeLink(ctx, &link{Link: l, script: s.script, left: cancel, methods: map[mcp.ID]string{}})
 }
 
-// link is a connection that does wrong as the script says.
+// link is a connection that misbehaves as the script specifies.
 type link struct {
 	mcp.Link
 	script Script
-	left   func() // ends the calls of a client that is gone, at once
+	left   func() // cancels the calls when the client has disconnected
 
 	mu      sync.Mutex
 	methods map[mcp.ID]string // of requests in flight
@@ -97,11 +97,12 @@ func (l *link) Send(m *mcp.Message) error {
 	return l.Link.Send(m)
 }
 
-// scriptVar tells a process that it is a scripted server.
+// scriptVar is the environment variable with the script of a process that is a
+// scripted server.
 const scriptVar = "UPSTREAMTEST_SCRIPT"
 
-// Main makes the process a server when it was started as one by [Stdio]; it
-// then does not return. Call it first in TestMain.
+// Main runs a server if the process was started as one with a configuration of
+// [Stdio]; it then does not return. TestMain must call it first.
 func Main() {
 	raw := os.Getenv(scriptVar)
 	if raw == "" {
@@ -118,7 +119,7 @@ func Main() {
 	for _, line := range script.Stray {
 		fmt.Println(line)
 	}
-	// Not os.Exit, in which the race detector waits a second.
+	// Not os.Exit, which the race detector delays by a second.
 	if script.Exit != 0 {
 		syscall.Exit(script.Exit)
 	}
@@ -131,9 +132,8 @@ func Main() {
 	syscall.Exit(0)
 }
 
-// Stdio returns the configuration of an upstream that is this test binary,
-// started again as a server with the script. The test's TestMain must call
-// [Main].
+// Stdio returns the configuration of an upstream that runs this test binary as
+// a server with the script. The test's TestMain must call [Main].
 func Stdio(t testing.TB, name string, script Script) upstream.Config {
 	t.Helper()
 	self, err := os.Executable()
@@ -148,11 +148,11 @@ func Stdio(t testing.TB, name string, script Script) upstream.Config {
 	c.Name = name
 	c.Transport = upstream.Stdio
 	c.Command = self
-	// The test binary may need long to start on a busy machine.
+	// The test binary may start slowly on a busy machine.
 	c.StartTimeoutMs = 60_000
 	c.Env = map[string]telemetry.Secret{scriptVar: telemetry.Secret(raw)}
 	if dir := os.Getenv("GOCOVERDIR"); dir != "" && !strings.Contains(string(raw), "GOCOVERDIR") {
-		c.Env["GOCOVERDIR"] = telemetry.Secret(dir) // or the child complains on stderr
+		c.Env["GOCOVERDIR"] = telemetry.Secret(dir) // without it the child prints a warning on stderr
 	}
 	return c
 }

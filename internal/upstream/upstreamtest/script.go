@@ -1,9 +1,9 @@
-// Package upstreamtest has MCP servers for tests, good ones and bad ones: in
-// the process, as a child process, and over HTTP.
+// Package upstreamtest provides MCP servers for tests, correct and faulty ones:
+// in the process, as a child process, and over HTTP.
 //
-// A [Script] says how a server behaves. A server without a script is a good
-// one that speaks both eras of the protocol and offers the tools of [Tools].
-// What goes wrong goes wrong on the real wire: nothing here is a mock.
+// A [Script] specifies how a server behaves. With an empty script a server is
+// correct, supports both eras of the protocol and has the tools of [Tools].
+// Faults happen on a real connection: nothing here is a mock.
 package upstreamtest
 
 import (
@@ -13,8 +13,8 @@ import (
 	"junctor/internal/rawjson"
 )
 
-// Script says how a server behaves. It can be written as JSON, because child
-// processes get it through their environment.
+// Script specifies how a server behaves. It can be encoded as JSON, because
+// child processes receive it in their environment.
 type Script struct {
 	Name         string `json:"name,omitempty"` // "test" when empty
 	Version      string `json:"version,omitempty"`
@@ -57,20 +57,20 @@ type Script struct {
 	Deaf         bool     `json:"deaf,omitempty"`         // do not end when stdin does
 }
 
-// Tools returns the definitions of the tools that every server here knows:
+// Tools returns the definitions of the tools that every server here supports:
 //
 //	echo      answers with its arguments as text
-//	whoami    answers with a number that the connection alone has
+//	whoami    answers with a number that is unique to the session
 //	fail      answers with a result that is an error
 //	refuse    answers with a JSON-RPC error
 //	progress  sends n progress notifications, then answers
-//	ask       elicits a name from the caller and answers with what came back
-//	sample    asks the caller's model and answers with what came back
+//	ask       elicits a name from the caller and answers with the response
+//	sample    asks the caller's model and answers with the response
 //	silent    never answers, until cancelled
-//	die       ends the server in mid-call
+//	die       ends the server or the connection during the call
 //	huge      answers with bytes bytes of text
-//	stray     prints a line that is no message, then answers
-//	change    lists one more tool from now on and says so
+//	stray     prints a line that is not a message, then answers
+//	change    adds a tool and sends list_changed, then answers
 //	environ   answers with the environment and the folder of the process
 //	headers   answers with the HTTP headers of the request
 func Tools() []json.RawMessage {
@@ -82,7 +82,7 @@ func Tools() []json.RawMessage {
 	return tools
 }
 
-// Tool returns a definition of a tool that takes any object.
+// Tool returns a definition of a tool that accepts any object.
 func Tool(name, description string) json.RawMessage {
 	b, err := json.Marshal(map[string]any{
 		"name": name, "description": description, "inputSchema": map[string]any{"type": "object"},
@@ -94,7 +94,7 @@ func Tool(name, description string) json.RawMessage {
 	return b
 }
 
-// Text returns a result with one text block, as the tools here answer.
+// Text returns a result with one text block, like those of the tools here.
 func Text(s string) json.RawMessage {
 	b, err := json.Marshal(map[string]any{"content": []any{map[string]any{"type": "text", "text": s}}})
 	if err != nil {

@@ -31,7 +31,7 @@ type Server struct {
 	seen    []string // methods of all requests, in order
 }
 
-// New returns a server that behaves as the script says.
+// New returns a server that behaves as the script specifies.
 func New(script Script) *Server {
 	if script.Name == "" {
 		script.Name = "test"
@@ -47,25 +47,27 @@ func New(script Script) *Server {
 	return s
 }
 
-// renew forgets all sessions.
+// renew replaces the mcpserver.Server, which loses all sessions, and returns
+// the old one.
 func (s *Server) renew() *mcpserver.Server {
 	return s.server.Swap(mcpserver.New(mcpserver.Options{Info: s.info(), DrainTimeout: time.Millisecond}, s))
 }
 
-// Connections counts the connections and HTTP sessions that were made.
+// Connections returns the number of requests for the server's description,
+// which each connection and HTTP session makes.
 func (s *Server) Connections() int { return int(s.conns.Load()) }
 
-// Calls counts the calls of tools that arrived.
+// Calls returns the number of tool calls that were received.
 func (s *Server) Calls() int { return int(s.calls.Load()) }
 
-// Seen returns the methods of all requests that arrived, in order.
+// Seen returns the methods of all received requests, in order.
 func (s *Server) Seen() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.seen)
 }
 
-// AddTool lists one more tool and tells everyone.
+// AddTool adds a tool and sends list_changed to every connection.
 func (s *Server) AddTool() {
 	s.mu.Lock()
 	s.extra++
@@ -167,7 +169,8 @@ func (s *Server) list(r *mcpserver.Request) (json.RawMessage, error) {
 	return json.Marshal(page)
 }
 
-// errDie is what the tool die answers with; the connection acts on it.
+// errDie is the error of the tool die. The link closes the connection instead
+// of sending it.
 var errDie = errors.New("upstreamtest: die")
 
 func (s *Server) call(ctx context.Context, r *mcpserver.Request) (json.RawMessage, error) {
@@ -236,7 +239,8 @@ func (s *Server) ask(ctx context.Context, r *mcpserver.Request, method, params s
 	return Text(string(answer)), nil
 }
 
-// number gives every session one of its own; without sessions all are 0.
+// number returns a number that is unique to the session, or 0 without a
+// session.
 func (s *Server) number(r *mcpserver.Request) int64 {
 	if r.Session == nil {
 		return 0
@@ -251,8 +255,8 @@ func (s *Server) number(r *mcpserver.Request) int64 {
 	return n
 }
 
-// die ends the process, or leaves it to the connection, which is cut when the
-// answer comes.
+// die ends the process if it is a scripted server. Otherwise the link closes
+// the connection when it should send the response.
 func (s *Server) die() error {
 	if os.Getenv(scriptVar) != "" {
 		os.Exit(3)

@@ -54,7 +54,8 @@ func stdio(t *testing.T, script Script) mcpclient.Transport {
 	return mcpclient.OverLink(mcp.NewStream(out, in, mcp.StreamOptions{}))
 }
 
-// Every tool does what Tools says, on every transport and in both eras.
+// Every tool behaves as documented by Tools, on every transport and in both
+// eras.
 func TestScriptedTools(t *testing.T) {
 	for _, era := range []Script{{}, {OldEra: true}} {
 		pipe, err := New(era).Transport(t.Context())
