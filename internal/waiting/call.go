@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -317,11 +318,9 @@ func (s *Service) evictResults(ctx context.Context, caller string, add storedRes
 		}
 	}
 	s.kept[caller] = append(kept, add)
-	for other, list := range s.kept { // callers whose latest result has expired
-		if len(list) > 0 && list[len(list)-1].expires.Before(now) {
-			delete(s.kept, other)
-		}
-	}
+	maps.DeleteFunc(s.kept, func(_ string, list []storedResult) bool { // all of them have expired
+		return !slices.ContainsFunc(list, func(k storedResult) bool { return !k.expires.Before(now) })
+	})
 	s.mu.Unlock()
 	for _, id := range evicted {
 		err := errors.Join(s.store.DeleteValue(ctx, spaceResults, id, store.AnyVersion), s.store.DeleteValue(ctx, space, id, store.AnyVersion))

@@ -415,3 +415,16 @@ func TestEndedCallsMakeRoom(t *testing.T) {
 		}
 	}
 }
+
+// TestResultsWithOwnLifetimesAreCounted checks that an expired result does not
+// hide older ones of its caller that are still stored.
+func TestResultsWithOwnLifetimesAreCounted(t *testing.T) {
+	a, _ := twoNodes(t)
+	now := time.Now()
+	a.evictResults(t.Context(), "ann", storedResult{id: "long", bytes: 1, expires: now.Add(time.Hour)})
+	a.evictResults(t.Context(), "ann", storedResult{id: "short", bytes: 1, expires: now.Add(-time.Second)})
+	a.evictResults(t.Context(), "bob", storedResult{id: "other", bytes: 1, expires: now.Add(time.Hour)})
+	if list := a.kept["ann"]; len(list) == 0 || list[0].id != "long" {
+		t.Errorf("counted for ann: %v", list)
+	}
+}
