@@ -547,7 +547,7 @@ func TestRelayReconnectsAfterGatewayRestart(t *testing.T) {
 }
 
 // A client whose initialize was not answered must start again.
-func TestRelayReplaysUnansweredInitialize(t *testing.T) {
+func TestRelayFailsUnansweredInitialize(t *testing.T) {
 	near, far := net.Pipe()
 	near2, far2 := net.Pipe()
 	relay := &Relay{Reconnect: func(context.Context) (io.ReadWriteCloser, error) { return near2, nil }}

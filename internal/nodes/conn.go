@@ -10,7 +10,10 @@ import (
 // maxWaiting bounds the receive queue of a connection, in bytes.
 const maxWaiting = 64 << 20
 
-var errQueueFull = errors.New("the receive queue of a node connection is full")
+var (
+	errQueueFull = errors.New("the receive queue of a node connection is full")
+	errFrameLost = errors.New("a frame of a node connection was lost")
+)
 
 // Conn is a message connection between two nodes. Messages arrive exactly once
 // and in order.
@@ -125,9 +128,16 @@ func (l *Conn) take(f frame) {
 		l.mu.Unlock()
 		return
 	}
-	if f.N != l.got+1 || l.bytes+len(f.data) > maxWaiting {
+	var why error
+	switch {
+	case f.N != l.got+1:
+		why = errFrameLost
+	case l.bytes+len(f.data) > maxWaiting:
+		why = errQueueFull
+	}
+	if why != nil {
 		l.mu.Unlock()
-		if l.end(errQueueFull) {
+		if l.end(why) {
 			l.post(frame{Type: frameClose})
 		}
 		return

@@ -290,7 +290,7 @@ func TestDuplicateMessagesAreDropped(t *testing.T) {
 	post(frame{Type: frameData, N: 4, data: []byte("four")})
 	expect("one")
 	expect("two")
-	expect(errQueueFull.Error())
+	expect(errFrameLost.Error())
 	wait(t, "the end", func() bool { return !a.hasConns() })
 	post(frame{Type: frameOpen, N: 1, Kind: "count", data: []byte("one")}) // late
 	post(frame{Type: frameData, N: 5})
