@@ -13,14 +13,14 @@ import (
 	"junctor/internal/waiting"
 )
 
-// needsApproval reports whether a call needs approval: by a rule of the tool, or by
-// the caller's profile.
+// needsApproval reports whether a rule of the tool or a profile of the caller
+// requires approval of the call.
 func needsApproval(e *catalog.Entry, caller *tool.Caller) bool {
 	return e.Approval == catalog.AskApproval || caller.NeedsApproval(e.Original.Name)
 }
 
-// approve asks a person if a rule requires it: the user of the calling client
-// if the client can ask, else those who have the inbox open.
+// approve waits for a person's approval if one is required: from the user of
+// the calling client if the client supports that, otherwise from the inbox.
 func (x *Executor) approve(ctx context.Context, e *catalog.Entry, call *tool.Call) error {
 	if !needsApproval(e, &call.Caller) {
 		return nil
@@ -32,8 +32,8 @@ func (x *Executor) approve(ctx context.Context, e *catalog.Entry, call *tool.Cal
 	if approve := call.Exchange.Approve; approve != nil {
 		client = func(ctx context.Context) (bool, error) { return approve(ctx, e.Name, call.Arguments) }
 	} else if call.Exchange.Ask != nil && waiting.From(ctx) == nil && canElicit(call.Exchange.Capabilities) {
-		// A call that its caller left has a record, which the caller answers by
-		// itself: its approval is for the inbox.
+		// The questions of a call with a waiting record are answered by the
+		// caller itself, which may be a model, so its approval goes to the inbox.
 		client = func(ctx context.Context) (bool, error) {
 			return x.elicitApproval(ctx, call.Exchange.Ask, e.Name, call.Arguments)
 		}
@@ -84,7 +84,7 @@ func noApproverError(e *catalog.Entry) error {
 	}
 }
 
-// approvalError returns the error of a call for which no answer came.
+// approvalError returns the error of a call whose approval was not answered.
 func (x *Executor) approvalError(ctx context.Context, e *catalog.Entry, err error) error {
 	switch {
 	case errors.Is(context.Cause(ctx), tool.ErrStopping):
@@ -102,8 +102,9 @@ func (x *Executor) approvalError(ctx context.Context, e *catalog.Entry, err erro
 	return &tool.Error{Kind: tool.Denied, Msg: fmt.Sprintf("tool %s asks a person for approval, and no answer came", e.Name), Err: err}
 }
 
-// checkStillApproved returns an error if the call must not be made although it was
-// approved: its client has left, or the tool is not what the person was shown.
+// checkStillApproved returns an error if the call must not be made although it
+// was approved: its client has disconnected, or the tool has changed since the
+// approval was requested.
 func (x *Executor) checkStillApproved(ctx context.Context, e *catalog.Entry, call *tool.Call) error {
 	if err := ctx.Err(); err != nil {
 		return &tool.Error{Kind: tool.Canceled, Msg: fmt.Sprintf("the call of %s was cancelled before it was approved", e.Name), Err: err}
@@ -131,7 +132,7 @@ func canElicit(capabilities json.RawMessage) bool {
 	return c.Elicitation.Form != nil || c.Elicitation.URL == nil // neither means form
 }
 
-// maxShownArguments bounds the arguments in a question to a person.
+// maxShownArguments bounds the arguments shown in an approval request, in bytes.
 const maxShownArguments = 2000
 
 func (x *Executor) elicitApproval(ctx context.Context, ask func(context.Context, string, json.RawMessage) (json.RawMessage, error), n tool.Name, arguments json.RawMessage) (bool, error) {

@@ -9,7 +9,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// inbox allows every call, and notes whether its wait was announced.
+// inbox approves every call and counts whether the wait for it was announced.
 type inbox struct{ waits, asked *int }
 
 func (inbox) Allowed(context.Context, *tool.Call, *catalog.Entry) bool   { return false }
@@ -20,7 +20,8 @@ func (i inbox) Ask(context.Context, *tool.Call, *catalog.Entry, func(context.Con
 	return true, "", nil
 }
 
-// A caller whose time is limited learns when its call waits for the inbox.
+// TestWaitForInboxIsAnnounced: a caller with a time limit is notified when its
+// call begins to wait for the inbox.
 func TestWaitForInboxIsAnnounced(t *testing.T) {
 	var waits, asked int
 	r := newFixture(t, func(o *Options) { o.Approvals = inbox{&waits, &asked} })

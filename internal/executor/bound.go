@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// truncateResult truncates a result that is larger than limit. Texts are cut at
-// their end and blocks that cannot be cut are omitted, each with a note that
-// says so and how to get the rest. Structured content is omitted, because a
-// part of it would be wrong. A result within the limit is returned unchanged.
-// id is that of the whole result, if it is kept.
+// truncateResult truncates a result that is larger than limit. Text blocks are
+// cut and blocks that cannot be cut are omitted; a note at the end explains how
+// to get the rest. Structured content is omitted, because a part of it would be
+// wrong. A result within the limit is returned unchanged. id identifies the
+// stored whole result; it is empty if there is none.
 func truncateResult(raw json.RawMessage, limit int, id string) json.RawMessage {
 	if limit <= 0 || len(raw) <= limit {
 		return raw

@@ -32,14 +32,14 @@ type Stats struct {
 // smoothing is the weight of the newest call in the mean latency.
 const smoothing = 0.2
 
-// breaker is the circuit and the reliability figures of one tool.
+// breaker is the circuit breaker and the call statistics of one tool.
 //
-// A failure counts for as long as it is inside the window, and a success takes
-// the oldest one off. When the count reaches the threshold the circuit opens;
-// after the cool-down it lets one trial through, whose outcome closes it or
-// opens it again. Each of these changes begins a generation, and a call affects
-// only the generation in which it was admitted: the late result of an older
-// call is in the statistics but does not change the circuit.
+// A failure counts while it is inside the window, and each success removes the
+// oldest one. When the count reaches the threshold the circuit opens. After the
+// cool-down it admits one trial call, whose outcome closes or reopens it. Each
+// of these changes begins a generation, and a call affects only the generation
+// in which it was admitted: a late result of an older call is counted in the
+// statistics but does not change the circuit.
 type breaker struct {
 	mu       sync.Mutex
 	stats    Stats
@@ -56,9 +56,9 @@ type permit struct {
 	trial      bool
 }
 
-// refuses reports for how long a call would be refused now; 0 when it would be
-// admitted. While a trial is in progress the time is unknown, and one second is
-// returned.
+// refuses returns for how long a call would be refused, or 0 if it would be
+// admitted. While a trial is in progress the time is unknown, and refuses
+// returns one second.
 func (b *breaker) refuses(cfg CircuitConfig, now time.Time) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -78,8 +78,7 @@ func (b *breaker) wait(cfg CircuitConfig, now time.Time) time.Duration {
 	return 0
 }
 
-// admit asks whether a call may go through now. When it may not, wait is how
-// long to wait before asking again.
+// admit admits a call, or returns how long to wait before the next attempt.
 func (b *breaker) admit(cfg CircuitConfig, now time.Time) (p permit, wait time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -90,23 +89,24 @@ func (b *breaker) admit(cfg CircuitConfig, now time.Time) (p permit, wait time.D
 	return permit{b.generation, b.trial}, 0
 }
 
-// change opens the circuit, or closes it when opened is zero. The lock is held.
+// change opens the circuit, or closes it when opened is zero. The caller holds
+// b.mu.
 func (b *breaker) change(opened time.Time) {
 	b.opened, b.failures, b.trial = opened, nil, false
 	b.generation++
 }
 
-// outcome is how a call that was admitted ended, as the circuit sees it.
+// outcome is the effect of an admitted call on the circuit.
 type outcome int
 
 const (
 	succeeded    outcome = iota // the upstream answered
-	reported                    // the tool ran and reported an error: it failed, and its upstream is well
-	failed                      // the upstream did not do its part
-	inconclusive                // the call ended for another reason: cancelled, refused later on
+	reported                    // the tool ran and reported an error; its upstream is healthy
+	failed                      // the upstream failed
+	inconclusive                // the call ended for another reason, such as cancellation
 )
 
-// done records how an admitted call ended, and reports whether that opened or
+// done records the outcome of an admitted call and reports whether it opened or
 // closed the circuit.
 func (b *breaker) done(cfg CircuitConfig, p permit, how outcome, now time.Time, took time.Duration) (changed bool) {
 	b.mu.Lock()

@@ -19,7 +19,7 @@ import (
 
 var fsWrite = tool.Name{Server: "fs", Tool: "write"}
 
-// fail and succeed are upstreams of one kind each.
+// fail and succeed are upstreams that always fail and always succeed.
 func fail(context.Context, string, tool.Request) (json.RawMessage, error) { return nil, io.EOF }
 func succeed(context.Context, string, tool.Request) (json.RawMessage, error) {
 	return json.RawMessage(`{}`), nil
@@ -72,8 +72,8 @@ func TestCircuitOpensAndRecovers(t *testing.T) {
 	})
 }
 
-// TestPendingApprovalDoesNotBlockTrialCall: the circuit admits a call when it
-// has been approved.
+// TestPendingApprovalDoesNotBlockTrialCall: the circuit admits a call only
+// after its approval.
 func TestPendingApprovalDoesNotBlockTrialCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newFixture(t)
@@ -116,7 +116,7 @@ func TestLateResultsDoNotChangeCircuit(t *testing.T) {
 	cfg := DefaultConfig().Circuit
 	start := time.Now()
 	later := start.Add(61 * time.Second)
-	// opened returns an open circuit, and permits of before.
+	// opened returns an open circuit and permits from before it opened.
 	opened := func() (*breaker, []permit) {
 		b := &breaker{}
 		var old []permit

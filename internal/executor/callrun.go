@@ -26,9 +26,9 @@ const recordTimeout = 10 * time.Second
 type callRun struct {
 	x       *Executor
 	ctx     context.Context
-	call    tool.Call       // of a forwarded request without tool and arguments
-	method  string          // of MCP
-	input   json.RawMessage // what the record keeps: arguments, or params of a forwarded request
+	call    tool.Call       // without tool and arguments for a forwarded request
+	method  string          // the MCP method
+	input   json.RawMessage // for the record: the arguments, or the params of a forwarded request
 	cfg     *Config
 	name    tool.Name // as resolved; empty until then
 	begun   time.Time
@@ -40,7 +40,7 @@ type callRun struct {
 	within  lateContext // of the record
 
 	rule    string // the select of the tool's rules; empty for none
-	refused bool   // because calls cannot be recorded; so this one is not
+	refused bool   // calls cannot be recorded now, so this one was refused without a record
 }
 
 // callKey is the key under which a context has the callContext of the call that
@@ -110,9 +110,9 @@ func (f *callRun) stage(name string) {
 	}
 }
 
-// end runs deferred, so that every call is recorded however it ended. A panic
-// becomes an internal error, so that it does not affect other calls. The record
-// is committed before the caller gets the result.
+// end records the call and must be deferred, so that it runs however the call
+// ends. A panic becomes an internal error, so that it does not affect other
+// calls. The record is committed before the caller gets the result.
 func (f *callRun) end(result *tool.Result, err *error) {
 	if p := recover(); p != nil {
 		*result = tool.Result{}
@@ -134,8 +134,8 @@ func (f *callRun) end(result *tool.Result, err *error) {
 // unavailable.
 const storeRetryDelay = 2 * time.Second
 
-// recordable refuses calls while it is known that their records cannot be
-// kept, before anything is done.
+// recordable returns an error if calls must be recorded and the call log is
+// known to be unavailable. It is checked before the call has any effect.
 func (x *Executor) recordable(ctx context.Context, f *callRun) error {
 	if !x.Closed {
 		return nil
@@ -148,7 +148,7 @@ func (x *Executor) recordable(ctx context.Context, f *callRun) error {
 	if err == nil {
 		return nil
 	}
-	if ctx.Err() != nil { // the caller did not wait for the answer
+	if ctx.Err() != nil { // the caller cancelled the call
 		return ctx.Err()
 	}
 	f.refused = true
@@ -158,8 +158,8 @@ func (x *Executor) recordable(ctx context.Context, f *callRun) error {
 	}
 }
 
-// record commits the call's record and writes its log line. An error means that
-// there is no record.
+// record commits the call's record and writes its log line. A non-nil error
+// means that there is no record.
 func (f *callRun) record(result tool.Result, err error) (lost error) {
 	now := time.Now()
 	took := now.Sub(f.begun)
@@ -169,7 +169,7 @@ func (f *callRun) record(result tool.Result, err error) (lost error) {
 		Server: f.name.Server, Tool: f.name.Tool, Method: f.method,
 		Status: store.StatusOK, Node: f.x.Node, Stages: f.stages, TraceID: telemetry.TraceID(f.ctx),
 	}
-	if rec.Server == "" { // not resolved: what the caller asked for
+	if rec.Server == "" { // not resolved: record the names that the caller sent
 		rec.Server, rec.Tool = f.call.Server, f.call.Tool
 	}
 	switch {
@@ -187,7 +187,7 @@ func (f *callRun) record(result tool.Result, err error) (lost error) {
 	}
 	rec.ArgBytes, rec.ResultBytes = len(f.input), len(result.Raw)
 
-	ctx := f.ctx // may have ended, which the log does not look at
+	ctx := f.ctx // may be cancelled; logging ignores that
 	if f.refused {
 		lost = err
 	} else if lost = f.append(now, rec); lost != nil {
@@ -202,15 +202,15 @@ func (f *callRun) record(result tool.Result, err error) (lost error) {
 		return lost
 	}
 	if log := f.x.Log.Handler(); log.Enabled(ctx, slog.LevelInfo) {
-		line := slog.NewRecord(now, slog.LevelInfo, "call done", 0) // a Logger would look for the caller's line
+		line := slog.NewRecord(now, slog.LevelInfo, "call done", 0) // without the source line that a Logger would look up
 		line.AddAttrs(slog.String(telemetry.KeyAction, rec.Method), slog.String("face", rec.Face), slog.String("caller", rec.Caller),
 			slog.String("server", rec.Server), slog.String("tool", rec.Tool), slog.Duration("took", took), slog.String("status", string(rec.Status)))
-		_ = log.Handle(ctx, line) // a log that cannot be written has nowhere to say so
+		_ = log.Handle(ctx, line) // a failed log write cannot be reported
 	}
 	return lost
 }
 
-// append commits the record within its time, also when the call was cancelled.
+// append commits the record within recordTimeout, even if the call was cancelled.
 func (f *callRun) append(now time.Time, rec store.Call) error {
 	f.within.Context, f.within.deadline = context.WithoutCancel(f.ctx), now.Add(recordTimeout)
 	defer f.within.stop()
@@ -232,8 +232,8 @@ func (f *callRun) endSpan(rec store.Call) {
 	f.span.End()
 }
 
-// excerpt is raw as the call log keeps it: redacted, and when it is long the
-// beginning of it as a JSON string.
+// excerpt returns raw as stored in the call log: redacted and, if it is longer
+// than limit, cut to its beginning as a JSON string.
 func (x *Executor) excerpt(raw json.RawMessage, limit int) json.RawMessage {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return nil
@@ -243,7 +243,7 @@ func (x *Executor) excerpt(raw json.RawMessage, limit int) json.RawMessage {
 		// whole. The margin keeps a secret at the cut recognizable.
 		cut := x.Redact(raw[:min(len(raw), limit+1024)])
 		cut = cut[:min(len(cut), limit)]
-		if !utf8.Valid(cut) { // the last character is half, as a rule
+		if !utf8.Valid(cut) { // usually because the last character was cut
 			cut = bytes.ToValidUTF8(cut, nil)
 		}
 		quoted := rawjson.AppendQuotedBytes(make([]byte, 0, len(cut)+len(cut)/8+64), cut)

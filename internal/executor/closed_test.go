@@ -9,7 +9,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// sure is a call log that knows when it cannot write.
+// sure is a call log that reports when it is unavailable.
 type sure struct {
 	*fixture
 	away error
@@ -17,8 +17,9 @@ type sure struct {
 
 func (s *sure) Available(context.Context) error { return s.away }
 
-// TestCallsFailWithoutRecordWhenClosed: without its record no call is answered, and none is executed
-// when that is known before; open, all are served.
+// TestCallsFailWithoutRecordWhenClosed: with Closed, no call is answered without
+// its record, and none is executed if the log is known to be unavailable.
+// Without Closed, all calls are served.
 func TestCallsFailWithoutRecordWhenClosed(t *testing.T) {
 	call := tool.Call{Server: "fs", Tool: "write", Caller: tool.Local, Arguments: []byte(`{}`)}
 	forward := tool.Forward{Server: "fs", Method: "prompts/list", Caller: tool.Local}

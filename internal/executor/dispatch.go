@@ -11,8 +11,8 @@ import (
 	"junctor/internal/tool"
 )
 
-// retryDelay is the pause before the one retry: long enough for a connection
-// that was cut to be created again, and short enough for a user.
+// retryDelay is the pause before the only retry: long enough to reconnect,
+// short enough for a user who is waiting.
 const retryDelay = 500 * time.Millisecond
 
 var (
@@ -20,8 +20,9 @@ var (
 	errTotalTimeout = errors.New("not done")
 )
 
-// dispatch sends the request to the upstream and waits for its answer, with the
-// idle timeout and the total timeout of the upstream.
+// dispatch sends the request to the upstream and waits for the response, within
+// the upstream's idle and total timeouts. The call's own timeout replaces the
+// idle timeout.
 func (x *Executor) dispatch(ctx context.Context, f *callRun, req tool.Request) (json.RawMessage, error) {
 	server := f.name.Server
 	idle, total := x.Upstreams.Timeouts(server)
@@ -52,7 +53,7 @@ func explain(caller, waiting context.Context, n tool.Name, err error) error {
 	}
 	switch cause := context.Cause(waiting); {
 	case caller.Err() != nil:
-		return &tool.Error{Kind: tool.Canceled, Msg: fmt.Sprintf("the call of %s was cancelled", what)} // its cause says it again
+		return &tool.Error{Kind: tool.Canceled, Msg: fmt.Sprintf("the call of %s was cancelled", what)} // the cause would only repeat it
 	case errors.Is(cause, errIdleTimeout), errors.Is(cause, errTotalTimeout):
 		return &tool.Error{Kind: tool.Timeout, Msg: fmt.Sprintf("%s did not answer: %s", what, cause), Err: err}
 	}
@@ -85,15 +86,15 @@ func wireDetails(e *mcp.Error) any {
 }
 
 // outcomeOf returns the effect of a dispatch on the circuit. An upstream that
-// rejects a request is healthy. Calls to one that is known to be down fail at
-// once anyway, and the first call after its return must reach it, so they do
-// not open the circuit.
+// rejects a request is healthy. Calls to an upstream that is known to be down
+// do not open the circuit: they fail immediately anyway, and the first call
+// after it has recovered must reach it.
 func outcomeOf(err error) outcome {
 	if errors.Is(err, tool.ErrDown) {
 		return inconclusive
 	}
 	if wire, ok := errors.AsType[*mcp.Error](err); ok && wire.Code == mcp.CodeURLElicitation {
-		return succeeded // it works, and wants something of a person first
+		return succeeded // the tool works, but the user must open a URL first
 	}
 	switch tool.KindOf(err) {
 	case "", tool.InvalidArguments, tool.MethodNotFound:
@@ -104,8 +105,8 @@ func outcomeOf(err error) outcome {
 	return inconclusive
 }
 
-// transient reports whether trying again makes sense: the connection broke,
-// and not the upstream's own error or a timeout.
+// transient reports whether a retry may succeed: the connection broke, as
+// opposed to an error response, a timeout or an upstream known to be down.
 func transient(err error) bool {
 	if tool.KindOf(err) != tool.UpstreamFailed || errors.Is(err, tool.ErrDown) {
 		return false
@@ -114,7 +115,7 @@ func transient(err error) bool {
 	return !answered
 }
 
-// sleep waits, and reports whether the caller is still there.
+// sleep waits for d. It reports false if ctx is done first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():

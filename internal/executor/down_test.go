@@ -58,7 +58,8 @@ func TestNeverConnectedServerErrorExplainsWhy(t *testing.T) {
 }
 
 // TestLookForUnknownToolIsBoundedAsACall: the request that finds out why a
-// server has no such tool ends with the server's timeoutMs, or the call's own.
+// server has no such tool is limited by the call's timeout or, without one, by
+// the server's timeoutMs.
 func TestLookForUnknownToolIsBoundedAsACall(t *testing.T) {
 	for name, tt := range map[string]struct{ own, want time.Duration }{
 		"the server's":   {0, 30 * time.Second},

@@ -27,9 +27,9 @@ type Upstreams interface {
 	// Do sends one request to the upstream and returns its result.
 	Do(ctx context.Context, server string, req tool.Request) (json.RawMessage, error)
 
-	// Await waits until the named upstreams (all of them, without a name)
-	// have made or failed their first connection, each for as long as it is
-	// given to start, and returns those that have not.
+	// Await waits until the first connection of each named upstream (of all
+	// upstreams if none is named) has succeeded or failed, at most for the
+	// upstream's start timeout. It returns those that are still pending.
 	Await(ctx context.Context, servers ...string) (pending []string)
 
 	// Connecting returns the upstreams that are making their first
@@ -50,27 +50,28 @@ type CallLog interface {
 type Meter interface {
 	// Begin counts a call as in progress until end is called.
 	Begin() (end func())
-	// Call counts a finished call. server and tool are empty when the call
-	// asked for what does not exist.
+	// Call counts a finished call. server and tool are empty if the tool
+	// does not exist.
 	Call(face, server, tool, status, kind string, took time.Duration)
 	// Circuit records the state of a tool's circuit.
 	Circuit(server, tool string, state int)
 }
 
-// Approvals asks people for approval, not only the user of the calling client.
+// Approvals requests approvals in the inbox, where people other than the user
+// of the calling client can answer.
 type Approvals interface {
 	// Allowed reports whether an earlier approval applies to the call.
 	Allowed(ctx context.Context, call *tool.Call, e *catalog.Entry) bool
 
-	// Ask waits for a person. It returns waiting.ErrNoApprover when nobody can
-	// answer, and waiting.ErrExpired when nobody did in time. client, where it
-	// is not nil, asks the user of the calling client at the same time.
+	// Ask waits for a person's answer. It returns waiting.ErrNoApprover if no
+	// one can answer, and waiting.ErrExpired on timeout. If client is not nil,
+	// it asks the user of the calling client at the same time.
 	Ask(ctx context.Context, call *tool.Call, e *catalog.Entry, client func(context.Context) (bool, error)) (allow bool, reason string, err error)
 
 	// Answered records what the user of the calling client answered.
 	Answered(ctx context.Context, call *tool.Call, e *catalog.Entry, allow bool)
 
-	// Timeout returns how long a person may take.
+	// Timeout returns how long Ask waits for an answer.
 	Timeout() time.Duration
 }
 
@@ -122,12 +123,13 @@ func New(o Options) *Executor {
 	return x
 }
 
-// StopWaiting withdraws every approval and every question of a server that
-// waits for a person, and every later one: the answer might not come before the
-// gateway stops. Calls that wait for a server continue.
+// StopWaiting cancels all pending and future approvals and questions of
+// servers to users, because the answer might not arrive before the gateway
+// stops. Calls that wait for a server continue.
 func (x *Executor) StopWaiting() { x.stop(tool.ErrStopping) }
 
-// stoppable returns ctx for a wait for a person, which StopWaiting ends.
+// stoppable returns a context that StopWaiting cancels, for waiting for a
+// person.
 func (x *Executor) stoppable(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(x.stopping, func() { cancel(tool.ErrStopping) })
@@ -151,7 +153,7 @@ func (x *Executor) Stats(n tool.Name) Stats {
 	return Stats{Circuit: Closed}
 }
 
-// countCircuitChange counts the circuit of a tool that was opened or closed.
+// countCircuitChange reports the new state of a tool's circuit to the Meter.
 func (x *Executor) countCircuitChange(n tool.Name) {
 	state := telemetry.CircuitClosed
 	if x.Stats(n).Circuit != Closed {
@@ -160,7 +162,7 @@ func (x *Executor) countCircuitChange(n tool.Name) {
 	x.Meter.Circuit(n.Server, n.Tool, state)
 }
 
-// InFlight counts the calls that are being executed.
+// InFlight returns the number of calls in flight.
 func (x *Executor) InFlight() int { return int(x.inFlight.Load()) }
 
 // NewID returns a correlation id.
@@ -178,8 +180,9 @@ func (x *Executor) Call(ctx context.Context, call tool.Call) (result tool.Result
 	return result, err
 }
 
-// Forward sends any other MCP request to its server and returns its result as
-// it came. It refuses a tools/call, which must pass the checks of Call.
+// Forward sends an MCP request other than tools/call to its server and returns
+// the result as received, except that a list of tools is filtered by the
+// caller's rights. A tools/call is an error: it must pass the checks of Call.
 func (x *Executor) Forward(ctx context.Context, r tool.Forward) (json.RawMessage, error) {
 	var result tool.Result
 	var err error
@@ -201,7 +204,7 @@ func (x *Executor) execute(ctx context.Context, f *callRun) (tool.Result, error)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	f.name, f.rule = entry.Original.Name, entry.Select // the name that rules, circuits and records go by
+	f.name, f.rule = entry.Original.Name, entry.Select // the name used by rules, circuits and records
 	f.stage("resolve")
 	if err := checkSelect(&f.call); err != nil {
 		return tool.Result{}, err
@@ -229,7 +232,7 @@ func (x *Executor) execute(ctx context.Context, f *callRun) (tool.Result, error)
 		return tool.Result{}, err
 	}
 	circuit := x.breakers.get(f.name)
-	if wait := circuit.refuses(f.cfg.Circuit, f.last); wait > 0 { // before a person is asked
+	if wait := circuit.refuses(f.cfg.Circuit, f.last); wait > 0 { // before requesting approval
 		return tool.Result{}, circuitOpen(entry.Name, circuit.snapshot(f.cfg.Circuit, time.Now()), wait)
 	}
 	f.stage("policy")

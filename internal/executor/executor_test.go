@@ -23,7 +23,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// fixture is an executor between a scripted upstream and a log in memory.
+// fixture is an executor with a scripted upstream and a call log in memory.
 type fixture struct {
 	*Executor
 	catalog    *catalog.Catalog
@@ -35,7 +35,7 @@ type fixture struct {
 	mu      sync.Mutex
 	calls   int
 	records []store.Call
-	broken  error // what the call log answers
+	broken  error // returned by the call log
 }
 
 func newFixture(t testing.TB, edit ...func(*Options)) *fixture {
@@ -102,7 +102,8 @@ func (r *fixture) Append(_ context.Context, c store.Call) error {
 	return nil
 }
 
-// only returns the one record there must be.
+// only returns the record of the only call, and fails the test if there is not
+// exactly one.
 func (r *fixture) only(t *testing.T) store.Call {
 	t.Helper()
 	r.mu.Lock()
@@ -158,8 +159,8 @@ func TestUncheckedArgumentsAreNoted(t *testing.T) {
 	}
 }
 
-// TestArgumentsAreChecked covers the APIs that hand on arguments without an
-// MCP message around them.
+// TestArgumentsAreChecked covers APIs that pass on arguments without an MCP
+// message.
 func TestArgumentsAreChecked(t *testing.T) {
 	nested := func(n int) string { return strings.Repeat(`{"a":`, n) + "1" + strings.Repeat("}", n) }
 	for name, tt := range map[string]struct {
@@ -249,7 +250,7 @@ func TestParamsAreForwardedUnchanged(t *testing.T) {
 	if _, err := r.Call(t.Context(), c); err != nil || sent != string(c.Params) {
 		t.Errorf("sent %s, %v", sent, err)
 	}
-	// What the gateway checked is sent, whatever the params say.
+	// The arguments that the gateway checked are sent, not those of the params.
 	c = call("fs:write", `{"a":1}`)
 	c.Meta = json.RawMessage(`{"progressToken":2}`)
 	c.Params = json.RawMessage(`{"name":"alias","arguments":{"a":2},"task":{},"_meta":{}}`)
@@ -349,7 +350,7 @@ func TestWaitsForAnUpstreamThatStarts(t *testing.T) {
 	if _, err := r.Call(t.Context(), hidden); tool.KindOf(err) != tool.ServerNotFound {
 		t.Errorf("error = %v", err)
 	}
-	// A name without a server waits for none that is hidden, and names none.
+	// A name without a server does not wait for hidden servers or disclose them.
 	for _, caller := range []tool.Caller{{ID: "k", Servers: []string{"fs"}}, {ID: "k", Tools: []string{"fs:*"}}} {
 		hidden = call("nowhere", `{}`)
 		hidden.Caller = caller
@@ -493,8 +494,8 @@ func TestForward(t *testing.T) {
 	}
 }
 
-// TestForwardOfALimitedKey: who may use some tools of a server may not thereby
-// read its resources or send it methods that nobody knows.
+// TestForwardOfALimitedKey: the right to use some tools of a server does not
+// include its resources or unknown methods.
 func TestForwardOfALimitedKey(t *testing.T) {
 	r := newFixture(t)
 	r.do = func(context.Context, string, tool.Request) (json.RawMessage, error) {
@@ -802,8 +803,8 @@ func TestApproval(t *testing.T) {
 	}
 }
 
-// TestCallWithoutCallerHasNoRights: what does not say who calls is anonymous,
-// whatever else it says of the caller.
+// TestCallWithoutCallerHasNoRights: a call without a caller ID is anonymous,
+// whatever the other fields of the caller are.
 func TestCallWithoutCallerHasNoRights(t *testing.T) {
 	r := newFixture(t)
 	r.do = succeed
@@ -858,7 +859,8 @@ func TestListsAreFilteredByCallerRights(t *testing.T) {
 	}
 }
 
-// TestDuplicateNamesInParamsAreRefused refuses parameters that two parsers read differently.
+// TestDuplicateNamesInParamsAreRefused: params that two parsers could read
+// differently are refused.
 func TestDuplicateNamesInParamsAreRefused(t *testing.T) {
 	r := newFixture(t)
 	r.do = succeed
@@ -880,7 +882,8 @@ func TestDuplicateNamesInParamsAreRefused(t *testing.T) {
 	}
 }
 
-// A record outlives its call, and the memory of the result does not.
+// TestRecordSharesNoLentMemory: a record outlives its call, but the pooled
+// memory of the result does not.
 func TestRecordSharesNoLentMemory(t *testing.T) {
 	r := newFixture(t, func(o *Options) { o.Config.Limits.MaxRecordBytes = 1 << 20 })
 	result := `{"content":[{"type":"text","text":"` + strings.Repeat("x", 100_000) + `"}]}`

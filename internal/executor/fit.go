@@ -9,8 +9,8 @@ import (
 	"junctor/internal/tool"
 )
 
-// checkSelect refuses a call whose select cannot be applied to any result,
-// before the tool runs.
+// checkSelect returns an error if the call's select is not a valid expression,
+// so that the call fails before the tool runs.
 func checkSelect(call *tool.Call) error {
 	if call.Select == "" {
 		return nil
@@ -21,8 +21,8 @@ func checkSelect(call *tool.Call) error {
 	return nil
 }
 
-// fit returns the part of a result that the caller gets: what the rules of the
-// tool and the caller select, up to the size limit of a result.
+// fit returns the part of a result that is sent to the caller: what the rules
+// of the tool and then the caller select, truncated to the size limit.
 func (x *Executor) fit(ctx context.Context, f *callRun, result tool.Result) (tool.Result, error) {
 	if !result.IsError && f.rule != "" {
 		selected, err := results.Selected(ctx, f.rule, result.Raw)
@@ -43,8 +43,8 @@ func (x *Executor) fit(ctx context.Context, f *callRun, result tool.Result) (too
 	return result, nil
 }
 
-// selectFailed adds to the error where the whole result is: the tool has run,
-// and should not have to run again.
+// selectFailed stores the whole result and adds its id to the error, so that
+// the tool need not run again.
 func (x *Executor) selectFailed(f *callRun, raw json.RawMessage, err error) error {
 	e := *tool.AsError(err)
 	if id := x.Results.Keep(f.call.Caller.View(), results.Text(results.Value(raw))); id != "" {
@@ -53,7 +53,8 @@ func (x *Executor) selectFailed(f *callRun, raw json.RawMessage, err error) erro
 	return &e
 }
 
-// keepAndTruncate keeps a result that is larger than the limit and returns its beginning.
+// keepAndTruncate stores a result that is larger than the limit and returns a
+// truncated one.
 func (x *Executor) keepAndTruncate(f *callRun, raw json.RawMessage) json.RawMessage {
 	limit := f.cfg.Limits.MaxResultBytes
 	if limit <= 0 || len(raw) <= limit {

@@ -7,10 +7,10 @@ import (
 	"junctor/internal/tool"
 )
 
-// Group executes work of the gateway's own, such as a script, that the caller
-// asked for like a tool. It is recorded like a call of call.Server and
-// call.Tool, and is the parent of the calls that it makes with its context. The
-// work gets the call as it is recorded, and checks the caller's rights itself.
+// Group executes work of the gateway itself, such as a script, that the caller
+// requested as a tool call. It is recorded as a call of call.Server and
+// call.Tool, and is the parent of the calls made with its context. The work
+// receives the call as recorded, and must check the caller's rights itself.
 func (x *Executor) Group(ctx context.Context, call tool.Call, work func(context.Context, *tool.Call) (tool.Result, error)) (result tool.Result, err error) {
 	f, ctx := x.begin(ctx, mcp.MethodToolsCall, call, call.Arguments, call.Meta)
 	defer f.end(&result, &err)

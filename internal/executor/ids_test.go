@@ -9,9 +9,9 @@ import (
 	"junctor/internal/tool"
 )
 
-// TestRecordIDsAreUnique: a request id that comes twice makes two records with
-// ids of their own. It is found in the context where a face gives none, and a
-// call within a call names its parent.
+// TestRecordIDsAreUnique: two calls with the same request ID have records with
+// different IDs. Without a request ID in the call that of the context is used,
+// and a nested call records its parent.
 func TestRecordIDsAreUnique(t *testing.T) {
 	r := newFixture(t)
 	r.do = func(ctx context.Context, _ string, req tool.Request) (json.RawMessage, error) {

@@ -15,7 +15,7 @@ type lateContext struct {
 	deadline time.Time
 
 	mu      sync.Mutex
-	waiting context.Context // nil until someone waits
+	waiting context.Context // nil until Done is called or the deadline has passed
 	cancel  context.CancelFunc
 	stopped bool
 }
@@ -37,7 +37,7 @@ func (c *lateContext) Err() error {
 	case stopped:
 		return context.Canceled
 	case !time.Now().Before(c.deadline):
-		return c.inner().Err() // so that it agrees with Done from now on
+		return c.inner().Err() // so that Err and Done agree from now on
 	}
 	return nil
 }
@@ -54,7 +54,7 @@ func (c *lateContext) inner() context.Context {
 	return c.waiting
 }
 
-// stop ends the context.
+// stop cancels the context and releases its timer.
 func (c *lateContext) stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

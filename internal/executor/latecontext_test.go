@@ -27,7 +27,7 @@ func TestLateContext(t *testing.T) {
 
 		c = make()
 		time.Sleep(time.Second)
-		if !errors.Is(c.Err(), context.DeadlineExceeded) { // nobody waits
+		if !errors.Is(c.Err(), context.DeadlineExceeded) { // before Done is called
 			t.Errorf("after its time: %v", c.Err())
 		}
 		<-c.Done()

@@ -12,13 +12,13 @@ import (
 	"junctor/internal/tool"
 )
 
-// maxLimiters bounds the number of callers and tools that are counted. If there
-// are more, those that have been idle long enough to have their full budget are
-// removed, which makes no difference to them.
+// maxLimiters is the number of buckets above which those with a full local
+// limiter are removed. A bucket that is only local loses nothing by that; one
+// with a share loses the rest of the share.
 const maxLimiters = 10_000
 
-// Budgets keeps rate limits that several processes share: each takes a number
-// of calls in advance and spends them without asking.
+// Budgets stores rate limits that several processes share. Each process takes a
+// number of calls in advance and spends them locally.
 type Budgets interface {
 	// TakeBudget takes up to want calls from the budget of that name; if there
 	// are none, it returns how long to wait.
@@ -26,19 +26,19 @@ type Budgets interface {
 }
 
 const (
-	// A share is the part of the limit that a process takes in advance. It is
-	// small, so that a few processes cannot hold back much of the limit.
+	// A process takes 1/sharePart of a limit in advance, but at most maxShare
+	// calls, so that a few processes cannot hold back much of the limit.
 	sharePart = 20
 	maxShare  = 100
-	// budgetRetryDelay is how long a store that did not answer is not queried.
-	// Meanwhile the limit applies to each process by itself.
+	// budgetRetryDelay is how long the store is not queried after a failed
+	// query. Meanwhile each process applies the limit on its own.
 	budgetRetryDelay = time.Second
 )
 
-// limiter holds a token bucket for each caller and tool that has a limit, and
-// with Budgets a share of the one that all processes have.
+// limiter has a token bucket for each caller and tool that has a limit and, with
+// Budgets, this process's share of the limit that all processes have in common.
 type limiter struct {
-	budgets Budgets       // nil when this process is alone
+	budgets Budgets       // nil if limits are not shared with other processes
 	timeout time.Duration // bounds how long a call waits for its share
 
 	mu      sync.Mutex
@@ -47,18 +47,20 @@ type limiter struct {
 
 // bucket counts the calls of one caller or tool.
 type bucket struct {
-	own *rate.Limiter // what holds when nothing is shared, or the store is unavailable
+	own *rate.Limiter // applies if the limit is not shared or the store is unavailable
 
-	mu      sync.Mutex    // never held over a query
+	mu      sync.Mutex    // never held during a query
 	share   int           // calls taken in advance
 	until   time.Time     // when the remaining ones expire
-	empty   time.Time     // until when there is none to be had
-	local   time.Time     // until when the store is not asked, because it did not answer
-	pending chan struct{} // closed when the query in progress has ended; nil when there is none
+	empty   time.Time     // until when the shared budget is exhausted
+	local   time.Time     // until when the store is not queried, because a query failed
+	pending chan struct{} // closed when the query in progress has finished; nil if there is none
 }
 
-// allow takes one token of the caller and one of the tool, or returns when the
-// next one is available. A forwarded request has no tool.
+// allow takes one token of every limit that applies to the call: those of the
+// caller, its profiles and the tool. If one has none, the others get theirs
+// back, and the error contains the time until the next token. A forwarded
+// request has no tool.
 func (l *limiter) allow(caller *tool.Caller, n tool.Name, cfg LimitConfig) error {
 	now := time.Now()
 	var taken []func()
@@ -122,9 +124,9 @@ func (l *limiter) take(key string, r tool.Rate, now time.Time) (wait time.Durati
 	return 0, func() { res.CancelAt(now) }
 }
 
-// spend takes one call of the share, and a new share when there is none left.
-// One call asks for it, the others wait for its answer. It is false when the
-// store does not answer.
+// spend takes one call of the share, or returns how long to wait. If the share
+// is used up, one call requests a new one and concurrent calls wait for it. ok
+// is false if the store is unavailable.
 func (b *bucket) spend(l *limiter, key string, r tool.Rate, now time.Time) (wait time.Duration, ok bool) {
 	for {
 		b.mu.Lock()

@@ -33,8 +33,8 @@ func (b *budget) TakeBudget(_ context.Context, _ string, _ tool.Rate, want int) 
 	return got, 0, b.err
 }
 
-// TestSharedLimit: the limit holds over all processes, and is asked for in
-// shares.
+// TestSharedLimit: the limit applies to all processes together, and each takes
+// it in shares.
 func TestSharedLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &budget{left: 1000}
@@ -53,7 +53,7 @@ func TestSharedLimit(t *testing.T) {
 		if e := tool.AsError(err); e.Kind != tool.RateLimited || e.RetryAfter != time.Minute {
 			t.Errorf("over the limit: %v", err)
 		}
-		// What is left of a share lapses.
+		// The rest of a share expires.
 		b.left = 100
 		time.Sleep(time.Minute)
 		if err := nodes[0].allow(caller, tool.Name{}, LimitConfig{}); err != nil {
@@ -67,8 +67,8 @@ func TestSharedLimit(t *testing.T) {
 	})
 }
 
-// TestRefusedCallReturnsOtherLimit: a call that one limit refuses costs nothing of
-// the other.
+// TestRefusedCallReturnsOtherLimit: a call that one limit refuses does not count
+// against the other.
 func TestRefusedCallReturnsOtherLimit(t *testing.T) {
 	caller := &tool.Caller{ID: "x", Rate: tool.Rate{Calls: 2, Per: time.Hour}}
 	tight := LimitConfig{ToolRate: &setting.Rate{Calls: 1, PerMs: 3_600_000}}
@@ -90,7 +90,7 @@ func TestRefusedCallReturnsOtherLimit(t *testing.T) {
 }
 
 // TestSharedLimitWithoutStore: while the store is unavailable each process
-// keeps the limit by itself.
+// applies the limit on its own.
 func TestSharedLimitWithoutStore(t *testing.T) {
 	l := &limiter{budgets: &budget{err: errors.New("away")}}
 	caller := &tool.Caller{ID: "x", Rate: tool.Rate{Calls: 3, Per: time.Hour}}
@@ -115,8 +115,8 @@ func (b *hangingBudget) TakeBudget(ctx context.Context, _ string, _ tool.Rate, _
 }
 
 // TestCallsDoNotQueueBehindHangingStore: calls of one key do not queue behind a
-// store that hangs. They wait for it once, together, and for a while not at
-// all; the limit applies in this process meanwhile.
+// store that hangs. Concurrent calls wait for one query, then the store is not
+// queried for a while and the limit applies in this process.
 func TestCallsDoNotQueueBehindHangingStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &hangingBudget{}
@@ -161,8 +161,8 @@ func (p limitedProfile) Settings() tool.ProfileSettings {
 	return tool.ProfileSettings{Rate: p.rate, Ask: true}
 }
 
-// TestProfileLimitsEachCaller: the rate of a profile counts beside the
-// caller's own, for each caller by itself and only with the profile.
+// TestProfileLimitsEachCaller: the rate of a profile applies in addition to the
+// caller's own, separately for each caller and only with the profile.
 func TestProfileLimitsEachCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l limiter

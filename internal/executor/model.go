@@ -11,16 +11,17 @@ import (
 	"junctor/internal/tool"
 )
 
-// TokenStore keeps how many tokens callers have used, for all nodes.
+// TokenStore stores how many tokens callers have used, shared by all nodes.
 type TokenStore interface {
 	Value(ctx context.Context, space, name string) (store.Value, error)
 	PutValue(ctx context.Context, v store.Value, ifVersion int64) (store.Value, error)
 }
 
-// tokenSpace is where the tokens of a day are kept, by caller.
+// tokenSpace is the store's space for the tokens used per day, by caller ID.
 const tokenSpace = "model-tokens"
 
-// tokenConflicts bounds the attempts to count against other writers.
+// tokenConflicts bounds the attempts to update a count that other writers
+// update concurrently.
 const tokenConflicts = 50
 
 // dayTokens is how many tokens a caller has used on one day (UTC).
@@ -42,7 +43,7 @@ func (x *Executor) PermitModel(ctx context.Context, caller *tool.Caller) error {
 	return x.limits.allow(caller, tool.Name{}, x.cfg.Load().Limits)
 }
 
-// tokensLeft reports an error when the budget of the day is used up.
+// tokensLeft returns an error if the caller's daily tokens are used up.
 func (x *Executor) tokensLeft(ctx context.Context, caller *tool.Caller, now time.Time) error {
 	if caller.TokensPerDay <= 0 || x.Tokens == nil {
 		return nil
@@ -59,9 +60,9 @@ func (x *Executor) tokensLeft(ctx context.Context, caller *tool.Caller, now time
 		"this key's token budget is used up: %d of %d tokens today; it starts again at 00:00 UTC, in %s", used.Tokens, caller.TokensPerDay, wait.Round(time.Minute))}
 }
 
-// UsedTokens counts tokens of a model against the caller's budget of the day.
-// They are known only after the reply, so requests that run at the same time
-// may together exceed the budget.
+// UsedTokens counts tokens of a model against the caller's daily budget. They
+// are known only after the response, so concurrent requests may together exceed
+// the budget.
 func (x *Executor) UsedTokens(ctx context.Context, caller *tool.Caller, tokens int) {
 	if caller.TokensPerDay <= 0 || x.Tokens == nil || tokens <= 0 {
 		return

@@ -39,8 +39,9 @@ func (s *tokenValues) PutValue(_ context.Context, v store.Value, ifVersion int64
 	return v, nil
 }
 
-// TestPermitModel: models need the right, count against the rate of tool
-// calls, and stop at the budget of the day, which starts again at midnight.
+// TestPermitModel: using a model requires the right to, counts against the rate
+// limit of calls, and is refused when the daily budget is used up, until
+// midnight.
 func TestPermitModel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tokens := &tokenValues{values: map[string]store.Value{}}
@@ -65,7 +66,7 @@ func TestPermitModel(t *testing.T) {
 		budgeted := tool.Caller{ID: "budgeted", Chat: true, TokensPerDay: 1000}
 		permit(budgeted, "", "")
 		var wg sync.WaitGroup
-		for range 10 { // at the same time: none is lost
+		for range 10 { // concurrently: no update is lost
 			wg.Go(func() { r.UsedTokens(t.Context(), &budgeted, 100) })
 		}
 		wg.Wait()

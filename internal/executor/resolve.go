@@ -11,8 +11,8 @@ import (
 	"junctor/internal/tool"
 )
 
-// resolve returns the tool. If it is unknown and an upstream that may have it
-// is still starting, resolve waits for that upstream and tries again.
+// resolve looks up the tool of the call. If it is unknown and an upstream that
+// may have it is still starting, resolve waits for that upstream and retries.
 func (x *Executor) resolve(ctx context.Context, f *callRun) (*catalog.Entry, error) {
 	c := &f.call
 	entry, err := x.Catalog.Snapshot().Resolve(&c.Caller, c.Server, c.Tool)
@@ -36,7 +36,7 @@ func (x *Executor) resolve(ctx context.Context, f *callRun) (*catalog.Entry, err
 		wait = slices.DeleteFunc(wait, func(name string) bool { return !c.Caller.MaySee(name) })
 	}
 	var pending []string
-	if len(wait) > 0 { // without a name Await waits for all, hidden ones too
+	if len(wait) > 0 { // without names Await would wait for all, including hidden ones
 		pending = x.Upstreams.Await(ctx, wait...)
 	}
 	f.stage("await")
@@ -55,8 +55,10 @@ func (x *Executor) resolve(ctx context.Context, f *callRun) (*catalog.Entry, err
 	return nil, &e
 }
 
-// down returns why the server of a call has no tools: a server that was never
-// connected is not in the catalogue, but is known. It may wait for a sign-in.
+// down pings the server of a call whose tool is unknown and returns why the
+// server has no tools, or nil if it is not down. A server that was never
+// connected is not in the catalog although it is configured, for example
+// because a sign-in is missing.
 func (x *Executor) down(ctx context.Context, f *callRun) error {
 	server := f.call.Server
 	if server == "" {
@@ -73,7 +75,7 @@ func (x *Executor) down(ctx context.Context, f *callRun) error {
 		return nil // otherwise the caller may have to sign in
 	}
 	unknown := f.name
-	f.name.Server = server // whose timeouts apply
+	f.name.Server = server // dispatch uses its timeouts
 	_, err := x.dispatch(ctx, f, tool.Request{Method: mcp.MethodPing, Caller: f.call.Caller.ID})
 	if !errors.Is(err, tool.ErrDown) {
 		if tool.KindOf(err) == tool.Timeout {
@@ -89,7 +91,7 @@ func (x *Executor) down(ctx context.Context, f *callRun) error {
 	return &e
 }
 
-// detail returns a text among an error's details.
+// detail returns the string under key in an error's details.
 func detail(details any, key string) (string, bool) {
 	m, _ := details.(map[string]any)
 	text, ok := m[key].(string)

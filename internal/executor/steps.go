@@ -26,7 +26,7 @@ func circuitOpen(n tool.Name, s Stats, wait time.Duration) error {
 	}
 }
 
-// InvalidArguments are the details of an error of that kind.
+// InvalidArguments are the details of an error of kind tool.InvalidArguments.
 type InvalidArguments struct {
 	Violations []schema.Violation `json:"violations"`
 	Schema     json.RawMessage    `json:"schema"`
@@ -36,8 +36,8 @@ type InvalidArguments struct {
 // the arguments: the message and its params.
 const maxArgumentDepth = mcp.DefaultMaxDepth - 2
 
-// checkArguments checks arguments that reached the gateway in no MCP message: in
-// the body of another API, inside a string, or from a model.
+// checkArguments checks arguments that were not received in an MCP message but,
+// for example, in a request of another API or from a model.
 func checkArguments(call *tool.Call) error {
 	if call.Params != nil || len(call.Arguments) == 0 {
 		return nil
@@ -48,10 +48,10 @@ func checkArguments(call *tool.Call) error {
 	return nil
 }
 
-// validate checks the arguments against the tool's schema, and returns the
-// name of the stage. A schema that cannot be compiled checks nothing: the
-// upstream, which wrote it, still can. One that cannot be checked within its
-// bounds fails the call, and the tool is marked.
+// validate checks the arguments against the tool's schema and returns the name
+// of the stage for the record. If the schema does not compile, checking is left
+// to the upstream, which wrote it. If checking exceeds its bounds, the call
+// fails and the tool is marked.
 func validate(ctx context.Context, e *catalog.Entry, arguments json.RawMessage) (stage string, err error) {
 	if trimmed := bytes.TrimSpace(arguments); len(trimmed) == 0 || string(trimmed) == "null" {
 		arguments = json.RawMessage("{}")
@@ -103,8 +103,8 @@ func invalid(e *catalog.Entry, violations []schema.Violation) error {
 	}
 }
 
-// params returns the params of the tools/call request: those that it came with,
-// where they say the same as the call, else made from the call's parts.
+// params returns the params of the tools/call request: those of the original
+// MCP request, updated from the call, or new ones if there is no such request.
 func params(name string, call *tool.Call) json.RawMessage {
 	if call.Params != nil {
 		return withParts(name, call)
@@ -126,8 +126,8 @@ func params(name string, call *tool.Call) json.RawMessage {
 	return append(b, '}')
 }
 
-// withParts returns the call's params with its name, arguments and _meta in
-// place of those that differ.
+// withParts returns the call's params with name, arguments and _meta replaced
+// where they differ from the call.
 func withParts(name string, call *tool.Call) json.RawMessage {
 	out := call.Params
 	var named, arguments, meta json.RawMessage

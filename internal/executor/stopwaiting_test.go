@@ -12,7 +12,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// silentPerson never answers: a question ends with its context.
+// silentPerson never answers; it returns when its context is done.
 func silentPerson(asked chan<- struct{}) func(context.Context, string, json.RawMessage) (json.RawMessage, error) {
 	return func(ctx context.Context, _ string, _ json.RawMessage) (json.RawMessage, error) {
 		asked <- struct{}{}
@@ -41,7 +41,7 @@ func TestStopWaitingWithdrawsApproval(t *testing.T) {
 		}
 	}
 	withdrawn()
-	go run() // comes later
+	go run() // started later
 	<-asked
 	withdrawn()
 	if r.calls != 0 {
@@ -52,8 +52,8 @@ func TestStopWaitingWithdrawsApproval(t *testing.T) {
 	}
 }
 
-// TestStopWaitingWithdrawsQuestions: the server gets an error for its question,
-// and its call continues.
+// TestStopWaitingWithdrawsQuestions: the server receives an error as the answer
+// to its question, and the call continues.
 func TestStopWaitingWithdrawsQuestions(t *testing.T) {
 	r := newFixture(t)
 	r.do = func(ctx context.Context, _ string, req tool.Request) (json.RawMessage, error) {

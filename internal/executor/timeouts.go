@@ -13,15 +13,15 @@ import (
 )
 
 // timeouts are the idle timeout and the total timeout of one call to an
-// upstream. Progress restarts the idle timeout, and it is paused while the user
-// is asked. Both start again when a queued call is sent.
+// upstream. Progress restarts the idle timeout, and an open question to the
+// user pauses it. Both restart when a queued call is sent.
 type timeouts struct {
 	idle, total time.Duration // 0 means none
 
 	mu         sync.Mutex
 	idleTimer  *time.Timer
 	totalTimer *time.Timer
-	questions  int // that are open
+	questions  int // open questions to the user
 	queued     bool
 	ended      bool
 }
@@ -40,8 +40,8 @@ func newTimeouts(idle time.Duration, onIdle func(), total time.Duration, onTotal
 }
 
 // watch wraps the callbacks of an exchange to observe progress, questions and
-// queueing. Progress without a token was not requested by the caller. Questions
-// end when x stops waiting.
+// queueing. Progress without a token was not requested by the caller and is not
+// passed on. Questions are cancelled by x.StopWaiting.
 func (t *timeouts) watch(e *tool.Exchange, x *Executor) {
 	notify, ask := e.Notify, e.Ask
 	e.Notify = func(method string, params json.RawMessage) {
@@ -71,8 +71,8 @@ func (t *timeouts) watch(e *tool.Exchange, x *Executor) {
 	e.Queued = t.setQueued
 }
 
-// update restarts the idle timeout after a sign of progress. questions is the change
-// in the number of open questions, during which the timeout is paused.
+// update restarts the idle timeout after progress. questions is the change in
+// the number of open questions; while there is one the timeout is paused.
 func (t *timeouts) update(questions int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -81,7 +81,7 @@ func (t *timeouts) update(questions int) {
 }
 
 // restartIdle restarts the idle timer, or stops it while the call is queued or a
-// question is open. The lock is held.
+// question is open. The caller holds t.mu.
 func (t *timeouts) restartIdle() {
 	switch {
 	case t.idleTimer == nil || t.ended:
@@ -92,7 +92,8 @@ func (t *timeouts) restartIdle() {
 	}
 }
 
-// setQueued stops both timeouts while the call is queued.
+// setQueued stops both timeouts while the call is queued, and restarts them
+// when it is sent.
 func (t *timeouts) setQueued(queued bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

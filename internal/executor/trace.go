@@ -10,7 +10,7 @@ import (
 	"junctor/internal/telemetry"
 )
 
-// callerTrace returns the trace context that the caller put into _meta.
+// callerTrace returns the trace context in the caller's _meta, if any.
 func callerTrace(meta json.RawMessage) trace.SpanContext {
 	if !bytes.Contains(meta, []byte(telemetry.TraceparentHeader)) {
 		return trace.SpanContext{}
@@ -19,7 +19,7 @@ func callerTrace(meta json.RawMessage) trace.SpanContext {
 }
 
 // withTrace returns the params of a request with the trace context in _meta, from
-// where it is also copied to HTTP headers. Params of a call without a trace are
+// which it is also copied to HTTP headers. Without a trace the params are
 // returned unchanged.
 func (f *callRun) withTrace(params json.RawMessage) json.RawMessage {
 	if !f.trace.IsValid() {

@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-// Caller is who asked for a call.
+// Caller identifies who makes a call, and what it may do.
 type Caller struct {
 	ID    string // stable, unique and never used again: "local", "key:<key id>", "sub:<issuer>|<subject>", "client:<issuer>|<client id>"
-	Name  string // for people and logs; another caller may have had it
+	Name  string // for people and logs; not unique
 	Admin bool   // may change the configuration
 
 	// Servers and Tools are globs that limit what the caller may see and
-	// call, matched against the server's name and against server:tool. Those
-	// that begin with "!" exclude. Nil means no limit.
+	// call, matched against the server's name and against server:tool. A glob
+	// that begins with "!" excludes. Nil means no limit.
 	Servers []string
 	Tools   []string
 
-	// Grants, where there are any, limit the caller to what one of them
-	// allows, as several rules do that each name servers and tools.
+	// Grants, if any, limit the caller to what at least one of them allows.
+	// There is one for each rule that applies to the caller.
 	Grants []Grant
 
-	// Profiles limit the caller further: all of them must allow what it does.
+	// Profiles limit the caller further: all of them must allow a call.
 	Profiles Profiles `json:",omitempty"`
 
 	// Rate limits the caller's calls; zero means no limit.
@@ -35,8 +35,7 @@ type Caller struct {
 	TokensPerDay int64
 }
 
-// PermitChat reports, as an error that says why, when the caller has no right
-// to use models.
+// PermitChat returns an error if the caller may not use models.
 func (c *Caller) PermitChat() error {
 	if c.Chat {
 		return nil
@@ -44,20 +43,21 @@ func (c *Caller) PermitChat() error {
 	return &Error{Kind: Denied, Msg: "this key may not use models (chat, tasks in plain words); an administrator can make one that may: junctor keys add NAME --chat, or chat: true in auth.keys and auth.jwt.rules"}
 }
 
-// Grant is one set of globs over servers and tools; nil means no limit. Its
+// Grant is a set of globs that allow servers and tools; nil means no limit. Its
 // profiles limit it further.
 type Grant struct {
 	Servers, Tools []string
 	Profiles       Profiles `json:",omitempty"`
 }
 
-// Rate is a number of calls in a span of time.
+// Rate is a maximum number of calls per period.
 type Rate struct {
 	Calls int           `json:"calls"`
 	Per   time.Duration `json:"per"`
 }
 
-// Local is the caller of the command line, of stdio, and of open loopback.
+// Local is the caller of the command line, of stdio, and of loopback connections
+// without authentication.
 var Local = Caller{ID: "local", Name: "local", Admin: true, Chat: true}
 
 // AnonymousID is the ID of [Anonymous].
@@ -68,53 +68,53 @@ const AnonymousID = "anonymous"
 // gateway's own tools are allowed unless they are excluded.
 var Anonymous = Caller{ID: AnonymousID, Name: AnonymousID, Servers: []string{"!*"}, Tools: []string{"!*"}}
 
-// Exchange is the caller's end of a call in flight. The zero Exchange is a
-// caller that receives no notifications and can be asked nothing.
+// Exchange is the caller's side of a call in flight. The zero Exchange is that
+// of a caller that receives no notifications and answers no requests.
 type Exchange struct {
 	// Notify receives the notifications that belong to the call (progress,
 	// logging), in order, before its result. It must not block for long.
 	Notify func(method string, params json.RawMessage)
 
-	// Ask puts an upstream's request (elicitation/create,
-	// sampling/createMessage, roots/list) to the caller and returns its
-	// result. Nil means that the caller cannot be asked.
+	// Ask sends an upstream's request (elicitation/create,
+	// sampling/createMessage, roots/list) to the caller and returns the
+	// result. Nil means that the caller accepts no requests.
 	Ask func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error)
 
-	// Approve asks the person behind the caller whether the tool may run
-	// with these arguments. Nil means that a rule's question goes out by
-	// elicitation, where Ask and Capabilities allow that.
+	// Approve asks the user of the caller whether the tool may run with
+	// these arguments. Nil means that approval is requested by elicitation
+	// if Ask and Capabilities allow that.
 	Approve func(ctx context.Context, name Name, arguments json.RawMessage) (bool, error)
 
-	// ApproveInInbox lets the question of Approve stand in the inbox too, where
-	// somebody else may answer it. Approve's context then ends.
+	// ApproveInInbox also puts the approval into the inbox, where someone else
+	// may answer it. The context of Approve is then cancelled.
 	ApproveInInbox bool
 
-	// AwaitPerson is called when the call begins to wait for an approval, and
-	// what it returns when the wait is over. It may be nil.
+	// AwaitPerson is called when the call begins to wait for an approval; the
+	// function it returns is called when the wait is over. It may be nil.
 	AwaitPerson func() (over func())
 
-	// Capabilities are the MCP client capabilities of the caller, as it
-	// declared them; nil when it declared none.
+	// Capabilities are the MCP client capabilities that the caller declared;
+	// nil if it declared none.
 	Capabilities json.RawMessage
 
 	// Protocol is the version of MCP that the caller speaks; "" for a caller of
 	// another API.
 	Protocol string
 
-	// Transparent means that the caller sees this one server and nothing else:
-	// its capabilities, extensions included, are declared to the server, and
-	// the server is spoken to in the caller's era where it has it.
+	// Transparent means that the caller sees only this server. Its
+	// capabilities, including extensions, are declared to the server, and
+	// the protocol era of the caller is used if the server supports it.
 	Transparent bool
 
-	// PassInput lets a result that asks for input (resultType
-	// input_required, of the 2026-07-28 era) through to a caller that knows
-	// how to go on from it, instead of answering it through Ask.
+	// PassInput passes a result that requires input (resultType
+	// input_required, of the 2026-07-28 era) to a caller that supports it,
+	// instead of obtaining the input through Ask.
 	PassInput bool
 
-	// Memory is where a large result may be read to; nil for new memory.
+	// Memory is the pooled memory for a large result; nil allocates.
 	Memory *ResultMemory
 
-	// Task is called once when the server makes a task of the call, which the
+	// Task is called once if the server runs the call as a task, which the
 	// upstream then waits for. It may be nil.
 	Task func(ServerTask)
 
@@ -122,24 +122,24 @@ type Exchange struct {
 	// its message has changed. It may be nil.
 	TaskStatus func(TaskStatus)
 
-	// Resume has a tasks/result wait for the task in either era of the
-	// protocol: the gateway continues a call whose process has ended.
+	// Resume makes tasks/result wait for the task in either era of the
+	// protocol. The gateway uses it to continue a call whose process died.
 	Resume bool
 
-	// Queued is called with true when the request must wait for its turn at
-	// the upstream, and with false when it waits no more: until then the
-	// upstream has not seen it. It may be nil.
+	// Queued is called with true when the request is queued for the upstream
+	// and with false when it leaves the queue. Until then it has not been
+	// sent. It may be nil.
 	Queued func(waiting bool)
 
-	// Repaired is called before the request returns when its answer was not
-	// valid UTF-8 and the invalid bytes were replaced by U+FFFD. It may be nil.
+	// Repaired is called before the request returns if invalid UTF-8 in the
+	// response was replaced by U+FFFD. It may be nil.
 	Repaired func()
 }
 
-// TaskStatus is the status of a task that has not ended.
+// TaskStatus is the status of an unfinished task.
 type TaskStatus struct {
 	Status  string `json:"status"`            // working or input_required
-	Message string `json:"message,omitempty"` // of the server
+	Message string `json:"message,omitempty"` // from the server
 }
 
 // Progress returns the status as the params of a progress notification without
@@ -156,17 +156,17 @@ func (s TaskStatus) Progress() json.RawMessage {
 	return json.RawMessage(`{"progress":0,"message":` + string(quoted) + `}`)
 }
 
-// ServerTask is a task of a server that other processes can wait for too; it is
-// empty where they cannot, because the server ends with this process.
+// ServerTask identifies a task of a server, so that other processes can wait for
+// it too. It is empty if they cannot, because the server ends with this process.
 type ServerTask struct {
 	Server string `json:"server"`
 	ID     string `json:"id"`
 }
 
-// Call is one execution of a tool, as a face asks for it.
+// Call is a request of a face to execute a tool.
 type Call struct {
-	ID        string // unique; made by the executor
-	RequestID string // given by the caller (X-Request-Id), and may come twice; empty means that of the context
+	ID        string // unique; set by the executor
+	RequestID string // from the caller (X-Request-Id), not unique; empty means that of the context
 	Parent    string // ID of the call that caused this one; empty means that of the context
 	Face      string // discovery, tools, broker, chat, agentify, control, app
 	Origin    Origin
@@ -175,22 +175,22 @@ type Call struct {
 	Server    string // may be empty when Tool is qualified or unique
 	Tool      string // bare or qualified
 	Arguments json.RawMessage
-	Meta      json.RawMessage // the _meta object to hand on; may be nil
+	Meta      json.RawMessage // the _meta object to pass on; may be nil
 
-	// Params are those of the MCP request that the call came in; nil for a
-	// call that came otherwise. Tool, Arguments and Meta take precedence over
-	// what they say of the same; every other member is sent on as it came.
+	// Params are the params of the caller's MCP request; nil if the call was
+	// not received as one. Tool, Arguments and Meta take precedence over the
+	// same members of Params; all other members are passed on unchanged.
 	Params json.RawMessage
 
 	// Select is a jq expression for the part of the result that the caller
 	// wants; empty means all.
 	Select string
 
-	Timeout  time.Duration // 0 means the upstream's own
+	Timeout  time.Duration // the idle timeout; 0 means that of the upstream
 	Exchange Exchange
 }
 
-// Forward is one MCP request other than tools/call that a face sends on to a
+// Forward is an MCP request other than tools/call that a face forwards to a
 // server.
 type Forward struct {
 	RequestID string // as in Call
@@ -203,8 +203,8 @@ type Forward struct {
 	Exchange  Exchange
 }
 
-// Request is one MCP request on its way to an upstream: what remains of a
-// call when names, rights and arguments have been resolved.
+// Request is an MCP request to an upstream: a call whose names, rights and
+// arguments have been resolved and checked.
 type Request struct {
 	Method   string
 	Params   json.RawMessage
@@ -212,7 +212,7 @@ type Request struct {
 	Exchange Exchange
 }
 
-// Result is what a tool answered: a CallToolResult byte for byte.
+// Result is the result of a tool: a CallToolResult byte for byte.
 type Result struct {
 	Raw     json.RawMessage
 	IsError bool // the tool itself reports failure

@@ -4,8 +4,8 @@ import "context"
 
 type callerKey struct{}
 
-// WithCaller returns a context that says who is calling. The layer that
-// authenticates sets it; faces read it.
+// WithCaller returns a context with the caller. The layer that authenticates
+// sets it; faces read it.
 func WithCaller(ctx context.Context, c Caller) context.Context {
 	return context.WithValue(ctx, callerKey{}, &c)
 }
@@ -14,8 +14,8 @@ func WithCaller(ctx context.Context, c Caller) context.Context {
 // change afterwards.
 func SetCaller(ctx context.Context, c *Caller) context.Context { return SetValue(ctx, callerKey{}, c) }
 
-// CallerFrom returns the caller that [WithCaller] put into ctx. Without one it
-// is [Anonymous], so that code that forgets to set a caller gets no rights.
+// CallerFrom returns the caller of ctx, or [Anonymous] if there is none, so that
+// code that forgets to set a caller gets no rights.
 func CallerFrom(ctx context.Context) Caller {
 	if c, ok := ctx.Value(callerKey{}).(*Caller); ok {
 		return *c
@@ -23,7 +23,7 @@ func CallerFrom(ctx context.Context) Caller {
 	return Anonymous
 }
 
-// String names the caller for people and says which one it is.
+// String returns the caller's name and ID.
 func (c Caller) String() string {
 	if c.Name == "" || c.Name == c.ID {
 		return c.ID

@@ -10,8 +10,8 @@ import (
 	"fmt"
 )
 
-// Definition is a tool as its upstream defined it. The fields are what
-// Junctor looks at; Raw is the definition byte for byte, for passing on.
+// Definition is a tool as its upstream defined it. The fields are those that
+// Junctor uses; Raw is the definition byte for byte, to be passed on.
 type Definition struct {
 	Name         Name            `json:"-"`
 	Title        string          `json:"title"`
@@ -23,7 +23,7 @@ type Definition struct {
 	Raw          json.RawMessage `json:"-"`
 }
 
-// Annotations are the upstream's hints about a tool. A nil hint was not given.
+// Annotations are the upstream's hints about a tool. A nil hint is absent.
 type Annotations struct {
 	Title           string `json:"title,omitempty"`
 	ReadOnlyHint    *bool  `json:"readOnlyHint,omitempty"`
@@ -32,15 +32,14 @@ type Annotations struct {
 	OpenWorldHint   *bool  `json:"openWorldHint,omitempty"`
 }
 
-// Repeatable reports whether calling the tool twice does no more than calling
-// it once, so that a failed call may be tried again.
+// Repeatable reports whether the tool is marked read-only or idempotent, so that
+// a failed call may be retried.
 func (a Annotations) Repeatable() bool {
 	return a.ReadOnlyHint != nil && *a.ReadOnlyHint || a.IdempotentHint != nil && *a.IdempotentHint
 }
 
-// ParseDefinition reads one entry of a tools/list result. It keeps raw as
-// Raw; the caller must not change it afterwards. An entry that breaks MCP's
-// rules is an error that says which.
+// ParseDefinition parses one entry of a tools/list result. It retains raw as
+// Raw; the caller must not modify it afterwards.
 func ParseDefinition(server string, raw json.RawMessage) (Definition, error) {
 	var named struct {
 		Name string          `json:"name"`
@@ -48,7 +47,7 @@ func ParseDefinition(server string, raw json.RawMessage) (Definition, error) {
 		Definition
 	}
 	if err := json.Unmarshal(raw, &named); err != nil {
-		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok { // its own words speak of Go
+		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok { // its message contains Go types
 			return Definition{}, fmt.Errorf("tool definition: %s must not be of the type %s", cmp.Or(wrong.Field, "it"), wrong.Value)
 		}
 		return Definition{}, fmt.Errorf("tool definition: %w", err)
@@ -72,8 +71,8 @@ func ParseDefinition(server string, raw json.RawMessage) (Definition, error) {
 	return d, nil
 }
 
-// Fingerprint identifies the definition's content, whatever the order of its
-// keys and its white space.
+// Fingerprint returns a hash of the definition's content that does not depend on
+// the order of keys or on white space.
 func (d Definition) Fingerprint() string {
 	canonical := []byte(d.Raw)
 	var v any

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Kind says what went wrong in terms of what the caller can do about it. Its
-// text is the code that bodies carry.
+// Kind classifies failures by what the caller can do about them. Its text is the
+// error code in response bodies.
 type Kind string
 
 // The kinds of failure. Every face maps them with [Kind.HTTP] and
@@ -54,9 +54,9 @@ var kinds = map[Kind]struct{ jsonrpc, http int }{
 	InvalidRequest:       {-32600, http.StatusBadRequest},
 	TooLarge:             {-32600, http.StatusRequestEntityTooLarge},
 	ProxyDisabled:        {-32600, http.StatusBadRequest},
-	Canceled:             {-32800, 499}, // the client went away: nobody reads the status
+	Canceled:             {-32800, 499}, // the client has disconnected and does not read the status
 	Unavailable:          {-32008, http.StatusServiceUnavailable},
-	NoAction:             {-32000, http.StatusUnprocessableEntity}, // plain words that lead to no call
+	NoAction:             {-32000, http.StatusUnprocessableEntity}, // a task in natural language that leads to no call
 	Internal:             {-32603, http.StatusInternalServerError},
 }
 
@@ -73,13 +73,13 @@ func (k Kind) known() Kind {
 	return Internal
 }
 
-// ErrDown is in the chain of every error that says that an upstream is down:
-// the request did not reach it. It says nothing about the tool, so no circuit
-// counts it, and trying again at once is of no use.
+// ErrDown is in the chain of every error which reports that an upstream is down
+// and the request did not reach it. Circuits do not count it, because the tool
+// did not fail, and an immediate retry is useless.
 var ErrDown = errors.New("upstream is down")
 
-// ErrStoreUnavailable is in the chain of every error that says that the store
-// cannot be reached now and that trying again later makes sense.
+// ErrStoreUnavailable is in the chain of every error which reports that the
+// store cannot be reached. A later retry may succeed.
 var ErrStoreUnavailable = errors.New("the store cannot be reached")
 
 // ErrStopping is in the chain of every error that ends a wait because the
@@ -90,12 +90,12 @@ var ErrStopping = errors.New("the gateway is stopping")
 type Error struct {
 	Kind       Kind
 	Msg        string        // safe to show: no secret, no path, says what to do
-	Details    any           // more facts for bodies, as JSON; may be nil
-	RetryAfter time.Duration // when trying again makes sense; 0 when unknown
+	Details    any           // included in response bodies as JSON; may be nil
+	RetryAfter time.Duration // after which a retry may succeed; 0 if unknown
 	Err        error         // the cause, for logs and errors.Is; never shown
 }
 
-// Error returns the message, with the cause behind it for the log.
+// Error returns the message followed by the cause, for logs.
 func (e *Error) Error() string {
 	if e.Err != nil {
 		return e.Msg + ": " + e.Err.Error()
@@ -106,8 +106,8 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// AsError returns the first Error in err's chain. Anything else, such as a
-// disk failure, becomes an Internal one that shows nothing of its cause.
+// AsError returns the first Error in err's chain. Any other error, such as a
+// disk failure, becomes one of kind Internal that does not show its cause.
 func AsError(err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e
@@ -115,7 +115,7 @@ func AsError(err error) *Error {
 	return &Error{Kind: Internal, Msg: "internal error; the gateway's log has the cause under this request's id", Err: err}
 }
 
-// KindOf reports the kind of the first Error in err's chain; "" for nil.
+// KindOf returns the kind of [AsError](err), or "" for nil.
 func KindOf(err error) Kind {
 	if err == nil {
 		return ""

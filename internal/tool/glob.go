@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// Glob reports whether name matches pattern, in which * stands for any run of
-// characters and ? for one. Nothing else is special: the names that it is
-// matched against may hold slashes, dots and brackets.
+// Glob reports whether name matches pattern, in which * matches any sequence of
+// characters and ? matches one byte. Nothing else is special, because names may
+// contain slashes, dots and brackets.
 func Glob(pattern, name string) bool {
 	p, n := 0, 0
-	star, mark := -1, 0 // where to go on after the last *, and what it has eaten
+	star, mark := -1, 0 // position of the last *, and where its match in name ends
 	for n < len(name) {
 		switch {
 		case p < len(pattern) && pattern[p] == '*':
@@ -44,8 +44,8 @@ func MatchAny(patterns []string, name string) bool {
 }
 
 // Selects reports whether name matches one of the patterns and none of those
-// that begin with "!". The order of the patterns does not matter, and patterns
-// with "!" alone select nothing.
+// that begin with "!". The order of the patterns does not matter. If all begin
+// with "!" they select nothing.
 func Selects(patterns []string, name string) bool {
 	return selects(patterns, func(p string) bool { return Glob(p, name) })
 }
@@ -72,8 +72,8 @@ func selects(patterns []string, match func(pattern string) bool) bool {
 	return selected
 }
 
-// CheckGlobs returns why a list of patterns cannot be one: it selects nothing
-// because all of them exclude. An empty list is valid.
+// CheckGlobs returns an error if the patterns select nothing because all of them
+// exclude. An empty list is valid.
 func CheckGlobs(patterns []string) error {
 	if len(patterns) > 0 && !slices.ContainsFunc(patterns, func(p string) bool { return !strings.HasPrefix(p, "!") }) {
 		return fmt.Errorf(`%q excludes only, and so selects nothing; add "*" for all others`, patterns)
@@ -87,14 +87,14 @@ func (c *Caller) MayUse(n Name) bool {
 	return own.covers(n) && (len(c.Grants) == 0 || slices.ContainsFunc(c.Grants, func(g Grant) bool { return g.covers(n) }))
 }
 
-// MaySee reports whether the caller may see the server at all: one of whose
-// tools none could be used does not exist for it.
+// MaySee reports whether the caller may see the server. A server is hidden from
+// a caller that could not use any of its tools.
 func (c *Caller) MaySee(server string) bool {
 	own := Grant{Servers: c.Servers, Tools: c.Tools, Profiles: c.Profiles}
 	return own.shows(server) && (len(c.Grants) == 0 || slices.ContainsFunc(c.Grants, func(g Grant) bool { return g.shows(server) }))
 }
 
-// Excludes reports whether a glob that begins with "!" takes the tool from the
+// Excludes reports whether a glob that begins with "!" excludes the tool for the
 // caller. Tools of the gateway itself, such as junctor:run_code, need no glob
 // that selects them, but can be excluded.
 func (c *Caller) Excludes(n Name) bool {
@@ -118,8 +118,8 @@ func Excluded(servers, tools []string, n Name) bool {
 	return excludes(servers, func(p string) bool { return Glob(p, n.Server) }) || excludes(tools, func(p string) bool { return matchTool(p, n) })
 }
 
-// Limited reports whether there are servers or tools that the caller may not
-// use.
+// Limited reports whether the caller's rights are limited by globs, grants or
+// profiles.
 func (c *Caller) Limited() bool {
 	return c.Servers != nil || c.Tools != nil || len(c.Grants) > 0 || len(c.Profiles) > 0
 }
@@ -128,8 +128,9 @@ func (g Grant) covers(n Name) bool {
 	return (g.Servers == nil || Selects(g.Servers, n.Server)) && (g.Tools == nil || SelectsTool(g.Tools, n)) && g.Profiles.allow(n)
 }
 
-// SelectsTool is [Selects] for patterns over server:tool. What stands before a
-// colon is the server's: *-test:read is no tool "x-test:read" of another.
+// SelectsTool is [Selects] for patterns over server:tool. The part before the
+// first colon matches only the server's name: *-test:read does not select a tool
+// named "x-test:read" of another server.
 func SelectsTool(patterns []string, n Name) bool {
 	return selects(patterns, func(p string) bool { return matchTool(p, n) })
 }
@@ -165,14 +166,13 @@ func SelectsServer(patterns []string, server string) bool {
 	return selected
 }
 
-// couldMatch reports whether the pattern matches a name that begins with
-// prefix and goes on.
+// couldMatch reports whether the pattern matches some name that begins with
+// prefix and is longer.
 func couldMatch(pattern, prefix string) bool {
 	for i := 0; i < len(pattern); i++ {
 		switch {
 		case pattern[i] == '*':
-			// What is left of the prefix may be eaten whole, and anything may
-			// follow.
+			// The star can match the rest of the prefix, and more.
 			return true
 		case i == len(prefix):
 			return true

@@ -1,6 +1,6 @@
 package tool
 
-// Guidance tells a model how the tools of a server are meant to be used.
+// Guidance is text for a model about how to use the tools of a server.
 type Guidance struct {
 	Text   string
 	Source GuidanceSource
@@ -9,8 +9,8 @@ type Guidance struct {
 // GuidanceSource is where guidance came from.
 type GuidanceSource string
 
-// The sources, best first. Guidance without a source was stored by a version
-// that did not keep it.
+// The sources, best first. The source is empty for guidance that was stored by a
+// version that did not record it.
 const (
 	FromPrompt       GuidanceSource = "prompt"       // the server's prompt tool-descriptions
 	FromInstructions GuidanceSource = "instructions" // the server's instructions

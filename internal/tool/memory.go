@@ -3,25 +3,26 @@ package tool
 import "sync"
 
 const (
-	minPooled = 64 << 10 // smaller results are not worth it
+	minPooled = 64 << 10 // smaller results are not worth pooling
 	maxPooled = 1 << 20
 )
 
-// ResultMemory holds the bytes of one large result and is used for other
-// results once the response to the caller has been written. It comes from a face
-// that writes a result and keeps nothing of it. On the way there whoever keeps
-// bytes of the result copies them, or calls Keep.
+// ResultMemory lends pooled memory for the bytes of one large result. It is
+// provided by a face that writes the result, retains nothing of it and then
+// returns the memory to the pool. Code that retains bytes of the result must
+// copy them or call Keep.
 //
-// A nil ResultMemory lends nothing. The methods are not for concurrent use.
+// A nil ResultMemory lends nothing. The methods are not safe for concurrent use.
 type ResultMemory struct {
 	lent *[]byte
 	kept bool
 }
 
-// resultPool has memory that no result uses.
+// resultPool contains memory that is not in use.
 var resultPool sync.Pool
 
-// Get returns an empty slice with room for n bytes. What it lends is lent once.
+// Get returns an empty slice with capacity for n bytes. At most one slice comes
+// from the pool; all others are allocated.
 func (m *ResultMemory) Get(n int) []byte {
 	if m == nil || m.lent != nil || m.kept || n < minPooled || n > maxPooled {
 		return make([]byte, 0, n)
@@ -34,17 +35,18 @@ func (m *ResultMemory) Get(n int) []byte {
 	return (*b)[:0]
 }
 
-// Lent reports whether the result may be in memory that is used again.
+// Lent reports whether the result may be in memory that will be reused.
 func (m *ResultMemory) Lent() bool { return m != nil && m.lent != nil && !m.kept }
 
-// Keep leaves what was lent to the garbage collector.
+// Keep leaves the lent memory to the garbage collector instead of the pool.
 func (m *ResultMemory) Keep() {
 	if m != nil {
 		m.kept = true
 	}
 }
 
-// Return ends the loan: nothing may refer to the bytes any more.
+// Return puts the memory back into the pool, unless Keep was called. The bytes
+// must no longer be used.
 func (m *ResultMemory) Return() {
 	if !m.Lent() {
 		return

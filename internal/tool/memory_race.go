@@ -2,6 +2,6 @@
 
 package tool
 
-// overwrite makes bytes that were returned unreadable, so that a test sees them
-// wherever they were kept without a copy.
+// overwrite makes Return overwrite the memory, so that tests detect bytes that
+// were retained without a copy.
 const overwrite = true

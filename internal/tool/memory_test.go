@@ -24,8 +24,8 @@ func TestResultMemory(t *testing.T) {
 	}
 }
 
-// Two results of one call, as those of a call that is tried again, have memory
-// of their own.
+// TestResultMemoryIsLentOnce: two results of one call, such as that of a retry,
+// do not share memory.
 func TestResultMemoryIsLentOnce(t *testing.T) {
 	var m ResultMemory
 	first, second := m.Get(100 << 10)[:1], m.Get(100 << 10)[:1]

@@ -15,10 +15,10 @@ type Name struct {
 // String returns the name as users write it, server:tool.
 func (n Name) String() string { return n.Server + ":" + n.Tool }
 
-// MarshalText makes a Name print as server:tool wherever text is wanted.
+// MarshalText returns the name as server:tool.
 func (n Name) MarshalText() ([]byte, error) { return []byte(n.String()), nil }
 
-// UnmarshalText reads what MarshalText wrote.
+// UnmarshalText parses the output of MarshalText.
 func (n *Name) UnmarshalText(text []byte) error {
 	parsed, err := ParseName(string(text))
 	if err == nil {
@@ -27,8 +27,8 @@ func (n *Name) UnmarshalText(text []byte) error {
 	return err
 }
 
-// ParseName reads a qualified name. The first colon parts the server from the
-// tool, because server names have no colon and tool names may.
+// ParseName parses a qualified name. The first colon separates the server from
+// the tool, because tool names may contain colons and server names do not.
 func ParseName(s string) (Name, error) {
 	server, tool, ok := strings.Cut(s, ":")
 	switch {
@@ -40,10 +40,10 @@ func ParseName(s string) (Name, error) {
 	return Name{Server: server, Tool: tool}, nil
 }
 
-// MaxServerName is the length that a server's name may have.
+// MaxServerName is the maximum length of a server's name in bytes.
 const MaxServerName = 64
 
-// ValidServer reports whether s may name an upstream.
+// ValidServer reports whether s is a valid name of an upstream.
 func ValidServer(s string) bool {
 	if s == "" || len(s) > MaxServerName {
 		return false

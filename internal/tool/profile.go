@@ -6,23 +6,24 @@ import (
 	"strings"
 )
 
-// Profile is a named part of the gateway. A caller with a profile may do only
-// what the profile allows, of what it may do anyway.
+// Profile is a named subset of the gateway's servers and tools. It restricts the
+// rights of its callers and never extends them.
 type Profile interface {
 	Name() string
 	// Allows reports whether the profile has the tool, or the method of a
 	// server other than a tool call.
 	Allows(Name) bool
-	// Excludes reports whether a glob that begins with "!" takes the tool out of
-	// the profile, as [Caller.Excludes].
+	// Excludes reports whether a glob that begins with "!" excludes the tool
+	// from the profile, as in [Caller.Excludes].
 	Excludes(Name) bool
 	// Shows reports whether the profile has the server.
 	Shows(server string) bool
-	// Settings returns the conditions under which calls are made.
+	// Settings returns the settings that apply to callers with the profile.
 	Settings() ProfileSettings
 }
 
-// ProfileSettings are the conditions of a profile besides what it contains.
+// ProfileSettings are the settings of a profile other than its servers and
+// tools.
 type ProfileSettings struct {
 	Mode         string // of the MCP API; "" means the configured one
 	Instructions string // for agents, before those of the gateway
@@ -30,8 +31,9 @@ type ProfileSettings struct {
 	Rate         Rate   // limits each caller's calls with the profile
 }
 
-// Profiles are those of a caller, all of which must allow what it does. In
-// JSON they are their names; those that were read from JSON allow nothing.
+// Profiles are the profiles of a caller, all of which must allow a call. They are
+// marshalled as names. Unmarshalled profiles are of type UnknownProfile and allow
+// nothing.
 type Profiles []Profile
 
 // MarshalJSON implements json.Marshaler.
@@ -85,8 +87,8 @@ func (UnknownProfile) Shows(string) bool { return false }
 // Settings implements Profile.
 func (UnknownProfile) Settings() ProfileSettings { return ProfileSettings{} }
 
-// View identifies the caller and its profiles. What is cached or continued for
-// a caller by its rights belongs to a view, not to the caller's ID alone.
+// View identifies the caller together with its profiles. It is the key for what
+// is cached or continued for a caller and depends on its profiles.
 func (c *Caller) View() string {
 	if len(c.Profiles) == 0 {
 		return c.ID
@@ -94,8 +96,9 @@ func (c *Caller) View() string {
 	return c.ID + "\x00" + strings.Join(c.Profiles.Names(), "\x00")
 }
 
-// RightsView is [Caller.View] with the caller's rights, for what is cached of
-// what it may see: one person's tokens may give different rights.
+// RightsView is [Caller.View] together with the caller's rights. It is the key
+// for what is cached and depends on these, because tokens of the same user may
+// have different rights.
 func (c *Caller) RightsView() string {
 	if c.Servers == nil && c.Tools == nil && len(c.Grants) == 0 {
 		return c.View()
@@ -107,15 +110,16 @@ func (c *Caller) RightsView() string {
 	return c.View() + "\x00" + string(rights)
 }
 
-// IsOperator reports whether the caller operates the gateway: an administrator,
-// or the local user. Records and traffic of other callers are for
-// operators only. A caller with a profile is none.
+// IsOperator reports whether the caller is an administrator or the unlimited
+// local user. Only operators see records and traffic of other callers. A caller
+// with a profile is not an operator, because profiles remove Admin.
 func (c *Caller) IsOperator() bool {
 	return c.Admin || c.ID == Local.ID && !c.Limited()
 }
 
-// NeedsApproval reports whether a person must approve the caller's call of a tool,
-// whatever the rules of the tool are.
+// NeedsApproval reports whether the caller's profiles require a person's
+// approval of a call of the tool, whatever the tool's rules are. Among grants,
+// one that covers the tool and does not require approval is enough.
 func (c *Caller) NeedsApproval(n Name) bool {
 	if slices.ContainsFunc(c.Profiles, asks) {
 		return true
@@ -128,8 +132,8 @@ func (c *Caller) NeedsApproval(n Name) bool {
 
 func asks(p Profile) bool { return p.Settings().Ask }
 
-// Mode returns the mode of the MCP API that the caller's profiles set, "" for
-// none.
+// Mode returns the mode of the MCP API that the last of the caller's profiles
+// with a mode sets, or "".
 func (c *Caller) Mode() string {
 	for _, p := range slices.Backward(c.Profiles) {
 		if mode := p.Settings().Mode; mode != "" {
@@ -139,7 +143,7 @@ func (c *Caller) Mode() string {
 	return ""
 }
 
-// Instructions returns what the caller's profiles tell agents.
+// Instructions returns the instructions for agents of the caller's profiles.
 func (c *Caller) Instructions() string {
 	var texts []string
 	for _, p := range c.Profiles {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestRequestContext: values are added in place, the last one counts, what the
-// parent knows stays visible, and a cancellation reaches derived contexts.
+// TestRequestContext: values are added in place, the last one counts, values of
+// the parent stay visible, and cancellation reaches derived contexts.
 func TestRequestContext(t *testing.T) {
 	type key string
 	parent, stop := context.WithCancel(context.WithValue(context.Background(), key("parent"), 1))
@@ -52,8 +52,8 @@ func TestRequestContext(t *testing.T) {
 	}
 }
 
-// TestRequestContextSharesValues: a goroutine of a query that was made with the
-// context reads it while values are added, in place and beyond its room.
+// TestRequestContextSharesValues: another goroutine reads the context while
+// values are added, in place and beyond its capacity.
 func TestRequestContextSharesValues(t *testing.T) {
 	type key int
 	request, end := NewRequestContext(t.Context())

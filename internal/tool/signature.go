@@ -9,28 +9,28 @@ import (
 	"unicode/utf8"
 )
 
-// What a signature may grow to; the rest is counted, not shown.
+// Limits of a signature. Parameters beyond them are only counted.
 const (
 	maxSignature  = 400 // bytes
 	maxParameters = 40
 	maxEnum       = 6
 	maxEnumBytes  = 60
 	maxNesting    = 4
-	maxSchemas    = 300 // looked at for one signature
+	maxSchemas    = 300 // visited for one signature
 )
 
-// Signature is the tool's parameters in one compact line, required ones
-// first: "repo*, title*, labels?: string[]". A star marks a required
-// parameter, a question mark an optional one; a parameter without a type is a
-// string. Its length is bounded; what does not fit is counted at the end.
+// Signature returns the tool's parameters in one compact line, required ones
+// first: "repo*, title*, labels?: string[]". A star marks a required parameter,
+// a question mark an optional one; a parameter without a type is a string. The
+// length is bounded: the line ends with the number of omitted parameters.
 func (d Definition) Signature() string {
 	root := parseSchema(d.InputSchema)
 	w := signer{defs: root.defs(), budget: maxSignature, schemas: maxSchemas}
 	return w.object(root, 0)
 }
 
-// TypeName names the type of a property in the words of a signature. Its
-// references are looked up in root.
+// TypeName returns the type of a property in the notation of a signature.
+// References are resolved in root.
 func TypeName(property, root json.RawMessage) string {
 	w := signer{defs: parseSchema(root).defs(), budget: maxSignature, schemas: maxSchemas}
 	return w.typeOf(property, 0)
@@ -62,8 +62,8 @@ func (s schema) defs() map[string]json.RawMessage {
 	return all
 }
 
-// parseSchema reads what it can: a member of the wrong type leaves the others
-// readable, because an odd schema must not hide a tool's parameters.
+// parseSchema ignores members of the wrong type, because an invalid schema must
+// not hide a tool's parameters.
 func parseSchema(raw json.RawMessage) schema {
 	var s schema
 	var members ordered
@@ -104,7 +104,7 @@ type member struct {
 	value json.RawMessage
 }
 
-// ordered is a JSON object that keeps the order of its members, because
+// ordered is a JSON object that preserves the order of its members, because
 // authors put the important parameters first.
 type ordered []member
 
@@ -140,7 +140,7 @@ type signer struct {
 	defs    map[string]json.RawMessage
 	budget  int
 	schemas int
-	inside  int // objects that are being written, or may not be opened
+	inside  int // if greater than 0, objects are only named, not expanded
 }
 
 func (w *signer) object(s schema, depth int) string {
@@ -182,8 +182,8 @@ func (w *signer) parameter(p member, required bool, depth int) string {
 	return name + mark
 }
 
-// typeOf names the type of a schema. Objects are opened once, references are
-// followed within the document, and what is deeper is only named.
+// typeOf returns the type of a schema. Objects are expanded one level deep,
+// deeper ones are only named, and references are followed within the document.
 func (w *signer) typeOf(raw json.RawMessage, depth int) string {
 	if w.schemas--; depth > maxNesting || w.schemas < 0 {
 		return "any"
@@ -237,10 +237,10 @@ func (w *signer) simple(s schema, depth int) string {
 
 func (w *signer) union(choices []json.RawMessage, depth int) string {
 	choices = slices.DeleteFunc(slices.Clone(choices), func(c json.RawMessage) bool { return string(parseSchema(c).Type) == `"null"` })
-	if len(choices) == 1 { // optional, as Pydantic writes it
+	if len(choices) == 1 { // an optional value as written by Pydantic
 		return w.typeOf(choices[0], depth+1)
 	}
-	w.inside++ // the forms of several objects would be long
+	w.inside++ // expanding several objects would be too long
 	defer func() { w.inside-- }()
 	var names []string
 	seen := map[string]bool{}
@@ -259,8 +259,8 @@ func (w *signer) union(choices []json.RawMessage, depth int) string {
 	return strings.Join(names, "|")
 }
 
-// typeName reads "type", a word or a list of words; null is left out because
-// an optional parameter says as much.
+// typeName returns the types in raw, a string or a list of strings. It omits
+// null, because the parameter is already marked as optional.
 func typeName(raw json.RawMessage) string {
 	var word string
 	if json.Unmarshal(raw, &word) == nil {
@@ -287,8 +287,8 @@ func knownType(word string) string {
 	return ""
 }
 
-// literals lists the values of an enum while they are few and short; "" when
-// they are not, so that the plain type is shown instead.
+// literals returns the values of an enum if they are few and short, otherwise "",
+// so that the plain type is shown instead.
 func literals(values []json.RawMessage) string {
 	if len(values) == 0 || len(values) > maxEnum {
 		return ""

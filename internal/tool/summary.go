@@ -6,10 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// Summary is the tool in one line of at most max characters: the first
+// Summary describes the tool in one line of at most max characters: the first
 // sentence of its description, else its title, else its name as words. White
-// space is collapsed, and characters that no reader sees are left out, so that
-// a list of summaries cannot carry hidden text. A max below 2 means no limit.
+// space is collapsed and invisible characters are removed, so that a list of
+// summaries cannot contain hidden text. A max below 2 means no limit.
 func (d Definition) Summary(max int) string {
 	s := firstSentence(oneLine(d.Description, 4096))
 	if s == "" {
@@ -26,8 +26,8 @@ func (d Definition) Summary(max int) string {
 	return Shorten(s, max)
 }
 
-// Shorten cuts s to at most max characters, at a word where one ends near,
-// and marks the cut with an ellipsis. A max below 2 means no limit.
+// Shorten truncates s to at most max characters, at the end of a word if one is
+// near, and marks the cut with an ellipsis. A max below 2 means no limit.
 func Shorten(s string, max int) string {
 	if max < 2 || utf8.RuneCountInString(s) <= max {
 		return s
@@ -44,17 +44,17 @@ func Shorten(s string, max int) string {
 	return strings.TrimRight(cut, " ,;:.") + "…"
 }
 
-// OneLine returns the first paragraph of s as one line without what no reader
-// sees, as [Definition.Summary] does.
+// OneLine returns the first paragraph of s as one line without invisible
+// characters, like [Definition.Summary].
 func OneLine(s string) string { return oneLine(s, 4096) }
 
-// oneLine collapses white space and drops what is not visible: controls,
-// format characters (zero width, bidirectional, tags), broken encoding. It
+// oneLine collapses white space and drops invisible characters: control and
+// format characters (zero width, bidirectional, tags) and invalid UTF-8. It
 // stops after limit bytes of output.
 func oneLine(s string, limit int) string {
 	var b strings.Builder
 	space := false
-	blank := 0 // line feeds in a row: a paragraph ends the line
+	blank := 0 // consecutive line feeds: the output ends with the paragraph
 	for _, r := range s {
 		if b.Len() >= limit {
 			break
@@ -104,8 +104,8 @@ func firstSentence(s string) string {
 	return strings.TrimRight(s, ".")
 }
 
-// abbreviated reports whether s ends in a short word that is usually written
-// with a full stop in the middle of a sentence.
+// abbreviated reports whether s ends in an abbreviation that is written with a
+// full stop.
 func abbreviated(s string) bool {
 	word := s[strings.LastIndexAny(s, " (")+1:]
 	switch strings.ToLower(word) {

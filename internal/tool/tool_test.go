@@ -67,7 +67,7 @@ func TestCallerRights(t *testing.T) {
 		{"github", "read_file"}: true,
 		{"github", "write"}:     false,
 		{"git-test", "write"}:   true,
-		{"git", "x-test:write"}: false, // a star before the colon stays in the server's name
+		{"git", "x-test:write"}: false, // a star before the colon matches only the server's name
 		{"git", "x:read_file"}:  false,
 		{"fs", "read_file"}:     false,
 	} {
