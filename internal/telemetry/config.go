@@ -30,22 +30,22 @@ const (
 	LevelSilent Level = "silent"
 )
 
-// Values lists the levels, the most talkative first.
+// Values lists the levels, the most verbose first.
 func (Level) Values() []string {
 	return []string{"trace", "debug", "info", "warn", "error", "fatal", "silent"}
 }
 
-// LogFormat is the form of log lines.
+// LogFormat is the format of log lines.
 type LogFormat string
 
-// The forms of log lines.
+// The formats of log lines.
 const (
 	FormatAuto LogFormat = "auto"
 	FormatText LogFormat = "text"
 	FormatJSON LogFormat = "json"
 )
 
-// Values lists the forms of log lines.
+// Values lists the formats of log lines.
 func (LogFormat) Values() []string { return []string{"auto", "text", "json"} }
 
 // Config configures metrics and traces.
@@ -101,7 +101,7 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Validate reports every expression that cannot be read.
+// Validate reports every expression that does not compile.
 func (c RedactConfig) Validate() error {
 	var errs []error
 	for i, p := range c.Redact {

@@ -23,8 +23,8 @@ type console struct {
 	colour bool
 
 	component string
-	bound     string // attributes already written out
-	group     string // prefix of the keys to come
+	bound     string // attributes of WithAttrs, already formatted
+	group     string // prefix of keys, from WithGroup
 }
 
 func newConsole(out io.Writer, level slog.Leveler, colour bool) *console {
@@ -147,7 +147,8 @@ func (c *console) paint(b []byte, colour, text string) []byte {
 	return slices.Concat(b, []byte("\x1b["+colour+"m"), []byte(text), []byte("\x1b[0m"))
 }
 
-// plain keeps what others wrote from moving the cursor or making lines.
+// plain escapes control characters, so that logged text cannot move the cursor
+// or add lines.
 func plain(text string) string {
 	if !strings.ContainsFunc(text, unicode.IsControl) {
 		return text

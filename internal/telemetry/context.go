@@ -7,7 +7,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// The keys under which a context's knowledge appears in the log.
+// The keys of common attributes in the log.
 const (
 	KeyRequest   = "requestId"
 	KeySession   = "sessionId"
@@ -39,7 +39,7 @@ func (f *fields) each(do func(key, value string)) {
 	}
 }
 
-// fieldsContext is a context with fields, in one piece of memory.
+// fieldsContext is a context and its fields in a single allocation.
 type fieldsContext struct {
 	context.Context
 	fields fields
@@ -62,7 +62,7 @@ func with(ctx context.Context, set func(*fields)) context.Context {
 	return c
 }
 
-// newFields returns those of ctx with a change.
+// newFields returns a copy of the fields of ctx, changed by set.
 func newFields(ctx context.Context, set func(*fields)) *fields {
 	var f fields
 	if have := fieldsOf(ctx); have != nil {
@@ -87,7 +87,7 @@ func NewID() string {
 	return string(id[:])
 }
 
-// WithRequest makes every log line under ctx carry the request's id.
+// WithRequest returns a context whose log lines have the request's id.
 func WithRequest(ctx context.Context, id string) context.Context {
 	if RequestID(ctx) == id {
 		return ctx
@@ -103,7 +103,7 @@ func SetRequest(ctx context.Context, id string) context.Context {
 	return tool.SetValue(ctx, fieldsKey{}, newFields(ctx, func(f *fields) { f.request = id }))
 }
 
-// WithSession makes every log line under ctx carry the session's id.
+// WithSession returns a context whose log lines have the session's id.
 func WithSession(ctx context.Context, id string) context.Context {
 	return with(ctx, func(f *fields) { f.session = id })
 }

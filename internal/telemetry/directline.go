@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// attrHandler is a handler that can take a record without a slog.Record, whose
-// attributes beyond the fifth cost allocations.
+// attrHandler is a handler that accepts attributes without a slog.Record, which
+// allocates for attributes beyond the fifth.
 type attrHandler interface {
 	handleAttrs(at time.Time, level slog.Level, msg string, attrs []slog.Attr) (done bool, err error)
 }
 
-// appendLine appends the line that slog's JSON handler would write. ok is
-// false for what is left to that handler: texts with characters that are
-// escaped, levels and kinds of values that are rare.
+// appendLine appends the line that slog's JSON handler would write. ok is false
+// for records that must be left to that handler: those with text that needs
+// escaping or with uncommon levels or kinds of values.
 func (t *timeText) appendLine(dst []byte, at time.Time, level slog.Level, msg string, bound []byte, attrs []slog.Attr) (line []byte, ok bool) {
 	switch level {
 	case slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError:
@@ -39,15 +39,15 @@ func (t *timeText) appendLine(dst []byte, at time.Time, level slog.Level, msg st
 	return append(dst, "}\n"...), true
 }
 
-// timeText writes times as slog does. It keeps the text of the last second,
-// because many lines follow each other within one.
+// timeText formats times as slog does. It caches the text of the last second,
+// because many lines are written within the same second.
 type timeText struct {
 	second     int64
-	zone       *time.Location // nil before the first time
+	zone       *time.Location // nil before the first call
 	head, tail []byte         // before and after the fraction of the second
 }
 
-// append appends a time. ok is false for one that slog writes in another way.
+// append appends a time. ok is false if slog would format it differently.
 func (t *timeText) append(dst []byte, at time.Time) (out []byte, ok bool) {
 	if at.Unix() != t.second || at.Location() != t.zone {
 		if year := at.Year(); at.IsZero() || year < 0 || year > 9999 {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestDirectLinesAreThoseOfSlog: a line that is encoded here has the bytes that
-// slog's own handler writes, and what slog escapes is left to it.
+// TestDirectLinesAreThoseOfSlog: a line encoded by appendLine equals that of
+// slog's own handler, and text that needs escaping is left to slog.
 func TestDirectLinesAreThoseOfSlog(t *testing.T) {
 	now := time.Date(2026, 11, 15, 22, 30, 1, 120_000_000, time.FixedZone("", 3600))
 	attrs := []slog.Attr{slog.String("tool", "a b"), slog.Int("n", -3), slog.Uint64("u", 7), slog.Bool("ok", true),
@@ -56,8 +56,7 @@ func TestDirectLinesAreThoseOfSlog(t *testing.T) {
 	}
 }
 
-// TestTimesAreThoseOfSlog: times in any order and zone have the text that slog
-// gives them.
+// TestTimesAreThoseOfSlog: times in any order and zone are formatted as by slog.
 func TestTimesAreThoseOfSlog(t *testing.T) {
 	begin := time.Date(2026, 12, 31, 23, 59, 58, 0, time.UTC)
 	zones := []*time.Location{time.UTC, time.FixedZone("", 3600), time.FixedZone("x", -12600), time.Local}
@@ -80,7 +79,7 @@ func TestTimesAreThoseOfSlog(t *testing.T) {
 	}
 }
 
-// BenchmarkCallLine is the line of a call as the executor writes it.
+// BenchmarkCallLine writes the log line of a call like the executor.
 func BenchmarkCallLine(b *testing.B) {
 	log := NewLogger(LogOptions{Output: NewLineBuffer(io.Discard), Format: FormatJSON, Redactor: &Redactor{}, Recent: NewRing[LogEntry](100)}).With(KeyComponent, "executor")
 	ctx := WithTrace(WithRequest(context.Background(), NewID()), newTrace())

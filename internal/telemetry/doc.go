@@ -1,6 +1,6 @@
 // Package telemetry contains the logger, the redactor that masks its output,
 // metrics and traces.
 //
-// It promises that no known secret, no secret-shaped value and no value of a
-// secret-named key leaves through it.
+// Known secrets, values that look like secrets and values of keys with secret
+// names are masked in everything that it writes.
 package telemetry

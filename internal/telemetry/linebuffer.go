@@ -9,45 +9,44 @@ import (
 )
 
 const (
-	flushAfter   = 50 * time.Millisecond // the longest that a line waits
-	flushBytes   = 32 << 10              // or until so much has gathered
-	stallTimeout = time.Second           // the longest that the program waits for a write
-	maxStalled   = 256 << 10             // bytes kept while the output accepts nothing
+	flushAfter   = 50 * time.Millisecond // maximum time that a line is buffered
+	flushBytes   = 32 << 10              // size of the buffer at which it is flushed
+	stallTimeout = time.Second           // maximum time that the program waits for a write
+	maxStalled   = 256 << 10             // bytes buffered while the output is stalled
 )
 
-// LineBuffer gathers the lines of a busy log, so that many go out with one
-// write. A line that comes alone is written at once; those that follow it
-// within flushAfter are written together at the end of that time. Flush writes
-// what has gathered: the logger calls it behind every warning and error, and
-// the program when it ends. It is safe for concurrent use, and a nil
+// LineBuffer buffers the lines of a busy log, so that many are written with one
+// write. A single line is written immediately; lines that follow it within
+// flushAfter are written together at the end of that time. Flush writes the
+// buffered lines: the logger calls it after every warning and error, and the
+// program before it exits. A LineBuffer is safe for concurrent use, and a nil
 // *LineBuffer has nothing to flush.
 //
-// An output that accepts nothing, such as a pipe that its reader ignores, does
-// not block the program: after stallTimeout the program no longer waits for the
-// write. Lines that follow are kept up to maxStalled bytes; further ones are
-// dropped and counted.
+// A stalled output, such as a pipe whose reader does not read, does not block the
+// program: it waits for a write at most for stallTimeout. Later lines are
+// buffered up to maxStalled bytes; further ones are dropped and counted.
 type LineBuffer struct {
 	out     io.Writer
 	dropped atomic.Int64 // lines
 
 	mu       sync.Mutex
 	lines    []byte
-	spare    []byte        // the memory of the last write
-	appended int64         // bytes, in all
-	written  int64         // of these
-	writing  chan struct{} // closed when the current write ends; nil if there is none
+	spare    []byte        // the buffer of the last write, for reuse
+	appended int64         // total bytes accepted
+	written  int64         // total bytes written
+	writing  chan struct{} // closed when the current write returns; nil if there is none
 	stalled  bool          // the current write has taken longer than stallTimeout
 	err      error         // of the last write
-	last     time.Time     // of the last write
-	timer    *time.Timer   // writes what has gathered; nil before the first use
-	waiting  bool          // for the timer
+	last     time.Time     // of the last flush
+	timer    *time.Timer   // flushes; nil before the first use
+	waiting  bool          // the timer is running
 	direct   bool          // every line is written at once
 }
 
-// NewLineBuffer gathers lines before out.
+// NewLineBuffer returns a LineBuffer that writes to out.
 func NewLineBuffer(out io.Writer) *LineBuffer { return &LineBuffer{out: out} }
 
-// Write takes whole lines.
+// Write buffers or writes lines, which must be complete.
 func (b *LineBuffer) Write(lines []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -76,7 +75,7 @@ func (b *LineBuffer) Write(lines []byte) (int, error) {
 	return len(lines), nil
 }
 
-// Flush writes what has gathered.
+// Flush writes the buffered lines.
 func (b *LineBuffer) Flush() error {
 	if b == nil {
 		return nil
@@ -86,9 +85,9 @@ func (b *LineBuffer) Flush() error {
 	return b.flush()
 }
 
-// Unbuffer flushes, and has every later line written at once: for a program
-// that may be ended from outside at any moment. It waits for a stalled output
-// once more.
+// Unbuffer flushes, and makes every later line be written immediately, for a
+// program that may be killed at any moment. If the output is stalled it waits
+// for it once more.
 func (b *LineBuffer) Unbuffer() error {
 	if b == nil {
 		return nil
@@ -99,8 +98,8 @@ func (b *LineBuffer) Unbuffer() error {
 	return b.flush()
 }
 
-// takeDropped returns how many lines were dropped since the last call. It returns
-// 0 until the output accepts lines again.
+// takeDropped returns and resets the number of dropped lines. It returns 0 while
+// the output is stalled.
 func (b *LineBuffer) takeDropped() int64 {
 	if b.dropped.Load() == 0 {
 		return 0
@@ -113,8 +112,8 @@ func (b *LineBuffer) takeDropped() int64 {
 	return b.dropped.Swap(0)
 }
 
-// flush writes what has gathered, and waits for it unless the output is
-// stalled. b.mu is held, and released while waiting.
+// flush writes the buffered lines, and waits for that unless the output is
+// stalled. The caller holds b.mu, which is released while waiting.
 func (b *LineBuffer) flush() (err error) {
 	if b.waiting {
 		b.waiting = false
@@ -131,7 +130,7 @@ func (b *LineBuffer) flush() (err error) {
 	return err
 }
 
-// write begins to write what has gathered. b.mu is held.
+// write starts to write the buffered lines. The caller holds b.mu.
 func (b *LineBuffer) write() {
 	lines, upTo, done := b.lines, b.appended, make(chan struct{})
 	b.lines, b.spare, b.writing = b.spare, nil, done
@@ -142,19 +141,19 @@ func (b *LineBuffer) write() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.err, b.written, b.writing = err, upTo, nil
-		if cap(lines) <= 2*flushBytes { // otherwise one line was very long
+		if cap(lines) <= 2*flushBytes { // do not keep the memory of a very long line
 			b.spare = lines[:0]
 		}
 		close(done)
-		if b.stalled && len(b.lines) > 0 { // no flush will write them
+		if b.stalled && len(b.lines) > 0 { // flush writes nothing while stalled
 			b.write()
 		}
-		b.stalled = b.stalled && b.writing != nil && slow // the next write may be slow, too
+		b.stalled = b.stalled && b.writing != nil && slow // the next write is probably slow, too
 	}()
 }
 
-// await waits for a write, but not longer than stallTimeout. b.mu is held, and
-// released while waiting.
+// await waits for a write for at most stallTimeout. The caller holds b.mu, which
+// is released while waiting.
 func (b *LineBuffer) await(done chan struct{}) {
 	b.mu.Unlock()
 	timer := time.NewTimer(stallTimeout)

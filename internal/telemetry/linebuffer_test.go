@@ -105,7 +105,8 @@ type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, errors.New("broken") }
 
-// A line comes whole and in the order of its logger, whoever writes beside it.
+// TestLineBufferKeepsLinesWhole: with concurrent writers, lines are written whole
+// and in the order of their logger.
 func TestLineBufferKeepsLinesWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out writes
@@ -159,9 +160,9 @@ func TestRecentDetails(t *testing.T) {
 	}
 }
 
-// An output that accepts nothing blocks the program once, for stallTimeout. What
-// fits is kept, the rest is counted, and both are written when the output accepts
-// lines again.
+// TestLineBufferWithUnreadOutput checks that a stalled output blocks the program
+// once, for stallTimeout. Lines that fit are buffered, the others counted, and
+// the lines and the count are written when the output accepts data again.
 func TestLineBufferWithUnreadOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &stuck{read: make(chan struct{})}
@@ -225,8 +226,8 @@ func (s *stuck) Write(b []byte) (int, error) {
 	return s.writes.Write(b)
 }
 
-// A reader that takes some lines now and then does not block the program again
-// each time.
+// TestLineBufferWithSlowReader: a reader that reads only occasionally does not
+// block the program each time.
 func TestLineBufferWithSlowReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, w := io.Pipe()

@@ -10,17 +10,17 @@ import (
 	"time"
 )
 
-// lines is the handler of the JSON log. It encodes a record once, with slog's
-// own handler, for the output and for the ring of recent lines alike.
+// lines is the handler of the JSON log. It encodes a record once, for both the
+// output and the ring of recent lines.
 type lines struct {
 	to *lineTarget
 
-	// plain writes the levels that slog has a name for. Naming the others
-	// takes a function that slog calls for every attribute.
+	// plain is for the levels that slog has a name for. Naming the others
+	// requires a function that slog calls for every attribute.
 	plain, named slog.Handler
 
-	// bound are the attributes of WithAttrs as they are written into a line
-	// that appendLine encodes; direct reports that there can be such lines.
+	// bound are the encoded attributes of WithAttrs for appendLine; direct
+	// reports whether appendLine can be used.
 	bound  []byte
 	direct bool
 }
@@ -31,8 +31,8 @@ type lineTarget struct {
 	recent *Ring[LogEntry] // nil for none
 
 	mu   sync.Mutex
-	line bytes.Buffer // what slog writes, while mu is held
-	time timeText     // likewise
+	line bytes.Buffer // the current line; guarded by mu
+	time timeText     // guarded by mu
 }
 
 func newLines(out io.Writer, recent *Ring[LogEntry], level slog.Leveler) slog.Handler {
@@ -85,8 +85,8 @@ func (h lines) Handle(ctx context.Context, rec slog.Record) error {
 	return h.to.write(rec.Time, rec.Level, rec.Message)
 }
 
-// handleAttrs is Handle for a record whose attributes are in a list. done is
-// false, and nothing was written, when the line is not one for appendLine.
+// handleAttrs is Handle for a list of attributes instead of a slog.Record. If
+// appendLine cannot encode the line, done is false and nothing is written.
 func (h lines) handleAttrs(at time.Time, level slog.Level, msg string, attrs []slog.Attr) (done bool, err error) {
 	if !h.direct {
 		return false, nil
@@ -102,14 +102,14 @@ func (h lines) handleAttrs(at time.Time, level slog.Level, msg string, attrs []s
 	return true, h.to.write(at, level, msg)
 }
 
-// reset empties the line. t.mu is held.
+// reset empties the line. The caller holds t.mu.
 func (t *lineTarget) reset() {
 	if t.line.Reset(); t.line.Cap() > 2*flushBytes {
-		t.line = bytes.Buffer{} // one line was very long
+		t.line = bytes.Buffer{} // release the memory of a very long line
 	}
 }
 
-// write hands the line on. t.mu is held.
+// write passes the line to the ring and the output. The caller holds t.mu.
 func (t *lineTarget) write(at time.Time, level slog.Level, msg string) error {
 	line := t.line.Bytes()
 	if t.recent != nil {
@@ -122,12 +122,11 @@ func (t *lineTarget) write(at time.Time, level slog.Level, msg string) error {
 	return err
 }
 
-// detailsOf returns the attributes of an encoded line as an object of their
-// own; nil when there are none. slog writes time, level and message first, and
-// the time is left out of a record without one.
+// detailsOf returns the attributes of an encoded line as a JSON object, or nil if
+// there are none. slog writes the time, if any, the level and the message first.
 func detailsOf(line []byte) []byte {
 	const key = `"msg":`
-	at := bytes.Index(line, []byte(key)) // neither a time nor the name of a level has it inside
+	at := bytes.Index(line, []byte(key)) // the time and the level cannot contain it
 	if at < 0 {
 		return nil
 	}

@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// The levels that slog has no name for.
+// Levels that slog has no name for.
 const (
 	SlogTrace  = slog.LevelDebug - 4
 	SlogFatal  = slog.LevelError + 4
 	slogSilent = slog.LevelError + 1000
 )
 
-// Slog returns the level as slog counts; Info when it is unknown or empty.
+// Slog returns the corresponding level of slog; Info if l is unknown or empty.
 func (l Level) Slog() slog.Level {
 	switch l {
 	case LevelTrace:
@@ -58,18 +58,18 @@ func levelName(l slog.Level) string {
 
 // LogOptions configure the logger. All but Output are optional.
 type LogOptions struct {
-	Output   io.Writer       // stderr, as a rule
-	Terminal bool            // Output is read by a person
-	Colour   bool            // and can show colours
-	Format   LogFormat       // auto: text for a person, JSON otherwise
-	Level    *slog.LevelVar  // may be turned while the program runs; nil means info
+	Output   io.Writer       // usually stderr
+	Terminal bool            // Output is a terminal
+	Colour   bool            // the terminal supports colours
+	Format   LogFormat       // auto: text on a terminal, JSON otherwise
+	Level    *slog.LevelVar  // may be changed while the program runs; nil means info
 	Redactor *Redactor       // applied to everything
 	Recent   *Ring[LogEntry] // keeps the latest lines for the page
 }
 
-// NewLogger makes the program's logger. Every line carries what its context
-// knows (request, session, trace, see [With]), and has passed the redactor.
-// Durations are written in milliseconds, under a key that ends in Ms.
+// NewLogger returns the program's logger. Every line has the request, session and
+// trace ids of its context (see [WithRequest], [WithSession] and [WithTrace]) and
+// is redacted. Durations are written in milliseconds, with a key that ends in Ms.
 func NewLogger(o LogOptions) *slog.Logger {
 	var level slog.Leveler = slog.LevelInfo
 	if o.Level != nil {
@@ -90,8 +90,8 @@ func NewLogger(o LogOptions) *slog.Logger {
 	return slog.New(&handler{next: h, redactor: o.Redactor, level: level})
 }
 
-// flushing has warnings and errors written at once, and reports lines that were
-// dropped.
+// flushing flushes the buffer after warnings and errors, and logs how many lines
+// were dropped.
 type flushing struct {
 	slog.Handler
 	buffer *LineBuffer
@@ -134,8 +134,8 @@ func (f flushing) reportDropped(ctx context.Context) {
 	}
 }
 
-// Handler returns a handler that adds what the context knows, masks the
-// secrets of every record, and hands it to next.
+// Handler returns a handler that adds the ids of the context to every record,
+// masks its secrets, and passes it to next.
 func (r *Redactor) Handler(next slog.Handler) slog.Handler {
 	return &handler{next: next, redactor: r}
 }
@@ -143,8 +143,8 @@ func (r *Redactor) Handler(next slog.Handler) slog.Handler {
 type handler struct {
 	next     slog.Handler
 	redactor *Redactor
-	level    slog.Leveler // of next; nil if next must be asked
-	bound    []string     // keys bound at the top level, which the context must not repeat
+	level    slog.Leveler // of next; nil if next.Enabled must be called
+	bound    []string     // keys bound at the top level, which override those of the context
 	grouped  bool
 }
 
@@ -184,7 +184,7 @@ func (h *handler) WithGroup(name string) slog.Handler {
 	return &c
 }
 
-// attrLists are lists for the attributes of one record each.
+// attrLists pools the lists of a record's attributes.
 var attrLists = sync.Pool{New: func() any { return new([]slog.Attr) }}
 
 // Handle implements slog.Handler.
@@ -215,9 +215,9 @@ func (h *handler) Handle(ctx context.Context, rec slog.Record) error {
 	return err
 }
 
-// pass hands the cleaned record on.
+// pass passes the redacted record to next.
 func (h *handler) pass(ctx context.Context, rec *slog.Record, msg string, attrs []slog.Attr) error {
-	if next, ok := h.next.(attrHandler); ok { // which writes no source lines
+	if next, ok := h.next.(attrHandler); ok { // it needs no rec.PC
 		if done, err := next.handleAttrs(rec.Time, rec.Level, msg, attrs); done {
 			return err
 		}
@@ -227,14 +227,14 @@ func (h *handler) pass(ctx context.Context, rec *slog.Record, msg string, attrs 
 	return h.next.Handle(ctx, out)
 }
 
-// inMillis gives durations a unit: took becomes tookMs, in milliseconds. slog
-// would write them as nanoseconds in JSON. It changes the list and reports
-// whether there were any.
+// inMillis replaces durations by milliseconds and adds Ms to their keys, because
+// slog would write nanoseconds in JSON. It modifies the list and reports whether
+// there were any.
 func inMillis(attrs []slog.Attr) (changed bool) {
 	for i, a := range attrs {
 		switch a.Value.Kind() {
 		case slog.KindDuration:
-			key := "tookMs" // as a rule
+			key := "tookMs" // the usual key
 			if a.Key != "took" {
 				key = a.Key + "Ms"
 			}
@@ -251,8 +251,8 @@ func inMillis(attrs []slog.Attr) (changed bool) {
 	return changed
 }
 
-// clean returns the attributes without secrets, and whether any had one. The
-// list given is not changed.
+// clean returns the attributes with secrets masked, and reports whether there
+// were any. It does not modify attrs.
 func (h *handler) clean(attrs []slog.Attr) ([]slog.Attr, bool) {
 	var out []slog.Attr
 	for i, a := range attrs {
@@ -297,7 +297,7 @@ func (h *handler) cleanValue(key string, v slog.Value) (slog.Value, bool) {
 	return v, false
 }
 
-// cleanAny masks what slog would print of a value of any type.
+// cleanAny masks secrets in the text that slog would write for v.
 func (h *handler) cleanAny(key string, v any) (slog.Value, bool) {
 	r := h.redactor
 	if SecretName(key) && v != nil {
@@ -327,7 +327,7 @@ func (h *handler) cleanAny(key string, v any) (slog.Value, bool) {
 	return slog.AnyValue(jsonText(r.JSON(b))), true
 }
 
-// unquoted returns the text of a JSON string.
+// unquoted decodes a JSON string.
 func unquoted(b []byte) (s string, ok bool) {
 	if len(b) == 0 || b[0] != '"' {
 		return "", false
@@ -336,7 +336,7 @@ func unquoted(b []byte) (s string, ok bool) {
 	return s, ok
 }
 
-// jsonText prints as JSON, both where JSON is wanted and where text is.
+// jsonText is written unchanged, both by JSON and by text handlers.
 type jsonText json.RawMessage
 
 func (j jsonText) MarshalJSON() ([]byte, error) { return j, nil }

@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// canary is a secret whose form gives nothing away: only being told of it, or
-// the name it stands under, can keep it back.
+// canary is a secret that does not look like one: it is masked only if it was
+// added or belongs to a key with a secret name.
 const canary = "correct horse battery"
 
-// canaryHolder is a type that a logger knows nothing of.
+// canaryHolder is a type without special support in the logger.
 type canaryHolder struct {
 	Name     string
 	Password string
@@ -110,7 +110,7 @@ func TestLevels(t *testing.T) {
 			var v slog.LevelVar
 			ring := NewRing[LogEntry](10)
 			log := NewLogger(LogOptions{Output: &out, Format: format, Level: &v, Recent: ring})
-			v.Set(level.Slog()) // turned while it runs
+			v.Set(level.Slog()) // while the logger is in use
 			for _, l := range all {
 				log.Log(context.Background(), l, "m")
 			}
@@ -169,7 +169,7 @@ func TestConsole(t *testing.T) {
 	}
 }
 
-// fixedTime makes every record happen at one moment.
+// fixedTime sets the time of every record.
 type fixedTime struct {
 	slog.Handler
 	at time.Time

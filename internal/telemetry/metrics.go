@@ -11,9 +11,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Metrics are the gateway's figures for Prometheus. The number of series is
-// bounded whatever upstreams and callers send: tools beyond a limit are
-// counted together. A nil Metrics counts nothing.
+// Metrics are the gateway's Prometheus metrics. The number of series is bounded
+// whatever upstreams and callers send: tools beyond a limit share a label. A nil
+// *Metrics counts nothing.
 type Metrics struct {
 	registry *prometheus.Registry
 
@@ -21,7 +21,7 @@ type Metrics struct {
 	latency   *prometheus.HistogramVec
 	failures  *prometheus.CounterVec
 	inFlight  prometheus.Gauge
-	endCall   func() // inFlight.Dec, which would be a new function for each call
+	endCall   func() // inFlight.Dec, stored to avoid an allocation for each call
 	upstreams *prometheus.GaugeVec
 	restarts  *prometheus.CounterVec
 	tools     *prometheus.GaugeVec
@@ -31,28 +31,28 @@ type Metrics struct {
 	rejected  *prometheus.CounterVec
 
 	mu     sync.Mutex
-	known  map[[2]string]struct{} // server and tool that have their own series
-	series map[seriesKey]series   // looked up before, because looking them up by labels takes as long as the rest
+	known  map[[2]string]struct{} // pairs of server and tool with series of their own
+	series map[seriesKey]series   // a cache, because a lookup by labels is slow
 	limit  int
 }
 
-// seriesKey is what the series of a call depend on.
+// seriesKey identifies the series of a call.
 type seriesKey struct{ face, server, tool, status string }
 
-// series are those that a call counts in.
+// series are the series in which a call is counted.
 type series struct {
 	calls   prometheus.Counter
 	latency prometheus.Observer
 }
 
-// maxTools is how many tools have series of their own.
+// maxTools is the maximum number of tools with series of their own.
 const maxTools = 2000
 
 // otherTool is the label of all tools beyond the limit.
 const otherTool = "other"
 
-// NewMetrics makes the figures, all zero, with those of the Go runtime and of
-// the process.
+// NewMetrics returns new metrics, including those of the Go runtime and of the
+// process.
 func NewMetrics(version string) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry(), known: map[[2]string]struct{}{}, series: map[seriesKey]series{}, limit: maxTools}
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
@@ -88,13 +88,12 @@ func NewMetrics(version string) *Metrics {
 	return m
 }
 
-// Handler serves the figures.
+// Handler serves the metrics in the formats of Prometheus.
 func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4, EnableOpenMetrics: true})
 }
 
-// Begin counts a call as being executed until the function returned is
-// called.
+// Begin counts a call as in flight until end is called.
 func (m *Metrics) Begin() (end func()) {
 	if m == nil {
 		return func() {}
@@ -131,8 +130,8 @@ func (m *Metrics) seriesOf(key seriesKey) series {
 	return s
 }
 
-// bounded returns the tool, or otherTool when too many have been seen. m.mu is
-// held.
+// bounded returns the label for the tool: otherTool if too many others have been
+// seen. The caller holds m.mu.
 func (m *Metrics) bounded(server, tool string) string {
 	pair := [2]string{server, tool}
 	if _, ok := m.known[pair]; ok {
@@ -152,14 +151,14 @@ func (m *Metrics) Rejected(reason string) {
 	}
 }
 
-// Upstream notes the state of an upstream (connecting, connected …) and how
-// many tools it has.
+// Upstream records the state of an upstream (connecting, connected, …) and its
+// number of tools.
 func (m *Metrics) Upstream(server, state string, tools int) {
 	if m == nil {
 		return
 	}
 	m.mu.Lock()
-	defer m.mu.Unlock() // so that two states never show at once
+	defer m.mu.Unlock() // so that concurrent calls do not leave two states
 	m.upstreams.DeletePartialMatch(prometheus.Labels{"server": server})
 	m.upstreams.WithLabelValues(server, state).Set(1)
 	m.tools.WithLabelValues(server).Set(float64(tools))
@@ -178,8 +177,8 @@ const (
 	CircuitOpen   = 2
 )
 
-// Circuit notes the state of a tool's circuit. Closed ones have no series:
-// almost all are.
+// Circuit records the state of a tool's circuit. Closed circuits have no series,
+// because almost all are closed.
 func (m *Metrics) Circuit(server, tool string, state int) {
 	if m == nil {
 		return
@@ -194,8 +193,8 @@ func (m *Metrics) Circuit(server, tool string, state int) {
 	m.circuits.WithLabelValues(server, tool).Set(float64(state))
 }
 
-// Sessions has the open sessions of a kind counted whenever the figures are
-// read. It is called once for each kind.
+// Sessions registers a gauge of the open sessions of a kind; count is called
+// whenever the metrics are collected. It must be called once for each kind.
 func (m *Metrics) Sessions(kind string, count func() int) {
 	if m != nil {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
@@ -212,8 +211,8 @@ func (m *Metrics) Dropped(what string) {
 	}
 }
 
-// Tokens counts what a model read and wrote. model must come from the
-// configuration.
+// Tokens counts the input and output tokens of a model. model must be a name from
+// the configuration.
 func (m *Metrics) Tokens(model string, read, written int) {
 	if m != nil {
 		m.tokens.WithLabelValues(model, "read").Add(float64(read))

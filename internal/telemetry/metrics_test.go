@@ -67,7 +67,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// TestMetricsBounded: whatever names come, the series stay few.
+// TestMetricsBounded: the number of series is bounded for any number of names.
 func TestMetricsBounded(t *testing.T) {
 	m := NewMetrics("v")
 	m.limit = 10

@@ -5,8 +5,8 @@ import "strings"
 // maxNameLength bounds how far a name is read backwards.
 const maxNameLength = 64
 
-// SecretName reports whether a key of this name holds a secret: password,
-// api_key, X-Auth-Token, clientSecret and their kin.
+// SecretName reports whether the value of a key of this name is a secret:
+// password, api_key, X-Auth-Token, clientSecret and the like.
 func SecretName(name string) bool {
 	last := len(name) - 1
 	for last >= 0 && class[name[last]]&alnum == 0 {
@@ -39,8 +39,8 @@ var lastLetter = func() (t [256]bool) {
 	return t
 }()
 
-// secretWord reports whether a name in lower case without punctuation is that
-// of a secret. It must not allocate, because it is called for every colon.
+// secretWord reports whether w, a name in lower case without punctuation, is
+// that of a secret. It must not allocate, because it is called for every colon.
 func secretWord(w []byte) bool {
 	if len(w) < 3 {
 		return false
@@ -67,8 +67,8 @@ func secretWord(w []byte) bool {
 	return false
 }
 
-// harmlessToken knows the tokens that open nothing: cursors, counters, and
-// the progress token of MCP.
+// harmlessToken reports whether w names a token that is no credential: a cursor,
+// a count, or the progress token of MCP.
 func harmlessToken(w []byte) bool {
 	for _, s := range []string{"pagetoken", "nexttoken", "progresstoken", "continuationtoken", "cursortoken", "synctoken", "maxtoken", "pertoken", "bytoken"} {
 		if ends(w, s) {
@@ -82,15 +82,15 @@ func ends(w []byte, suffix string) bool {
 	return len(w) >= len(suffix) && string(w[len(w)-len(suffix):]) == suffix
 }
 
-// namedAt looks at a separator, s[i], for a secret name before it and returns
-// the value behind it. It understands name=value, "name": "value" at any depth
-// of JSON inside JSON, and name: value as in headers.
+// namedAt returns the value after the separator s[i] if the name before it is
+// that of a secret. It recognizes name=value, "name": "value" at any depth of
+// JSON inside JSON strings, and name: value as in headers.
 func namedAt(s string, i int) (start, end int, mask string) {
 	mask = Redacted
 	if i+1 < len(s) && s[i+1] == s[i] || s[i] == '=' && i > 0 && strings.IndexByte("=!<>:", s[i-1]) >= 0 {
-		return 0, 0, mask // a comparison, a scope
+		return 0, 0, mask // an operator such as == or ::
 	}
-	// Before the separator: spaces, then perhaps the quote that ends the name.
+	// Before the separator: optional spaces and the closing quote of the name.
 	j := i
 	for j > 0 && (s[j-1] == ' ' || s[j-1] == '\t') {
 		j--
@@ -114,7 +114,7 @@ func namedAt(s string, i int) (start, end int, mask string) {
 	for v < len(s) && (s[v] == ' ' || s[v] == '\t' || quoted && (s[v] == '\n' || s[v] == '\r')) {
 		v++
 	}
-	if quoted && v < len(s) && s[v] == '[' { // a list of secrets: the first is masked here, the rest with it
+	if quoted && v < len(s) && s[v] == '[' { // a list of secrets is masked as a whole
 		return listAt(s, v)
 	}
 	q := v
@@ -135,8 +135,8 @@ func namedAt(s string, i int) (start, end int, mask string) {
 	return start, end, mask
 }
 
-// flagAt looks at a flag of a command line, --api-key VALUE or
-// "--api-key", "VALUE", and returns the value.
+// flagAt returns the value of a command-line flag with a secret name, as in
+// --api-key VALUE or "--api-key", "VALUE".
 func flagAt(s string, i int) (start, end int) {
 	j := i + 2
 	for j < len(s) && j-i < maxNameLength && (isWord(s[j]) || s[j] == '-') {
@@ -145,8 +145,8 @@ func flagAt(s string, i int) (start, end int) {
 	if !SecretName(s[i+2 : j]) {
 		return 0, 0
 	}
-	// What parts two arguments: spaces, or the end of one string of a list
-	// and the beginning of the next.
+	// Skip what separates two arguments: spaces, or the end of one string of
+	// a list and the beginning of the next.
 	v, quotes, level := j, 0, 0
 	for v < len(s) && v-j < 32 && strings.IndexByte(" \t\n\r,\\\"", s[v]) >= 0 {
 		switch s[v] {
@@ -181,7 +181,7 @@ func flagAt(s string, i int) (start, end int) {
 	return v, e
 }
 
-// masked reports whether a value has been masked already.
+// masked reports whether a value is already masked.
 func masked(value string) bool {
 	rest, ok := strings.CutPrefix(value, Redacted)
 	return ok && (rest == "" || endsBare(rest[0], false))
@@ -209,7 +209,7 @@ func listAt(s string, v int) (start, end int, mask string) {
 				i += level
 			}
 		default:
-			// The end of the list, or something that is no string.
+			// The end of the list, or an element that is not a string.
 			if count == 0 || s[first:end] == Redacted {
 				return 0, 0, Redacted
 			}
@@ -222,8 +222,8 @@ func listAt(s string, v int) (start, end int, mask string) {
 	return first, end, Redacted
 }
 
-// numberAt masks a number behind a quoted name; a text in its place keeps the
-// JSON whole.
+// numberAt masks a number after a quoted name. The mask is a string, so that the
+// JSON stays valid.
 func numberAt(s string, v int, quote string) (start, end int, mask string) {
 	e := v
 	for e < len(s) && (isAlnum(s[e]) || s[e] == '.' || s[e] == '-' || s[e] == '+') {
@@ -235,8 +235,8 @@ func numberAt(s string, v int, quote string) (start, end int, mask string) {
 	return v, e, quote + Redacted + quote
 }
 
-// bareAt finds an unquoted value. After = it is one whatever it looks like;
-// after a colon it may be prose, and must look like a credential.
+// bareAt returns an unquoted value. After an equals sign any value is accepted;
+// after a colon it may be prose, so it must look like a credential.
 func bareAt(s string, v int, separator byte, name string) (start, end int) {
 	const enough = 256
 	line := separator == ':' && (strings.EqualFold(name, "cookie") || strings.EqualFold(name, "set-cookie"))
@@ -267,9 +267,9 @@ func endsBare(c byte, line bool) bool {
 	return false
 }
 
-// closingQuote returns where the string ends that was opened by a quote with
-// so many backslashes before it: the index of the closing quote's first
-// backslash, or of the quote itself.
+// closingQuote returns the end of the string that was opened by a quote after the
+// given number of backslashes: the index of the closing quote's first backslash,
+// or of the quote itself.
 func closingQuote(s string, from int, quote byte, backslashes int) int {
 	level := 0
 	for b := backslashes; b%2 == 1; b = (b - 1) / 2 {
@@ -290,13 +290,13 @@ func closingQuote(s string, from int, quote byte, backslashes int) int {
 	return len(s)
 }
 
-// closes reports whether a quote with a run of backslashes before it ends a
-// string that is nested level deep in other strings, or one of those, and how
-// many of the backslashes belong to the quote rather than to the string.
+// closes reports whether a quote after run backslashes ends a string that is
+// nested level deep in other strings, or one of these. own is the number of
+// backslashes that belong to the quote rather than to the string.
 func closes(run, level int) (own int, ok bool) {
 	for l := 0; l < level; l++ {
 		if run%2 == 0 {
-			return own, true // it ends a string further out
+			return own, true // it ends an enclosing string
 		}
 		run, own = (run-1)/2, 2*own+1
 	}

@@ -13,12 +13,12 @@ import (
 	"junctor/internal/rawjson"
 )
 
-// Redactor masks secrets in text and in JSON: those passed to Add, those that
-// look like secrets, and the values of keys with secret names.
+// Redactor masks secrets in text and in JSON: those passed to Add, text that
+// looks like a secret, and the values of keys with secret names.
 //
-// It reads its input once and allocates nothing when there is nothing to
-// mask. JSON stays JSON, and nothing but the secrets changes. The zero
-// Redactor works; a nil one masks nothing.
+// It reads its input once and does not allocate if there is nothing to mask.
+// JSON stays valid, and only the secrets change. The zero Redactor is ready to
+// use; a nil one masks nothing.
 type Redactor struct {
 	patterns atomic.Pointer[[]*regexp.Regexp]
 
@@ -26,7 +26,7 @@ type Redactor struct {
 	known atomic.Pointer[known]
 }
 
-// NewRedactor makes a Redactor that also masks what the configured patterns
+// NewRedactor returns a Redactor that also masks what the configured patterns
 // match.
 func NewRedactor(cfg RedactConfig) (*Redactor, error) {
 	r := &Redactor{}
@@ -36,7 +36,8 @@ func NewRedactor(cfg RedactConfig) (*Redactor, error) {
 	return r, nil
 }
 
-// SetConfig replaces the configured patterns. With an error nothing changes.
+// SetConfig replaces the configured patterns. If it returns an error, nothing is
+// changed.
 func (r *Redactor) SetConfig(cfg RedactConfig) error {
 	all := make([]*regexp.Regexp, len(cfg.Redact))
 	for i, p := range cfg.Redact {
@@ -67,12 +68,12 @@ func (r *Redactor) configured() []*regexp.Regexp {
 	return nil
 }
 
-// minKnown is the length from which a known secret is masked: shorter ones
-// would tear holes into ordinary words.
+// minKnown is the minimum length of a known secret that is masked: shorter ones
+// would match parts of ordinary words.
 const minKnown = 5
 
-// Add makes secrets known, so that they are masked wherever they appear: as
-// they are, and as they look in JSON and in URLs.
+// Add adds known secrets, which are masked wherever they appear: verbatim and as
+// encoded in JSON and in URLs.
 func (r *Redactor) Add(secrets ...Secret) {
 	if r == nil {
 		return
@@ -96,8 +97,8 @@ func (r *Redactor) Add(secrets ...Secret) {
 	}
 }
 
-// Forget makes secrets unknown again: tokens that ended long ago, in a program
-// that runs for months.
+// Forget removes known secrets, such as expired tokens, so that a program that
+// runs for months does not accumulate them.
 func (r *Redactor) Forget(secrets ...Secret) {
 	if r == nil {
 		return
@@ -125,7 +126,7 @@ func (r *Redactor) Forget(secrets ...Secret) {
 	}
 }
 
-// forms returns the ways in which a secret is written.
+// forms returns a secret verbatim and in its encodings.
 func forms(s string) []string {
 	out := []string{s}
 	add := func(f string) {
@@ -148,12 +149,12 @@ func forms(s string) []string {
 	return out
 }
 
-// known finds any of many strings. The first two bytes of each are marked in
-// a bit set, so that most places are passed over with one look.
+// known finds any of many strings. The first two bytes of each are marked in a
+// bit set, so that most positions are skipped with one lookup.
 type known struct {
 	all   []string
 	begin pairs
-	look  pairs                // begin, and where other secrets may begin
+	look  pairs                // begin and mayBegin
 	heads map[[4]byte][]string // longest first
 }
 
@@ -194,7 +195,7 @@ func (k *known) at(s string, i int) int {
 	return 0
 }
 
-// String returns s with its secrets masked; s itself when there are none.
+// String returns s with its secrets masked, or s itself if there are none.
 func (r *Redactor) String(s string) string {
 	if r == nil {
 		return s
@@ -202,7 +203,7 @@ func (r *Redactor) String(s string) string {
 	out := r.scan(s)
 	text := s
 	if out != nil {
-		text = unsafe.String(unsafe.SliceData(out), len(out)) // out is ours alone
+		text = unsafe.String(unsafe.SliceData(out), len(out)) // out is not shared
 	}
 	for _, re := range r.configured() {
 		if re.MatchString(text) {
@@ -212,8 +213,8 @@ func (r *Redactor) String(s string) string {
 	return text
 }
 
-// JSON returns a JSON text with its secrets masked; raw itself when there are
-// none. What is not JSON is treated as text.
+// JSON returns a JSON text with its secrets masked, or raw itself if there are
+// none. Input that is not JSON is treated as text.
 func (r *Redactor) JSON(raw json.RawMessage) json.RawMessage {
 	if r == nil || len(raw) == 0 {
 		return raw
@@ -228,8 +229,8 @@ func (r *Redactor) JSON(raw json.RawMessage) json.RawMessage {
 		}
 		masked := re.ReplaceAllLiteral(out, []byte(Redacted))
 		if json.Valid(out) && !json.Valid(masked) {
-			// The pattern reached over the bounds of a string. Better to
-			// show nothing than a secret or something that is no JSON.
+			// The pattern matched beyond a JSON string. Return neither the
+			// secret nor invalid JSON.
 			return json.RawMessage(`"` + Redacted + `"`)
 		}
 		out = masked
@@ -237,8 +238,7 @@ func (r *Redactor) JSON(raw json.RawMessage) json.RawMessage {
 	return out
 }
 
-// Error returns an error that prints without secrets and still is what it
-// was for errors.Is and errors.As.
+// Error returns an error that wraps err and whose text has secrets masked.
 func (r *Redactor) Error(err error) error {
 	if err == nil {
 		return nil
@@ -258,7 +258,7 @@ type redactedError struct {
 func (e redactedError) Error() string { return e.text }
 func (e redactedError) Unwrap() error { return e.err }
 
-// scan returns s with secrets masked, or nil when there are none.
+// scan returns s with secrets masked, or nil if there are none.
 func (r *Redactor) scan(s string) []byte {
 	var out []byte
 	k := r.known.Load()
@@ -267,7 +267,7 @@ func (r *Redactor) scan(s string) []byte {
 		look = &k.look
 	}
 	last := 0
-	escape := -maxEscape - 1 // where the last escape began
+	escape := -maxEscape - 1 // start of the last escape sequence
 	for i := 0; i < len(s); {
 		for i+1 < len(s) && !look.has(s[i], s[i+1]) {
 			i++
@@ -300,7 +300,7 @@ func (r *Redactor) scan(s string) []byte {
 		}
 		out = append(out, s[last:start]...)
 		out = append(out, mask...)
-		last, i, escape = end, end, end // what was masked may have ended with an escape
+		last, i, escape = end, end, end // the masked text may end with an escape sequence
 	}
 	if out == nil {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// Tokens of the right shape that open nothing.
+// Tokens that look like secrets but are not valid anywhere.
 const (
 	ghToken  = "ghp_0123456789abcdefABCDEF0123456789abcd"
 	skToken  = "sk-proj-0123456789abcdefghijklmnop"
@@ -252,8 +252,8 @@ func TestRedactorForget(t *testing.T) {
 	none.Forget("x")
 }
 
-// scanEvery is scan without its shortcuts: it looks for a shape at every place
-// where one may begin.
+// scanEvery is scan without its shortcuts: it looks for a secret at every
+// position where one may begin.
 func scanEvery(r *Redactor, s string) string {
 	var out []byte
 	k := r.known.Load()
@@ -277,7 +277,7 @@ func scanEvery(r *Redactor, s string) string {
 	return string(append(out, s[last:]...))
 }
 
-// TestRedactShortcuts: what scan passes over holds no secret.
+// TestRedactShortcuts: scan finds the same secrets as scanEvery.
 func TestRedactShortcuts(t *testing.T) {
 	r := &Redactor{}
 	r.Add("known-canary-1", "\"quoted\"\\", "ends\n")

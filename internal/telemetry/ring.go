@@ -7,12 +7,12 @@ import (
 	"sync/atomic"
 )
 
-// Ring keeps the latest items in memory and passes new ones to followers.
-// Adding never blocks: a slow follower loses items, and missed counts them.
+// Ring stores the latest items in memory and publishes new ones to followers.
+// Add never blocks: a slow follower loses items, and missed counts them.
 type Ring[T any] struct {
 	mu        sync.Mutex
 	items     []T
-	next      int // where the next goes once items is full
+	next      int // index of the oldest item once items is full
 	size      int
 	followers map[*follower[T]]struct{}
 }
@@ -22,12 +22,12 @@ type follower[T any] struct {
 	missed atomic.Int64
 }
 
-// NewRing makes a Ring of at most size things.
+// NewRing returns a Ring of at most size items.
 func NewRing[T any](size int) *Ring[T] {
 	return &Ring[T]{size: max(1, size), followers: map[*follower[T]]struct{}{}}
 }
 
-// Add keeps one more thing, in place of the oldest when the ring is full.
+// Add adds an item. If the ring is full, it replaces the oldest.
 func (r *Ring[T]) Add(item T) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -46,7 +46,7 @@ func (r *Ring[T]) Add(item T) {
 	}
 }
 
-// Latest returns the newest n things, oldest first; all when n is 0.
+// Latest returns the newest n items, oldest first, or all if n is 0.
 func (r *Ring[T]) Latest(n int) []T {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -61,9 +61,9 @@ func (r *Ring[T]) latest(n int) []T {
 	return all
 }
 
-// Follow returns the newest n things (all when n is 0) and a channel of those
-// that come after them, without a gap between, until ctx is done. missed
-// returns how many the channel had no room for since it was last asked.
+// Follow returns the newest n items (all if n is 0) and a channel of later items,
+// without a gap in between, until ctx is done. missed returns how many items the
+// channel had no room for since the last call of missed.
 func (r *Ring[T]) Follow(ctx context.Context, n int) (latest []T, more <-chan T, missed func() int64) {
 	f := &follower[T]{ch: make(chan T, 256)}
 	r.mu.Lock()
@@ -77,7 +77,7 @@ func (r *Ring[T]) Follow(ctx context.Context, n int) (latest []T, more <-chan T,
 	return r.latest(n), f.ch, func() int64 { return f.missed.Swap(0) }
 }
 
-// LogEntry is one line of the log as the debug API shows it.
+// LogEntry is a log line in the debug API.
 type LogEntry struct {
 	Timestamp int64           `json:"timestamp"` // milliseconds since 1970
 	Level     string          `json:"level"`     // TRACE, DEBUG, INFO, WARN, ERROR, FATAL

@@ -5,12 +5,12 @@ import (
 	"log/slog"
 )
 
-// Redacted is what stands where a secret was.
+// Redacted replaces a secret.
 const Redacted = "[redacted]"
 
-// Secret is a string that must not be seen. However it is printed, logged or
-// marshalled it shows as [redacted]; Reveal alone gives it up, so that every
-// place that does can be found.
+// Secret is a string that must not be disclosed. It is printed, logged and
+// marshalled as [redacted]. Only Reveal returns the value, so that all uses can
+// be found.
 type Secret string
 
 // Reveal returns the secret itself.
@@ -24,11 +24,11 @@ func (s Secret) String() string {
 	return Redacted
 }
 
-// GoString keeps %#v from showing the secret.
+// GoString implements fmt.GoStringer, so that %#v does not show the secret.
 func (s Secret) GoString() string { return s.String() }
 
-// LogValue keeps structured logs from showing the secret.
+// LogValue implements slog.LogValuer, so that logs do not show the secret.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
-// MarshalJSON keeps JSON from showing the secret.
+// MarshalJSON implements json.Marshaler, so that JSON does not show the secret.
 func (s Secret) MarshalJSON() ([]byte, error) { return json.Marshal(s.String()) }

@@ -2,15 +2,15 @@ package telemetry
 
 import "strings"
 
-// What may begin at a byte. Everything else is passed over.
+// What may begin at a byte. Other bytes are skipped.
 const (
-	beginsWord = 1 + iota // a token with a telling prefix
+	beginsWord = 1 + iota // a token with a known prefix
 	beginsDash            // a private key, or a flag
-	separates             // a name from its value
-	escapes               // the letter behind it, which is then no part of a word
+	separates             // separates a name from its value
+	escapes               // escapes the next letter, which is then not part of a word
 )
 
-// secretKinds has the kinds of secrets that may begin with each byte.
+// secretKinds maps each byte to what may begin there.
 var secretKinds = func() (t [256]uint8) {
 	for _, p := range prefixes {
 		t[p.text[0]] = beginsWord
@@ -25,8 +25,8 @@ var secretKinds = func() (t [256]uint8) {
 // maxEscape is the length of the longest escape, \u003d.
 const maxEscape = 6
 
-// beginsToken marks the pairs of bytes that a token with a telling prefix, or
-// the name of a scheme, begins with: most words begin with none of them.
+// beginsToken contains the first two bytes of known token prefixes and of
+// authentication schemes. Few words begin with any of them.
 var beginsToken = func() (t pairs) {
 	for _, p := range prefixes {
 		t.add(p.text[0], p.text[1])
@@ -37,8 +37,8 @@ var beginsToken = func() (t pairs) {
 	return t
 }()
 
-// mayBegin marks the pairs of bytes at which scan has to look for a secret of any
-// shape. The others, which are nearly all, cost one look each.
+// mayBegin contains the pairs of bytes at which scan must look for a secret.
+// Nearly all other pairs are skipped with one lookup.
 var mayBegin = func() pairs {
 	t := beginsToken
 	for a, kind := range secretKinds {
@@ -62,10 +62,10 @@ func (t *pairs) has(a, b byte) bool {
 	return t[pair/64]&(1<<(pair%64)) != 0
 }
 
-// prefixes are how the tokens of well-known services begin, and the least
-// number of characters that follow.
+// prefixes are the prefixes of the tokens of well-known services, with the
+// minimum number of characters that follow.
 var prefixes = []prefix{
-	{"jct_", 16},                                                                              // our own keys
+	{"jct_", 16},                                                                              // Junctor
 	{"ghp_", 16}, {"gho_", 16}, {"ghu_", 16}, {"ghs_", 16}, {"ghr_", 16}, {"github_pat_", 16}, // GitHub
 	{"glpat-", 12}, {"gldt-", 12}, {"glrt-", 12}, // GitLab
 	{"sk-", 16}, {"sk_live_", 12}, {"sk_test_", 12}, {"rk_live_", 12}, {"rk_test_", 12}, {"whsec_", 16}, // OpenAI, Anthropic, OpenRouter, Stripe
@@ -90,9 +90,9 @@ var prefixesAt = func() (t [256][]prefix) {
 	return t
 }()
 
-// shapeAt looks for a secret at s[i], which triggered and, if a word begins
-// there, is not inside another. It returns the range to mask, somewhere after
-// i, and the mask; end 0 means none.
+// shapeAt looks for a secret at s[i], for which secretKinds must not be 0 and
+// which must not be inside a word if a word begins there. It returns the range to
+// mask, which may begin after i, and the mask. If end is 0, there is none.
 func shapeAt(s string, i int) (start, end int, mask string) {
 	mask = Redacted
 	switch secretKinds[s[i]] {
@@ -121,7 +121,7 @@ func shapeAt(s string, i int) (start, end int, mask string) {
 	return start, end, mask
 }
 
-// tokenAt finds a token with a telling prefix.
+// tokenAt finds a token with a known prefix.
 func tokenAt(s string, i int) (start, end int) {
 	for _, p := range prefixesAt[s[i]] {
 		if !strings.HasPrefix(s[i:], p.text) {
@@ -157,7 +157,7 @@ func jwtAt(s string, i int) (start, end int) {
 		case isAlnum(c) || c == '-' || c == '_':
 			run++
 			continue
-		case c == '.' && dots < 4 && (run >= 4 || dots > 0): // five parts, perhaps empty ones, when it is encrypted
+		case c == '.' && dots < 4 && (run >= 4 || dots > 0): // an encrypted one has five parts, which may be empty
 			dots, run = dots+1, 0
 			continue
 		}
@@ -201,7 +201,7 @@ func schemeAt(s string, i int) (start, end int) {
 	return j, k
 }
 
-// pemWindow bounds the search for the end of a key.
+// pemWindow bounds the search for the end of a key, in bytes.
 const pemWindow = 16 << 10
 
 // pemAt finds a private key in PEM form.
@@ -220,7 +220,7 @@ func pemAt(s string, i int) (start, end int) {
 	if n := strings.Index(window, closing); n >= 0 {
 		return i, i + n + len(closing)
 	}
-	// Cut off somewhere: what is there is secret up to the end of its string.
+	// A truncated key: mask everything up to the end of the string.
 	for j := i + len(begin) + len(label) + 5; j < len(s); j++ {
 		if s[j] == '"' {
 			for s[j-1] == '\\' {
@@ -263,7 +263,7 @@ func random(text string) bool {
 			digit = true
 		case 'a' <= c && c <= 'z':
 			lower = true
-		case 'A' <= c && c <= 'Z' && i > 0: // a capital first letter is a word's right
+		case 'A' <= c && c <= 'Z' && i > 0: // an ordinary word may begin with a capital
 			upper = true
 		case 'A' <= c && c <= 'Z':
 		default:
@@ -314,8 +314,8 @@ func isUpperAlnum(s string) bool {
 	return true
 }
 
-// escapeBefore reports whether the letter before s[i] belongs to an escape of
-// JSON, such as the n of \n, and is no part of a word.
+// escapeBefore reports whether the letter before s[i] belongs to an escape
+// sequence, such as the n of \n, and is therefore not part of a word.
 func escapeBefore(s string, i int) bool {
 	if i >= 2 && s[i-2] == '\\' {
 		switch s[i-1] {
@@ -323,7 +323,7 @@ func escapeBefore(s string, i int) bool {
 			return true
 		}
 	}
-	// The last digit of \u003d and of its kind; %3D and its kind too.
+	// The last digit of an escape such as \u003d or %3D.
 	if i >= 6 && s[i-6] == '\\' && s[i-5] == 'u' {
 		return isHex(s[i-1]) && isHex(s[i-2]) && isHex(s[i-3]) && isHex(s[i-4])
 	}

@@ -14,15 +14,15 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 )
 
-// Tracer makes OpenTelemetry spans. A nil Tracer makes none and costs
-// nothing, but still carries the trace context onwards.
+// Tracer creates OpenTelemetry spans. A nil Tracer creates none, but still
+// propagates the trace context.
 type Tracer struct {
 	provider *sdktrace.TracerProvider
 	tracer   trace.Tracer
 }
 
-// NewTracer makes a Tracer that gives its spans, redacted, to exporter in the
-// background.
+// NewTracer returns a Tracer that redacts its spans and passes them to exporter
+// in the background.
 func NewTracer(cfg *OTLPConfig, version string, r *Redactor, exporter sdktrace.SpanExporter) *Tracer {
 	ratio := 1.0
 	if cfg.SampleRatio != nil {
@@ -43,8 +43,8 @@ func NewTracer(cfg *OTLPConfig, version string, r *Redactor, exporter sdktrace.S
 // Span is one piece of work within a trace.
 type Span struct{ trace.Span }
 
-// Start begins a span under that of ctx. The context returned carries a trace
-// context, whether it is recorded or not, so that it reaches log lines.
+// Start begins a span as a child of that of ctx. The returned context has a trace
+// context even if the span is not recorded, so that log lines have a trace id.
 func (t *Tracer) Start(ctx context.Context, name string) (context.Context, Span) {
 	if t == nil {
 		if !TraceOf(ctx).IsValid() {
@@ -56,16 +56,16 @@ func (t *Tracer) Start(ctx context.Context, name string) (context.Context, Span)
 	return withTraceField(ctx, span.SpanContext()), Span{span}
 }
 
-// Set notes a fact about the work.
+// Set sets a string attribute.
 func (s Span) Set(key, value string) { s.SetAttributes(attribute.String(key, value)) }
 
-// SetInt notes a number.
+// SetInt sets an integer attribute.
 func (s Span) SetInt(key string, value int) { s.SetAttributes(attribute.Int(key, value)) }
 
-// Fail marks the work as failed.
+// Fail marks the span as failed.
 func (s Span) Fail(why string) { s.SetStatus(codes.Error, why) }
 
-// Shutdown sends what is left, for as long as ctx allows.
+// Shutdown exports the remaining spans, for at most five seconds.
 func (t *Tracer) Shutdown(ctx context.Context) error {
 	if t == nil {
 		return nil
@@ -78,7 +78,7 @@ func (t *Tracer) Shutdown(ctx context.Context) error {
 	return nil
 }
 
-// redactingExporter masks the secrets of every span on its way out.
+// redactingExporter masks the secrets of every span before it is exported.
 type redactingExporter struct {
 	sdktrace.SpanExporter
 	r *Redactor

@@ -53,7 +53,7 @@ func TestTraceHeaders(t *testing.T) {
 	}
 }
 
-// TestNoTracer: without a collector the trace context is still handed on.
+// TestNoTracer: without a collector the trace context is still propagated.
 func TestNoTracer(t *testing.T) {
 	var tracer *Tracer
 	in := ParseTrace(parent, "")

@@ -17,11 +17,11 @@ const (
 	TraceparentHeader = "traceparent"
 	TracestateHeader  = "tracestate"
 
-	canonicalTraceparent = "Traceparent" // as [http.Header] has it
+	canonicalTraceparent = "Traceparent" // the key in an [http.Header]
 )
 
-// ParseTrace reads the values of traceparent and tracestate. The result is not
-// valid if the parent is not; an invalid state is dropped.
+// ParseTrace parses the values of traceparent and tracestate. The result is
+// invalid if parent is; an invalid state is dropped.
 func ParseTrace(parent, state string) trace.SpanContext {
 	values := propagation.MapCarrier{TraceparentHeader: parent, TracestateHeader: state}
 	return TraceOf(propagation.TraceContext{}.Extract(context.Background(), values))
@@ -34,7 +34,8 @@ func FormatTrace(t trace.SpanContext) (parent, state string) {
 	return values[TraceparentHeader], values[TracestateHeader]
 }
 
-// WithTraceOf puts the trace context that an HTTP request came with into ctx.
+// WithTraceOf returns a context with the trace context of an HTTP request's
+// headers.
 func WithTraceOf(ctx context.Context, h http.Header) context.Context {
 	if values := h[canonicalTraceparent]; len(values) == 1 {
 		if t := ParseTrace(strings.TrimSpace(values[0]), strings.Join(h.Values(TracestateHeader), ",")); t.IsValid() {
@@ -44,7 +45,7 @@ func WithTraceOf(ctx context.Context, h http.Header) context.Context {
 	return ctx
 }
 
-// WithTrace puts a trace context into ctx; log lines under it carry its id.
+// WithTrace returns a context with a trace context, whose id its log lines have.
 func WithTrace(ctx context.Context, t trace.SpanContext) context.Context {
 	return withTraceField(trace.ContextWithRemoteSpanContext(ctx, t), t)
 }
@@ -53,7 +54,7 @@ func withTraceField(ctx context.Context, t trace.SpanContext) context.Context {
 	return with(ctx, func(f *fields) { f.trace = t.TraceID().String() })
 }
 
-// TraceOf returns the trace context of ctx, that of the innermost span.
+// TraceOf returns the trace context of the innermost span of ctx.
 func TraceOf(ctx context.Context) trace.SpanContext { return trace.SpanContextFromContext(ctx) }
 
 // TraceID returns the trace id of ctx, or "".
@@ -67,7 +68,7 @@ func TraceID(ctx context.Context) string {
 // newTrace begins a trace that is not recorded.
 func newTrace() trace.SpanContext {
 	var c trace.SpanContextConfig
-	binary.LittleEndian.PutUint64(c.TraceID[:8], rand.Uint64()) // ids are no secrets
+	binary.LittleEndian.PutUint64(c.TraceID[:8], rand.Uint64()) // ids are not secret
 	binary.LittleEndian.PutUint64(c.TraceID[8:], rand.Uint64())
 	binary.LittleEndian.PutUint64(c.SpanID[:], rand.Uint64())
 	return trace.NewSpanContext(c)

@@ -18,7 +18,7 @@ import (
 
 const (
 	parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-	canary = "correct horse battery" // a secret that only the redactor knows as one
+	canary = "correct horse battery" // a secret that is masked only because it was added to the redactor
 )
 
 func TestNoCollector(t *testing.T) {
@@ -27,7 +27,7 @@ func TestNoCollector(t *testing.T) {
 	}
 }
 
-// TestTracer sends spans to a collector that reads the real wire format.
+// TestTracer sends spans to a collector that decodes the real wire format.
 func TestTracer(t *testing.T) {
 	got := make(chan *collector.ExportTraceServiceRequest, 4)
 	auth := make(chan string, 4)
