@@ -9,12 +9,12 @@ import (
 	"junctor/internal/tool"
 )
 
-// askFirst is the rule that has a person approve what is not known to only
-// read.
+// askFirst is a rule that requires approval for all tools that are not marked
+// read-only.
 const askFirst = `{"when": {"readOnly": ["no", "unknown"]}, "approval": "ask"}`
 
-// approval proposes a rule if no rule has a person asked, and there are tools
-// that are not marked as read-only.
+// approval proposes askFirst if no rule sets approval and there are tools that
+// are not marked read-only.
 func (r *Report) approval(defs []tool.Definition, rules []catalog.ToolRule) {
 	if slices.ContainsFunc(rules, func(rule catalog.ToolRule) bool { return rule.Approval != "" }) {
 		return

@@ -9,8 +9,8 @@ import (
 	"junctor/internal/tool"
 )
 
-// TestProposeApprovalRule: the rule that is proposed is valid, and with it
-// nothing is proposed any more.
+// TestProposeApprovalRule: the proposed rule is valid, and with it no rule is
+// proposed.
 func TestProposeApprovalRule(t *testing.T) {
 	var rule catalog.ToolRule
 	if err := json.Unmarshal([]byte(askFirst), &rule); err != nil || rule.Validate() != nil {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// ParseCalls reads TOOL or TOOL {…}.
+// ParseCalls parses calls of the form TOOL or TOOL {…}.
 func ParseCalls(list []string) ([]ToolCall, error) {
 	var out []ToolCall
 	for _, text := range list {
@@ -22,7 +22,7 @@ func ParseCalls(list []string) ([]ToolCall, error) {
 	return out, nil
 }
 
-// SplitCommand cuts a command line as a shell would, without expanding anything.
+// SplitCommand splits a command line like a shell, without expansions.
 func SplitCommand(s string) []string {
 	var out []string
 	var b strings.Builder

@@ -14,11 +14,11 @@ import (
 	"junctor/internal/tool"
 )
 
-// maxCalls bounds the calls that are made without being asked for.
+// maxCalls bounds the calls that the caller did not request.
 const maxCalls = 10
 
-// calls tries tools out: those asked for, and those that are marked as
-// read-only and need no argument.
+// calls calls the requested tools, and those that are marked read-only and have
+// no required parameters.
 func (r *TestReport) calls(ctx context.Context, o TestOptions, c *connection, defs []tool.Definition) {
 	const area = "calls"
 	list := slices.Clone(o.Calls)
@@ -56,7 +56,8 @@ func (r *TestReport) calls(ctx context.Context, o TestOptions, c *connection, de
 	}
 }
 
-// harmless reports whether a tool may be called without anyone asking for it.
+// harmless reports whether a tool may be called without being requested: it is
+// marked read-only and has no required parameters.
 func harmless(d tool.Definition) bool {
 	if d.Annotations.ReadOnlyHint == nil || !*d.Annotations.ReadOnlyHint {
 		return false
@@ -67,8 +68,8 @@ func harmless(d tool.Definition) bool {
 	return true
 }
 
-// call calls one tool and holds its result against its schema. It returns how
-// long the tool took, and whether it answered at all.
+// call calls one tool and checks its result against its outputSchema. It returns
+// how long the tool took and whether it returned a result.
 func (r *TestReport) call(ctx context.Context, o TestOptions, c *connection, d tool.Definition, t ToolCall) (took time.Duration, answered bool) {
 	f := Finding{Area: "calls", Subject: t.Tool}
 	result, took, err := c.do(ctx, o, mcp.MethodToolsCall, map[string]any{"name": t.Tool, "arguments": t.Arguments})
@@ -97,7 +98,7 @@ func (r *TestReport) call(ctx context.Context, o TestOptions, c *connection, d t
 	default:
 		s, err := schema.Compile(d.OutputSchema)
 		if err != nil {
-			return took, true // said already
+			return took, true // already reported
 		}
 		violations, err := s.Check(ctx, structured)
 		if err != nil {
@@ -117,7 +118,7 @@ func (r *TestReport) call(ctx context.Context, o TestOptions, c *connection, d t
 	return took, true
 }
 
-// shape says what is wrong with the form of a result.
+// shape describes what is wrong with the structure of a result, or returns "".
 func shape(result json.RawMessage) string {
 	content := rawjson.Field(result, "content")
 	if len(content) == 0 || content[0] != '[' {
@@ -142,8 +143,8 @@ func firstText(result json.RawMessage) string {
 	return "(no text)"
 }
 
-// cancel cancels the slowest call half-way and checks that the server still
-// answers.
+// cancel repeats a call that took long, cancels it half-way, and checks that the
+// server still answers.
 func (r *TestReport) cancel(ctx context.Context, o TestOptions, c *connection, t ToolCall, took time.Duration) {
 	const area = "calls"
 	params, err := json.Marshal(map[string]any{"name": t.Tool, "arguments": t.Arguments})

@@ -18,20 +18,20 @@ import (
 	"junctor/internal/upstream"
 )
 
-// Dial is what connecting to a server needs.
+// Dial configures how to connect to a server.
 type Dial struct {
 	Launcher     *child.Launcher
-	Environ      []string // out of which a program inherits
+	Environ      []string // from which a program inherits
 	RoundTripper http.RoundTripper
 
-	exitTimeout time.Duration // for tests; the constant when zero
+	exitTimeout time.Duration // for tests; zero means the constant
 
-	// Authorize puts credentials on requests to a remote server; may be nil.
+	// Authorize adds credentials to requests to a remote server; may be nil.
 	Authorize func(ctx context.Context, r *http.Request, refused *mcpclient.HTTPError) error
 }
 
-// exitTimeout is how long a program may take to exit after its stdin was closed;
-// then the launcher terminates it.
+// exitTimeout is how long a program may take to exit after its stdin is closed,
+// before the launcher terminates it.
 const exitTimeout = 2 * time.Second
 
 // connection is one connection to the server under test.
@@ -45,8 +45,8 @@ type connection struct {
 	last  string
 }
 
-// connect makes a new connection; version is what to ask for, empty for the
-// best.
+// connect makes a new connection with the given version of the protocol, or the
+// best one if version is empty.
 func (r *TestReport) connect(ctx context.Context, o TestOptions, version string) (*connection, error) {
 	c, err := r.start(ctx, o, version)
 	if errors.Is(err, mcpclient.ErrHandshakeEra) && version == "" {
@@ -55,10 +55,10 @@ func (r *TestReport) connect(ctx context.Context, o TestOptions, version string)
 	return c, err
 }
 
-// start starts the server, or connects to it, within its time to start.
+// start starts the server, or connects to it, within its start timeout.
 func (r *TestReport) start(ctx context.Context, o TestOptions, version string) (*connection, error) {
 	timeout := o.Timeout
-	if start := o.Server.StartLimit(); start > upstream.DefaultConfig().StartTimeoutMs.Duration() { // it is known to need longer
+	if start := o.Server.StartLimit(); start > upstream.DefaultConfig().StartTimeoutMs.Duration() { // a known slow start
 		timeout = max(timeout, start)
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -68,7 +68,7 @@ func (r *TestReport) start(ctx context.Context, o TestOptions, version string) (
 		select {
 		case <-c.process.Done():
 		case <-ctx.Done():
-		case <-time.After(c.exitTimeout): // it closed its stdout and may be on its way out
+		case <-time.After(c.exitTimeout): // it closed its stdout and may be about to exit
 		}
 		c.process.Kill()
 		<-c.process.Done()
@@ -98,7 +98,7 @@ func (d Dial) open(ctx context.Context, o TestOptions, version string) (*connect
 		}
 		c.process = p
 		transport = mcpclient.OverLink(mcp.NewStream(p, p, mcp.StreamOptions{OnDrop: c.dropped, Close: func() error {
-			go p.Stop(context.Background()) // close waits for the end
+			go p.Stop(context.Background()) // connection.close waits for the exit
 			return nil
 		}}))
 	} else if cfg.OpenAPI != "" {
@@ -133,12 +133,12 @@ func (d Dial) open(ctx context.Context, o TestOptions, version string) (*connect
 	return c, err
 }
 
-// discoverTimeout is how long a server may take to answer server/discover when it
-// is asked for one version. It is longer than the default, after which a client
-// without a version tries initialize: here nothing else is tried.
+// discoverTimeout is the timeout of server/discover if one version is requested.
+// It is longer than the default, after which a client falls back to initialize:
+// here there is no fallback.
 const discoverTimeout = 10 * time.Second
 
-// dropped counts what a program wrote to stdout that was no message.
+// dropped counts lines on a program's stdout that are not messages.
 func (c *connection) dropped(d mcp.DroppedInput) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -161,10 +161,10 @@ func (c *connection) stderr() []string {
 	return c.process.Stderr()
 }
 
-// close ends the connection and returns how long the program took to end.
+// close closes the connection and returns how long the program took to exit.
 func (c *connection) close() time.Duration {
 	begun := time.Now()
-	_ = c.client.Close() // nobody is left who could use the error
+	_ = c.client.Close() // the test is done, the error does not matter
 	if c.process != nil {
 		<-c.process.Done()
 	}
@@ -179,7 +179,7 @@ func noOtherVersion(err error) bool {
 	return noProgram || ok && dial.Op == "dial"
 }
 
-// oneError is err in one line that keeps its chain.
+// oneError wraps err in an error whose message is a single line.
 func oneError(err error) error { return lineError{err} }
 
 type lineError struct{ error }

@@ -20,19 +20,19 @@ import (
 	"junctor/internal/upstream"
 )
 
-// Facts are what is known of a set-up.
+// Facts describe a setup for Examine.
 type Facts struct {
 	Place  config.Place
-	Config *config.Config // nil when it could not be read
-	Err    error          // why not
+	Config *config.Config // nil if it could not be read
+	Err    error          // why it could not be read
 	Notes  []config.Note
 
-	Environ []string // out of which the servers' programs inherit
+	Environ []string // from which the servers' programs inherit
 	HasKey  bool     // there is an API key or an administrator's key
-	Running bool     // a gateway serves with this configuration now
+	Running bool     // a gateway is running with this configuration
 
-	// What a gateway, running or started for this, has to say; Gateway is why
-	// there is none.
+	// The state of a gateway that is running or was started for this. Gateway is
+	// the reason if there is none.
 	Gateway error
 	Begun   time.Time
 	Servers []control.Server
@@ -40,23 +40,24 @@ type Facts struct {
 	Changed []string // tools that are changed since approval
 
 	Store    string // the file of the embedded store; empty with PostgreSQL
-	StoreErr error  // why the store cannot be used; the gateway then was started without it
-	Model    string // the model of the chat; empty when there is none
+	StoreErr error  // why the store cannot be used; the gateway was then started without it
+	Model    string // the model of the chat; empty if there is none
 }
 
-// Probes are the ways to look at the machine. A nil one is not looked through.
+// Probes are functions that examine the machine. Checks whose probe is nil are
+// skipped.
 type Probes struct {
 	OS string
-	// Look finds a program in the PATH of an environment.
+	// Look looks up a program in the PATH of an environment.
 	Look func(program string, environ []string) (string, error)
 	// Version runs a program and returns the first line that it prints.
 	Version func(ctx context.Context, program string, args ...string) (string, error)
 	Stat    func(path string) (fs.FileInfo, error)
-	// Listen tries an address out.
+	// Listen checks whether an address can be listened on.
 	Listen func(address string) error
-	// Date asks a web server for the time.
+	// Date returns the time of a web server.
 	Date func(ctx context.Context, address string) (time.Time, error)
-	// Free is the room on the disk of a file, in bytes.
+	// Free returns the free space on the disk of a file, in bytes.
 	Free func(path string) (uint64, error)
 	Now  func() time.Time
 	// Document reads the OpenAPI document of a server.
@@ -65,7 +66,7 @@ type Probes struct {
 	Progress func(area string)
 }
 
-// Examine looks at a set-up and reports what is wrong with it.
+// Examine checks a setup and reports what is wrong with it.
 func Examine(ctx context.Context, f Facts, p Probes) *Report {
 	r := &Report{progress: p.Progress}
 	r.begin("configuration")
@@ -131,8 +132,7 @@ func (r *Report) configuration(f Facts) {
 	}
 }
 
-// slowStart is how long a server may take to connect before it is worth a
-// word.
+// slowStart is how long a server may take to connect before that is reported.
 const slowStart = 5 * time.Second
 
 func (r *Report) servers(f Facts) {
@@ -165,7 +165,7 @@ func (r *Report) servers(f Facts) {
 			v.Details = s.Stderr
 		case upstream.Disconnected:
 			if r.explained[s.Name] {
-				continue // the cause was told already
+				continue // the cause is already reported
 			}
 			v.Severity, v.What, v.Details = Problem, s.Reason, s.Stderr
 			v.Do = "test it with: junctor servers test " + s.Name
@@ -196,7 +196,7 @@ func (r *Report) changed(names []string) {
 	})
 }
 
-// dataFolder lists the servers whose programs can read the gateway's own files.
+// dataFolder reports the servers whose programs can read the gateway's own files.
 func (r *Report) dataFolder(servers []control.Server) {
 	var details []string
 	for _, s := range servers {
@@ -241,7 +241,7 @@ func (r *Report) network(f Facts, p Probes) {
 	}
 }
 
-// files looks at who else can read and change what is ours.
+// files checks whether other users can read or change the gateway's files.
 func (r *Report) files(f Facts, p Probes) {
 	const area = "files"
 	if p.Stat == nil || p.OS == "windows" {
@@ -262,7 +262,7 @@ func (r *Report) files(f Facts, p Probes) {
 	for _, file := range list {
 		info, err := p.Stat(file.path)
 		if err != nil {
-			continue // there is none
+			continue // no such file
 		}
 		mode := info.Mode().Perm()
 		switch {
@@ -282,9 +282,8 @@ func (r *Report) files(f Facts, p Probes) {
 	}
 }
 
-// containsSecrets reports whether the configuration has values that others should
-// not read. Values from variables count too, because it is not known here whether
-// they are in the file.
+// containsSecrets reports whether the configuration contains secrets. Values from
+// variables count too, because it is unknown here whether they are in the file.
 func containsSecrets(c *config.Config) bool {
 	if len(c.Auth.Keys) > 0 || c.Store.URL != "" {
 		return true
@@ -299,7 +298,7 @@ func containsSecrets(c *config.Config) bool {
 	})
 }
 
-// maxClockSkew is how far the clock may be off before tokens are refused.
+// maxClockSkew is the clock skew from which tokens may be refused.
 const maxClockSkew = 60 * time.Second
 
 func (r *Report) clock(ctx context.Context, f Facts, p Probes) {
@@ -331,7 +330,8 @@ func (r *Report) clock(ctx context.Context, f Facts, p Probes) {
 	}
 }
 
-// minFreeSpace is how much of a disk should be free.
+// minFreeSpace is the free disk space below which a warning is reported, in
+// bytes.
 const minFreeSpace = 200 << 20
 
 func (r *Report) store(f Facts, p Probes) {
@@ -343,7 +343,7 @@ func (r *Report) store(f Facts, p Probes) {
 		return
 	}
 	if f.Gateway != nil {
-		return // reported with the servers
+		return // reported for the area of the servers
 	}
 	if f.Store == "" {
 		r.Add(Finding{Severity: OK, Area: "store", What: "PostgreSQL answers"})
@@ -361,7 +361,7 @@ func (r *Report) store(f Facts, p Probes) {
 	}
 }
 
-// programName is a command without its folder and ending.
+// programName returns a command in lower case without folder and extension.
 func programName(command string) string {
 	name := strings.ToLower(filepath.Base(strings.ReplaceAll(command, `\`, "/")))
 	for _, ext := range []string{".exe", ".cmd", ".bat"} {

@@ -39,7 +39,7 @@ func definition(t *testing.T, server, raw string) tool.Definition {
 	return d
 }
 
-// machine is a set of probes in which all is well.
+// machine returns probes that find no problem.
 func machine() Probes {
 	return Probes{
 		OS:      "linux",

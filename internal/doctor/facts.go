@@ -14,7 +14,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// Ask reads the facts that only a gateway knows.
+// Ask requests the facts that only a gateway has.
 func (f *Facts) Ask(ctx context.Context, g apiclient.Client) error {
 	var servers struct {
 		Servers []control.Server `json:"servers"`
@@ -36,7 +36,7 @@ func (f *Facts) Ask(ctx context.Context, g apiclient.Client) error {
 		if json.Unmarshal(r, &of) != nil {
 			continue
 		}
-		if d, err := tool.ParseDefinition(of.Server, r); err == nil { // what is broken was dropped and is among the server's problems
+		if d, err := tool.ParseDefinition(of.Server, r); err == nil { // the gateway reports invalid definitions as problems of the server
 			f.Tools = append(f.Tools, d)
 		}
 	}

@@ -1,9 +1,9 @@
-// Package doctor finds problems and how to fix them: of a whole set-up
+// Package doctor finds problems and how to fix them: of a whole setup
 // ([Examine]), and of one MCP server, for its author ([Test]).
 //
-// Findings are data; the caller formats them. The package examines its arguments,
+// Findings are data that the caller formats. The package examines its arguments,
 // and the machine through [Probes]. It changes nothing, and calls tools that are
-// not marked as read-only only if the caller names them.
+// not marked read-only only if the caller names them.
 package doctor
 
 import (
@@ -15,7 +15,7 @@ import (
 	"junctor/internal/terminal"
 )
 
-// Severity says how bad a finding is.
+// Severity is the severity of a finding.
 type Severity string
 
 // The severities, worst last.
@@ -26,7 +26,7 @@ const (
 	Problem Severity = "error"   // does not work
 )
 
-// Finding is one thing that was looked at.
+// Finding is the result of one check.
 type Finding struct {
 	Severity Severity `json:"severity"`
 	Area     string   `json:"area"`              // configuration, runtimes, servers, tools, providers, safety, network, files, clock, store …
@@ -37,14 +37,14 @@ type Finding struct {
 	Details  []string `json:"details,omitempty"`
 }
 
-// Report is everything that was found, in the order in which it was looked at.
+// Report has all findings in the order of the checks.
 type Report struct {
 	Findings []Finding `json:"findings"`
 	Errors   int       `json:"errors"`
 	Warnings int       `json:"warnings"`
 
 	progress  func(area string)
-	explained map[string]bool // servers of which it is known why they are down
+	explained map[string]bool // servers for which it is already reported why they are down
 }
 
 // Add appends a finding.
@@ -64,15 +64,14 @@ func (r *Report) begin(area string) {
 	}
 }
 
-// OK reports whether nothing is broken; with strict, whether nothing should be
-// fixed either.
+// OK reports whether there are no errors and, with strict, no warnings.
 func (r *Report) OK(strict bool) bool { return r.Errors == 0 && (!strict || r.Warnings == 0) }
 
-// maxDetails bounds the details that are shown to people.
+// maxDetails bounds the details of a finding that Write prints.
 const maxDetails = 8
 
-// Write writes the report for people. paint colours a text by severity; nil
-// leaves it as it is.
+// Write writes the report as text. paint colours a text by severity; nil leaves
+// it uncoloured.
 func (r *Report) Write(w io.Writer, paint func(Severity, string) string) {
 	if paint == nil {
 		paint = func(_ Severity, s string) string { return s }

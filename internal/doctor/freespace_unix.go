@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// freeSpace is the room on the disk of a file, in bytes.
+// freeSpace returns the free space on the disk of a file, in bytes.
 func freeSpace(path string) (uint64, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(filepath.Dir(path), &st); err != nil {

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// freeSpace is the room on the disk of a file, in bytes.
+// freeSpace returns the free space on the disk of a file, in bytes.
 func freeSpace(path string) (uint64, error) {
 	dir, err := windows.UTF16PtrFromString(filepath.Dir(path))
 	if err != nil {

@@ -16,7 +16,8 @@ import (
 	"junctor/internal/openapi"
 )
 
-// MachineProbes look at this machine; step is told what is being done.
+// MachineProbes returns probes of this machine. step is called with each area
+// before it is examined.
 func MachineProbes(step func(string)) Probes {
 	return Probes{
 		OS:       runtime.GOOS,
@@ -32,7 +33,7 @@ func MachineProbes(step func(string)) Probes {
 	}
 }
 
-// programVersion runs a program for its first line.
+// programVersion runs a program and returns the first line of its output.
 func programVersion(ctx context.Context, program string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -55,7 +56,7 @@ func tryListen(address string) error {
 	return ln.Close()
 }
 
-// webDate asks a web server for the time.
+// webDate returns the time in the Date header of a web server.
 func webDate(ctx context.Context, address string) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

@@ -8,13 +8,13 @@ import (
 var (
 	// npxFolder is the folder of one package in npx's cache.
 	npxFolder = regexp.MustCompile(`(?:file://)?([^\s'"(]*[/\\]_npx[/\\][0-9a-f]+)`)
-	// npxFault is what Node.js and npm print when such a folder is incomplete or
-	// locked by an install that was interrupted.
+	// npxFault matches what Node.js and npm print if such a folder is incomplete
+	// or locked because an install was interrupted.
 	npxFault = regexp.MustCompile(`ERR_MODULE_NOT_FOUND|MODULE_NOT_FOUND|Cannot find (?:module|package)|ECOMPROMISED|concurrency\.lock|ENOTEMPTY`)
 )
 
-// brokenNpxCache reports whether a program failed because of what an interrupted
-// install left in npx's cache, and how to remove it.
+// brokenNpxCache reports whether a program failed because of the remains of an
+// interrupted install in npx's cache, and returns how to remove them.
 func brokenNpxCache(lines []string) (do string, broken bool) {
 	text := strings.Join(lines, "\n")
 	folder := npxFolder.FindStringSubmatch(text)

@@ -14,8 +14,8 @@ import (
 // documentTimeout bounds reading one OpenAPI document.
 const documentTimeout = 30 * time.Second
 
-// documents looks at the OpenAPI documents of servers: whether they can be
-// read, where their service is, and whether the credentials fit.
+// documents checks the OpenAPI documents of servers: whether they can be read,
+// where their service is, and whether the credentials match.
 func (r *Report) documents(ctx context.Context, f Facts, p Probes) {
 	const area = "documents"
 	if p.Document == nil {

@@ -16,15 +16,15 @@ import (
 	"junctor/internal/upstream"
 )
 
-// runtimeInfo is a program that starts servers.
+// runtimeInfo describes a program that runs servers.
 type runtimeInfo struct {
 	install  string
-	version  []string // the arguments that make it print its version
-	minMajor int      // the oldest major version that current servers work with
-	hint     string   // when asking for the version fails
+	version  []string // the arguments for printing its version
+	minMajor int      // the oldest major version that current servers support
+	hint     string   // what to do if it does not print its version; empty means install
 }
 
-// runtimes are those that MCP servers are started with.
+// runtimes returns the programs that usually run MCP servers.
 func runtimes() map[string]runtimeInfo {
 	node := "install Node.js 20 or later: https://nodejs.org"
 	uv := "install uv: https://docs.astral.sh/uv/getting-started/installation"
@@ -45,15 +45,15 @@ func runtimes() map[string]runtimeInfo {
 	}
 }
 
-// runtimes looks for the programs that the servers are started with, where
-// each server would look for them.
+// runtimes looks up the programs of the servers, each in the PATH of its
+// server's environment.
 func (r *Report) runtimes(ctx context.Context, f Facts, p Probes) {
 	const area = "runtimes"
 	if p.Look == nil {
 		return
 	}
 	known := runtimes()
-	asked := map[string]bool{} // programs that were asked for their version
+	asked := map[string]bool{} // programs whose version was checked
 	for _, s := range f.Config.Servers {
 		if !s.Enabled || s.Command == "" {
 			continue
@@ -74,8 +74,8 @@ func (r *Report) runtimes(ctx context.Context, f Facts, p Probes) {
 	}
 }
 
-// explain adds why a server is down. A program that is there and cannot be
-// started says for itself what is to be done.
+// explain adds a finding about why a server is down. If its program exists but
+// cannot be started, the error has the hint about what to do.
 func (r *Report) explain(f Finding, err error) {
 	if r.explained == nil {
 		r.explained = map[string]bool{}
@@ -126,14 +126,14 @@ func (r *Report) version(ctx context.Context, name, path string, rt runtimeInfo,
 	r.Add(Finding{Severity: OK, Area: "runtimes", Subject: name, What: text})
 }
 
-// missingScript is the file that an interpreter is asked to run, when there is
-// none.
+// missingScript returns the script of a server that an interpreter runs if the
+// file does not exist, otherwise "".
 func missingScript(s upstream.Config, p Probes) string {
 	if p.Stat == nil || !slices.Contains([]string{"node", "python", "python3", "deno", "bun"}, programName(s.Command)) {
 		return ""
 	}
 	if len(s.Args) == 0 || strings.HasPrefix(s.Args[0], "-") {
-		return "" // options may take what follows
+		return "" // the next argument may be the value of an option
 	}
 	path := s.Args[0]
 	if ext := strings.ToLower(filepath.Ext(path)); !slices.Contains([]string{".js", ".mjs", ".cjs", ".ts", ".py"}, ext) {

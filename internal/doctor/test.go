@@ -18,14 +18,14 @@ import (
 	"junctor/internal/upstream"
 )
 
-// TestOptions say how far the test of a server may go.
+// TestOptions configure the test of a server.
 type TestOptions struct {
 	Server  upstream.Config
 	Dial    Dial
-	Version string // of Junctor, for the server to see
+	Version string // of Junctor, sent to the server
 
-	// Calls are tools to call and their arguments. Beside them, tools that
-	// are marked as read-only and need no argument are called, unless NoCalls.
+	// Calls are tools to call and their arguments. Unless NoCalls is set, tools
+	// that are marked read-only and have no required parameters are called, too.
 	Calls   []ToolCall
 	NoCalls bool
 
@@ -33,26 +33,26 @@ type TestOptions struct {
 	Progress func(step string)
 }
 
-// ToolCall is a tool to try out.
+// ToolCall is a call of a tool to test.
 type ToolCall struct {
 	Tool      string          `json:"tool"`
 	Arguments json.RawMessage `json:"arguments"`
 }
 
-// TestReport is what came of testing one server.
+// TestReport is the result of testing one server.
 type TestReport struct {
 	Report
 	Server   string          `json:"server"`             // the name under which it was tested
-	Name     string          `json:"name,omitempty"`     // by which it calls itself
-	Version  string          `json:"version,omitempty"`  // likewise
-	Protocol string          `json:"protocol,omitempty"` // what was agreed on without being asked for
+	Name     string          `json:"name,omitempty"`     // from its serverInfo
+	Version  string          `json:"version,omitempty"`  // from its serverInfo
+	Protocol string          `json:"protocol,omitempty"` // negotiated without a requested version
 	Versions []VersionResult `json:"versions"`
 	Tools    int             `json:"tools"`
 
-	lastStderr []string // of a program that did not connect
+	lastStderr []string // of the last program that failed to connect
 }
 
-// VersionResult is what came of asking a server for one version of the protocol.
+// VersionResult is the result of requesting one version of the protocol.
 type VersionResult struct {
 	Asked  string  `json:"asked"`
 	Agreed string  `json:"agreed,omitempty"`
@@ -60,14 +60,14 @@ type VersionResult struct {
 	Error  string  `json:"error,omitempty"`
 }
 
-// versions are asked for one after the other.
+// versions returns the versions of the protocol to test, in this order.
 func versions() []string {
 	return []string{mcp.Version20241105, mcp.Version20250326, mcp.Version20250618, mcp.Version20251125, mcp.Version20260728}
 }
 
-// Test tries a server out as its author would want it to be tried: in every
-// version of the protocol, and with what clients get wrong. It makes a new
-// connection for each version, and for a program each is a new start.
+// Test tests a server for its author: in every version of the protocol, and with
+// errors that clients make. It makes a new connection for each version, for which
+// a program is started again.
 func Test(ctx context.Context, o TestOptions) *TestReport {
 	if o.Timeout <= 0 {
 		o.Timeout = 30 * time.Second
@@ -80,7 +80,7 @@ func Test(ctx context.Context, o TestOptions) *TestReport {
 	return r
 }
 
-// handshakes asks for every version, and reports whether any was agreed on.
+// handshakes requests every version and reports whether one was negotiated.
 func (r *TestReport) handshakes(ctx context.Context, o TestOptions) bool {
 	silent, kill := 0, false
 	for _, v := range versions() {
@@ -94,7 +94,7 @@ func (r *TestReport) handshakes(ctx context.Context, o TestOptions) bool {
 			if kill {
 				c.process.Kill()
 			}
-			// One that does not end by itself is not waited for again.
+			// Do not wait again for a program that does not exit by itself.
 			kill = c.close() >= c.exitTimeout && c.isProgram() || kill
 		} else {
 			s.Error = err.Error()
@@ -107,7 +107,7 @@ func (r *TestReport) handshakes(ctx context.Context, o TestOptions) bool {
 			silent++
 		}
 		if noOtherVersion(err) || silent == 2 {
-			break // the other versions will do no better
+			break // the other versions would fail, too
 		}
 	}
 	agreed := slices.ContainsFunc(r.Versions, func(s VersionResult) bool { return s.Agreed != "" })
@@ -135,7 +135,7 @@ func (r *TestReport) handshakes(ctx context.Context, o TestOptions) bool {
 	return agreed
 }
 
-// session looks at everything else on one connection.
+// session makes all other checks on one connection.
 func (r *TestReport) session(ctx context.Context, o TestOptions) {
 	r.begin("connect")
 	c, err := r.connect(ctx, o, "")
@@ -173,7 +173,7 @@ func (r *TestReport) session(ctx context.Context, o TestOptions) {
 	r.output(c)
 }
 
-// do sends one request within the time of a step.
+// do sends one request with the timeout of a step.
 func (c *connection) do(ctx context.Context, o TestOptions, method string, params any) (json.RawMessage, time.Duration, error) {
 	raw, err := json.Marshal(params)
 	if err != nil {
@@ -186,10 +186,10 @@ func (c *connection) do(ctx context.Context, o TestOptions, method string, param
 	return result, time.Since(begun), err
 }
 
-// maxPages bounds a list that has no end.
+// maxPages bounds a list whose server always returns another cursor.
 const maxPages = 100
 
-// list reads tools/list, page by page.
+// list requests all pages of tools/list.
 func (r *TestReport) list(ctx context.Context, o TestOptions, c *connection, info mcpclient.ServerInfo) []tool.Definition {
 	if rawjson.Field(info.Capabilities, "tools") == nil {
 		r.Add(Finding{Severity: Info, Area: "tools", What: "the server declares no tools", Do: `declare "tools": {} among the capabilities if it has any`})
@@ -232,7 +232,8 @@ func (r *TestReport) list(ctx context.Context, o TestOptions, c *connection, inf
 	return defs
 }
 
-// otherLists reads what the server says that it has beside tools.
+// otherLists requests the lists of prompts and resources that the server
+// declares.
 func (r *TestReport) otherLists(ctx context.Context, o TestOptions, c *connection, info mcpclient.ServerInfo) {
 	for _, kind := range []string{"prompts", "resources"} {
 		if rawjson.Field(info.Capabilities, kind) == nil {
@@ -254,7 +255,7 @@ func (r *TestReport) otherLists(ctx context.Context, o TestOptions, c *connectio
 	}
 }
 
-// errors asks for what does not exist.
+// errors checks the responses to an unknown method and an unknown tool.
 func (r *TestReport) errors(ctx context.Context, o TestOptions, c *connection, info mcpclient.ServerInfo) {
 	_, _, err := c.do(ctx, o, "junctor/noSuchMethod", map[string]any{})
 	refused, isRefusal := errors.AsType[*mcp.Error](err)
@@ -289,7 +290,7 @@ func (r *TestReport) errors(ctx context.Context, o TestOptions, c *connection, i
 func (r *TestReport) latency(ctx context.Context, o TestOptions, c *connection, info mcpclient.ServerInfo) {
 	method := mcp.MethodPing
 	if mcp.Stateless(info.Protocol) {
-		method = mcp.MethodToolsList // there is no ping any more
+		method = mcp.MethodToolsList // this version has no ping
 		if rawjson.Field(info.Capabilities, "tools") == nil {
 			method = mcp.MethodDiscover
 		}
@@ -313,7 +314,8 @@ func (r *TestReport) latency(ctx context.Context, o TestOptions, c *connection, 
 
 func round(d time.Duration) string { return d.Round(100 * time.Microsecond).String() }
 
-// output looks at what a program wrote beside the protocol, and how it ends.
+// output checks what a program wrote in addition to protocol messages, and
+// whether it exits when its stdin is closed.
 func (r *TestReport) output(c *connection) {
 	ended := c.close()
 	if !c.isProgram() {
@@ -337,7 +339,7 @@ func (r *TestReport) output(c *connection) {
 	}
 }
 
-// describe is an error without what only a program needs.
+// describe returns the message of an error for people.
 func describe(err error) string {
 	if e, ok := errors.AsType[*mcp.Error](err); ok {
 		return fmt.Sprintf("refused with %d: %s", e.Code, e.Message)

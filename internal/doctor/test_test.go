@@ -36,7 +36,7 @@ func dial(t *testing.T) Dial {
 	return Dial{Launcher: l, Environ: os.Environ()}
 }
 
-// has reports whether there is a finding of the severity with the words.
+// has reports whether there is a finding of the severity that contains words.
 func (r *Report) has(s Severity, words string) bool {
 	return slices.ContainsFunc(r.Findings, func(f Finding) bool {
 		return f.Severity == s && strings.Contains(f.Area+" "+f.Subject+" "+f.What+" "+strings.Join(f.Details, " "), words)
@@ -134,7 +134,7 @@ func TestStdioServers(t *testing.T) {
 			}
 			d := dial(t)
 			if name == "good" {
-				d.exitTimeout = time.Minute // on a busy machine a good server takes its time, too
+				d.exitTimeout = time.Minute // on a busy machine a good server may be slow, too
 			}
 			r := Test(t.Context(), TestOptions{Server: cfg, Dial: d, Calls: tt.calls, Timeout: tt.timeout, Version: "test"})
 			if r.OK(false) != tt.ok {
@@ -166,8 +166,8 @@ func TestMissingProgram(t *testing.T) {
 	}
 }
 
-// fixture is an MCP server whose answers are given.
-type fixture map[string]any // by method, or tool of tools/call; a *mcp.Error is an error
+// fixture is an MCP server with scripted responses.
+type fixture map[string]any // by method, or by tool for tools/call; a *mcp.Error is an error response
 
 func (g fixture) Describe(context.Context, *mcpserver.Request) (mcpserver.Description, error) {
 	d := mcpserver.Description{Info: json.RawMessage(`{"name":"fixture","version":""}`), Capabilities: json.RawMessage(`{"tools":{},"prompts":{},"resources":{}}`)}

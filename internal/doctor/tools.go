@@ -16,14 +16,14 @@ import (
 	"junctor/internal/tool"
 )
 
-// toolName is what MCP allows in the name of a tool.
+// toolName matches the tool names that MCP allows.
 var toolName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
 
-// longDescription is the length of a description from which OpenAI's API
-// refuses or cuts it.
+// longDescription is the length above which OpenAI's API refuses or truncates a
+// description.
 const longDescription = 1024
 
-// names looks at what tools are called.
+// names checks the names of tools.
 func (r *Report) names(defs []tool.Definition) {
 	for _, d := range defs {
 		if !toolName.MatchString(d.Name.Tool) {
@@ -36,7 +36,7 @@ func (r *Report) names(defs []tool.Definition) {
 	}
 }
 
-// clashes tells of bare names that several servers have.
+// clashes reports bare names that tools of several servers share.
 func (r *Report) clashes(defs []tool.Definition) {
 	byName := map[string][]string{}
 	for _, d := range defs {
@@ -61,7 +61,7 @@ func (r *Report) clashes(defs []tool.Definition) {
 	}
 }
 
-// schemas looks at what tools say of their parameters and results.
+// schemas checks the schemas of tools.
 func (r *Report) schemas(defs []tool.Definition) {
 	broken := 0
 	for _, d := range defs {
@@ -90,7 +90,7 @@ func (r *Report) schemas(defs []tool.Definition) {
 	}
 }
 
-// providers reports what each model provider would refuse, and how Junctor
+// providers reports what each model provider would reject and how Junctor
 // handles it. Providers with equal results share a finding.
 func (r *Report) providers(defs []tool.Definition) {
 	if len(defs) == 0 {
@@ -118,7 +118,7 @@ func (r *Report) providers(defs []tool.Definition) {
 	}
 }
 
-// refused says what one provider does not take.
+// refused returns a finding about what one provider does not accept.
 func refused(tools *provider.Tools, name string, which []tool.Name) Finding {
 	f := Finding{Severity: OK, Area: "providers", Subject: name, What: "all definitions are accepted unchanged"}
 	listing, err := tools.Declare(name, which, provider.Options{Limit: len(which)})
@@ -176,7 +176,7 @@ func (r *Report) safety(defs []tool.Definition) {
 	}
 }
 
-// adviseOnTools tells an author what would make the tools better.
+// adviseOnTools reports what an author could improve in the tools.
 func (r *Report) adviseOnTools(defs []tool.Definition) {
 	var silent, long, params, unmarked []string
 	for _, d := range defs {
@@ -211,7 +211,7 @@ func (r *Report) adviseOnTools(defs []tool.Definition) {
 	}
 }
 
-// parse reads the entries of tools/list.
+// parse parses the entries of tools/list and reports those that are invalid.
 func (r *Report) parse(server string, entries []json.RawMessage) []tool.Definition {
 	var defs []tool.Definition
 	seen := map[string]bool{}
