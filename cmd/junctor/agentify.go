@@ -25,11 +25,11 @@ on that port of this machine.`,
 	}
 }
 
-// agentify serves one IDE on stdin and stdout, which carry nothing else. It
-// shares no running gateway: the client's options are its own.
+// agentify serves one IDE on stdin and stdout, which are used for nothing else.
+// It does not share a running gateway, because the options come from the client.
 func (c *cli) agentify(ctx context.Context) error {
 	o := c.options(ignoreWorkDir)
-	o.Trust = nil // stdin is the client's
+	o.Trust = nil // stdin belongs to the client
 	cfg, err := c.loadAndReport(o)
 	if err != nil {
 		return err

@@ -27,7 +27,7 @@ for everybody and does not stop calls from asking.`
 	return cmd
 }
 
-// approvalLists are the calls that wait and the permanent approvals.
+// approvalLists are the calls waiting for approval and the permanent approvals.
 type approvalLists struct {
 	Waiting   []waiting.Record `json:"waiting"`
 	Approvals []approval.Info  `json:"approvals"`

@@ -46,7 +46,7 @@ began. The file is readable by you alone, and it appears only when it is complet
 	return cmd
 }
 
-// openFile opens the store in a file.
+// openFile opens the SQLite store at path.
 func openFile(ctx context.Context, path string) (store.Store, error) {
 	cfg := store.DefaultConfig()
 	cfg.Path = path

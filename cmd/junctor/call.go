@@ -87,12 +87,12 @@ In a terminal you are asked what the server asks while the tool runs.`,
 	return cmd
 }
 
-// approve asks the person at the terminal, as the tool's rule wants. A refusal
-// is an error: a call that is sent without approval waits in the inbox, where
-// somebody else could still allow it.
+// approve asks the user at the terminal, as the tool's rule requires. A refusal
+// is an error, because a call that is sent without approval waits in the inbox,
+// where someone else could still allow it.
 func (c *cli) approve(name string, arguments json.RawMessage) (bool, error) {
 	if !c.IsInput {
-		return false, nil // the gateway says how to allow it
+		return false, nil // the gateway's error explains how to allow it
 	}
 	yes, err := c.Confirm(fmt.Sprintf("Run %s with %s? [y/N] ", terminal.OneLine(name), terminal.OneLine(string(arguments))))
 	if err == nil && !yes {

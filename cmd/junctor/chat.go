@@ -37,8 +37,8 @@ answers it and exits. Type /help for the commands.`,
 	return cmd
 }
 
-// chatGateway returns a client of a gateway: of the one that serves with this
-// configuration, or of one that this command starts and shares while it lasts.
+// chatGateway returns a client of the gateway that is running with this
+// configuration, or of one that this command starts and shares until it exits.
 func (c *cli) chatGateway(ctx context.Context) (*http.Client, func(), error) {
 	cfg, path, err := c.locate(ctx)
 	switch {

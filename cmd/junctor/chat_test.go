@@ -16,8 +16,7 @@ import (
 	"junctor/internal/upstream/upstreamtest"
 )
 
-// person is someone at the command line: a home, an environment, and what they
-// type.
+// person is a user at the command line with a home folder and an environment.
 type person struct {
 	t    *testing.T
 	home string
@@ -34,7 +33,8 @@ func newPerson(t *testing.T, env map[string]string) *person {
 	return &person{t: t, home: home, env: env}
 }
 
-// types runs a command and returns its exit code and what it printed.
+// types runs a command with typed as its input, and returns the exit code and
+// the output.
 func (p *person) types(typed string, args ...string) (code int, out, err string) {
 	p.t.Helper()
 	var stdout, stderr bytes.Buffer

@@ -15,16 +15,16 @@ import (
 	"junctor/internal/tool"
 )
 
-// completionTimeout bounds how long the shell waits for completions.
+// completionTimeout bounds how long the shell waits for the names of tools.
 const completionTimeout = time.Second
 
-// oneOf is a fixed set of values for a flag.
+// oneOf completes a flag with a fixed set of values.
 func oneOf(list ...string) cobra.CompletionFunc {
 	return cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp)
 }
 
-// completeServer offers the names of the configured servers for the first
-// argument.
+// completeServer completes the first argument with the names of the configured
+// servers.
 func (c *cli) completeServer(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -32,7 +32,7 @@ func (c *cli) completeServer(cmd *cobra.Command, args []string, typed string) ([
 	return c.completeServers(cmd, args, typed)
 }
 
-// completeServers offers the names of the configured servers.
+// completeServers completes with the names of the configured servers.
 func (c *cli) completeServers(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	cfg, _, err := config.Load(c.completionOptions())
 	if err != nil {
@@ -46,16 +46,16 @@ func (c *cli) completeServers(*cobra.Command, []string, string) ([]string, cobra
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completionOptions returns options that read the configuration without asking
-// the user anything.
+// completionOptions returns options for reading the configuration without
+// prompting the user.
 func (c *cli) completionOptions() config.Options {
 	o := c.options(useWorkDir)
 	o.Trust = nil
 	return o
 }
 
-// completeTool offers the names of the tools: of the gateway that runs, or as
-// they were last seen. It starts no server.
+// completeTool completes with the names of tools, from the running gateway or
+// from the stored catalogs. It starts no server.
 func (c *cli) completeTool(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -77,7 +77,7 @@ func (c *cli) completeTool(cmd *cobra.Command, args []string, _ string) ([]strin
 		}
 	}
 	var names []string
-	_ = c.withStoreOf(ctx, cfg, func(s store.Store) error { // without names there is nothing to offer, and that is all
+	_ = c.withStoreOf(ctx, cfg, func(s store.Store) error { // after an error there are just no completions
 		kept, err := s.Catalogues(ctx)
 		for _, k := range kept {
 			if _, configured := cfg.Server(k.Server); !configured {
@@ -94,14 +94,14 @@ func (c *cli) completeTool(cmd *cobra.Command, args []string, _ string) ([]strin
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// flagValues lets the values of a flag be completed.
+// flagValues registers the completion of a flag's values.
 func flagValues(cmd *cobra.Command, flag string, values cobra.CompletionFunc) {
 	if err := cmd.RegisterFlagCompletionFunc(flag, values); err != nil {
-		panic(err) // there is no such flag: a mistake in this program
+		panic(err) // there is no such flag: a bug in this program
 	}
 }
 
-// describe is a value with what shells show beside it.
+// describe returns a completion with a description, which shells show beside it.
 func describe(value, about string) string {
 	if about = tool.Shorten(tool.OneLine(about), 80); about == "" {
 		return value

@@ -26,7 +26,7 @@ func (c *cli) configCheck() *cobra.Command {
 			if len(args) == 1 {
 				o.File = args[0]
 			}
-			if o.File == "" { // looking at a file starts nothing, so nobody need be asked
+			if o.File == "" { // reading a file starts nothing, so no trust is needed
 				if place := config.Locate(o); place.Path != "" {
 					o.File = place.Path
 				}

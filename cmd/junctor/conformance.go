@@ -13,9 +13,9 @@ import (
 	"junctor/internal/store"
 )
 
-// conformanceClient is the program that the official conformance suite starts
-// to test Junctor as a client, with the transports and the logins that every
-// upstream gets. The suite names the scenario in the environment.
+// conformanceClient is the command that the official conformance suite runs to
+// test Junctor as a client, with the same transports and logins as for every
+// upstream. The scenario is in an environment variable.
 func (c *cli) conformanceClient() *cobra.Command {
 	return &cobra.Command{
 		Use: "conformance-client URL", Hidden: true, Args: oneArg,

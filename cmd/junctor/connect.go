@@ -93,7 +93,7 @@ func withProfile(address, name string) (string, error) {
 }
 
 // chooseClient lists the clients found on this machine and asks for one. It
-// returns "" when there is nothing to choose or no terminal to ask on.
+// returns "" if there are none or the input is not a terminal.
 func (c *cli) chooseClient() (string, error) {
 	var ids []string
 	for _, found := range clients.Discover(c.machine()) {
@@ -120,8 +120,9 @@ func (c *cli) chooseClient() (string, error) {
 	return strings.TrimSpace(line), nil
 }
 
-// startedBy is how a client starts this program. It does so in a folder and an
-// environment of its own, so a configuration that was named here is named there.
+// startedBy returns the command with which a client starts this program. Clients
+// use their own folder and environment, so the path of a configuration other than
+// the user's default is added to args.
 func (c *cli) startedBy() (command string, args []string, err error) {
 	if command, err = os.Executable(); err != nil {
 		return "", nil, fmt.Errorf("find this program: %w", err)
@@ -134,14 +135,14 @@ func (c *cli) startedBy() (command string, args []string, err error) {
 	return command, args, nil
 }
 
-// throughNpx keeps a client from being bound to npx's cache, which is emptied
-// periodically and never updated.
+// throughNpx replaces a command in npx's cache by npx itself, because the cache is
+// emptied periodically and never updated.
 func throughNpx(goos, command string, args []string) (string, []string) {
 	if !strings.Contains(filepath.ToSlash(command), "/_npx/") {
 		return command, args
 	}
 	args = append([]string{"-y", "junctor"}, args...)
-	if goos == "windows" { // where npx is a script, which only the shell starts
+	if goos == "windows" { // npx is a script there, which only the shell can run
 		return "cmd", append([]string{"/c", "npx"}, args...)
 	}
 	return "npx", args
@@ -165,13 +166,13 @@ func (c *cli) connect(client clients.Client, want clients.Connection, dryRun boo
 	return c.change(client, change, dryRun, "written into")
 }
 
-// offerMove asks whether the client's other servers shall move into junctor,
-// or says how they would where nobody can be asked.
+// offerMove asks whether to move the client's other servers into junctor. If the
+// input is not a terminal, it prints which flag does that.
 func (c *cli) offerMove(client clients.Client, want clients.Connection, change clients.Change, dryRun bool) (clients.Change, error) {
 	want.Replace = true
 	moving, err := client.Connect(c.machine(), want)
 	if err != nil || len(moving.Moved) == 0 {
-		return change, nil // what stands in the way of moving does not stand in the way of connecting
+		return change, nil // connecting is possible even if moving is not
 	}
 	var names []string
 	for _, s := range moving.Moved {
@@ -189,8 +190,9 @@ func (c *cli) offerMove(client clients.Client, want clients.Connection, change c
 	return moving, nil
 }
 
-// move takes the client's servers over before they leave its file, into the
-// configuration that the client's junctor will read.
+// move imports the client's servers into the configuration that the client's
+// junctor will read. It must be called before they are removed from the client's
+// file.
 func (c *cli) move(moved []clients.Server) error {
 	o := c.options(ignoreWorkDir)
 	own, err := clients.Own(o)
@@ -225,7 +227,7 @@ func (c *cli) change(client clients.Client, change clients.Change, dryRun bool, 
 	return nil
 }
 
-// showChange shows the lines that would change, and a few around them.
+// showChange prints a diff of the change.
 func (c *cli) showChange(change clients.Change) {
 	switch {
 	case change.Before == nil:

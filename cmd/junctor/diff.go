@@ -80,7 +80,8 @@ func (c *cli) serversApprove() *cobra.Command {
 	}
 }
 
-// withChanges calls f with the tools of the server, or of all, that changed.
+// withChanges calls f with the changed tools of the given server, or of all
+// servers.
 func (c *cli) withChanges(ctx context.Context, servers []string, f func(*launch.Gateway, []control.Change) error) error {
 	q := url.Values{"wait": {""}}
 	if len(servers) > 0 {

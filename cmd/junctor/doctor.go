@@ -47,13 +47,13 @@ should be fixed too.`,
 	return cmd
 }
 
-// severity paints a text of a report.
+// severity colours a text of a report by severity.
 func (c *cli) severity(s doctor.Severity, text string) string {
 	col := map[doctor.Severity]terminal.Colour{doctor.OK: terminal.Green, doctor.Info: terminal.Dim, doctor.Warning: terminal.Yellow, doctor.Problem: terminal.Red}[s]
 	return c.Paint(c.Out, col, text)
 }
 
-// examine gathers the facts and lets the doctor judge them.
+// examine gathers the facts and passes them to doctor.Examine.
 func (c *cli) examine(ctx context.Context) (*doctor.Report, error) {
 	o := c.options(useWorkDir)
 	cfg, notes, err := config.Load(o)
@@ -69,7 +69,8 @@ func (c *cli) examine(ctx context.Context) (*doctor.Report, error) {
 	return report, ctx.Err()
 }
 
-// gatewayFacts asks the gateway that runs, or one started for this.
+// gatewayFacts adds the facts from the running gateway, or from one that is
+// started for this.
 func (c *cli) gatewayFacts(ctx context.Context, cfg *config.Config, f *doctor.Facts) {
 	if chosen := llm.Choose(cfg.LLM, func(name string) string { v, _ := cfg.Lookup(name); return v }, nil); len(chosen) > 0 {
 		f.Model = string(chosen[0].Provider) + "/" + chosen[0].Model
@@ -108,7 +109,7 @@ func (c *cli) gatewayFacts(ctx context.Context, cfg *config.Config, f *doctor.Fa
 }
 
 // storeCheckTimeout bounds the check of a large store. What was not read by then
-// counts as healthy.
+// is assumed to be intact.
 const storeCheckTimeout = 10 * time.Second
 
 // checkStore reports why the configured store cannot be used.

@@ -16,15 +16,15 @@ import (
 	"junctor/internal/upstream"
 )
 
-// maxNames is how many tools are named after the first connection.
+// maxNames bounds the tool names that are printed after the first connection.
 const maxNames = 20
 
-// firstConnection waits until a server that was just added has connected for
-// the first time, and prints its tools, or why there are none. before is the
-// configuration without it; nil when that could not be read.
+// firstConnection waits for the first connection of a server that was just added,
+// and prints its tools, or why there are none. before is the configuration
+// without the server; nil if it could not be read.
 func (c *cli) firstConnection(ctx context.Context, before *config.Config, name string, wait bool) error {
 	cfg, err := c.load(c.completionOptions())
-	if err != nil { // the server is in the file; what else is wrong there is no fault of it
+	if err != nil { // the server was added; other errors of the file are not its fault
 		c.Note("%q was not tried: %v", name, err)
 		return nil
 	}
@@ -64,7 +64,7 @@ func (c *cli) firstConnection(ctx context.Context, before *config.Config, name s
 	return c.showFirst(ctx, g, s, time.Since(began))
 }
 
-// showFirst prints what the first connection of a server led to.
+// showFirst prints the result of a server's first connection.
 func (c *cli) showFirst(ctx context.Context, g *launch.Gateway, s control.Server, took time.Duration) error {
 	switch s.State {
 	case upstream.Connected:

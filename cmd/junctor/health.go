@@ -15,8 +15,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// healthCommand is for container engines, whose images have no other program
-// to ask with.
+// healthCommand is for health checks by container engines, because the image
+// contains no other HTTP client.
 func (c *cli) healthCommand() *cobra.Command {
 	var address string
 	var live bool
@@ -31,8 +31,8 @@ func (c *cli) healthCommand() *cobra.Command {
 				}
 				address = cfg.TLS.Scheme() + "://" + reachable(cfg.Listen)
 				if cfg.TLS.Enabled() {
-					// The certificate is for another name than this address, and
-					// the request holds no secret.
+					// The certificate is for a different name than this address,
+					// and the request contains no secret.
 					transport = &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 				}
 			}
@@ -51,7 +51,7 @@ func (c *cli) healthCommand() *cobra.Command {
 				return fmt.Errorf("no gateway at %s: %w", address, err)
 			}
 			defer res.Body.Close()
-			body, _ := io.ReadAll(io.LimitReader(res.Body, 4096)) // the status says enough
+			body, _ := io.ReadAll(io.LimitReader(res.Body, 4096)) // the status is enough if this fails
 			if res.StatusCode != http.StatusOK {
 				return fmt.Errorf("not ready: %s %s", res.Status, terminal.OneLine(string(body)))
 			}
@@ -64,8 +64,8 @@ func (c *cli) healthCommand() *cobra.Command {
 	return cmd
 }
 
-// reachable is the address at which something that listens everywhere is found
-// on this machine.
+// reachable returns the address for connecting to listen from this machine: an
+// unspecified host is replaced by a loopback address.
 func reachable(listen string) string {
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil {

@@ -17,7 +17,8 @@ import (
 	"junctor/internal/terminal"
 )
 
-// machine is what decides where other programs keep their configurations.
+// machine returns the facts that determine where other programs store their
+// configurations.
 func (c *cli) machine() clients.Machine {
 	return clients.Machine{
 		OS: runtime.GOOS, Home: c.home, Project: c.workDir,
@@ -144,8 +145,8 @@ func choosable(all []clients.Candidate, differing bool) []clients.Candidate {
 	})
 }
 
-// pick lets the person choose some of from, by name or by the number that it
-// has among all that were shown.
+// pick asks the user to choose some of from, by name or by their number in
+// shown.
 func (c *cli) pick(shown, from []clients.Candidate) ([]clients.Candidate, error) {
 	if !c.IsInput {
 		return nil, errors.New("not a terminal; use --all, or --dry-run to see what would be imported")
@@ -179,7 +180,7 @@ func (c *cli) pick(shown, from []clients.Candidate) ([]clients.Candidate, error)
 	return out, nil
 }
 
-// takeOver writes the servers into Junctor's file, and says so.
+// takeOver writes the servers into Junctor's file and prints what it did.
 func (c *cli) takeOver(o config.Options, take []clients.Candidate, asTheyAre bool) error {
 	done, err := clients.TakeOver(o, take, asTheyAre)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"junctor/internal/upstream/upstreamtest"
 )
 
-// typist types commands at a terminal, with a home of their own.
+// typist runs commands at a terminal, with its own home folder.
 type typist struct {
 	t   *testing.T
 	dir string
@@ -37,8 +37,8 @@ func newTypist(t *testing.T, files map[string]string) typist {
 	return p
 }
 
-// types gives a command and an answer to what it asks, and returns the exit
-// code and all that was shown.
+// types runs a command with answer as its input, and returns the exit code and
+// the output.
 func (p typist) types(answer string, args ...string) (code int, shown string) {
 	p.t.Helper()
 	var out bytes.Buffer
@@ -71,7 +71,7 @@ const cursorFile = `{"mcpServers": {
 func TestImportPromptSelectsServers(t *testing.T) {
 	for answer, want := range map[string]struct {
 		code   int
-		names  string // that are in the file afterwards
+		names  string // of the servers in the file afterwards
 		saying string
 	}{
 		"all\n":         {exitDone, "have first second", "Imported"},
@@ -140,7 +140,8 @@ func TestUntrustedConfigurationPrompts(t *testing.T) {
 	}
 }
 
-// On a terminal the doctor paints and says what it looks at.
+// TestDoctorShowsColorAndProgressOnTerminal: on a terminal, doctor prints colours
+// and progress.
 func TestDoctorShowsColorAndProgressOnTerminal(t *testing.T) {
 	p := newTypist(t, map[string]string{".cursor/mcp.json": `{"mcpServers": {"notes": {"command": "n"}}}`})
 	code, shown := p.types("", "doctor")
@@ -151,8 +152,8 @@ func TestDoctorShowsColorAndProgressOnTerminal(t *testing.T) {
 	}
 }
 
-// Names and texts of tools come from servers: none of them may reach a terminal
-// with its control sequences.
+// TestToolTextCannotControlTerminal: names and texts of tools come from servers,
+// so their control sequences must not reach the terminal.
 func TestToolTextCannotControlTerminal(t *testing.T) {
 	scripttest.NeedEngine(t)
 	const name = "paint\x1b]0;owned\a"

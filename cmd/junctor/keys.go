@@ -26,7 +26,7 @@ func (c *cli) keysCommand() *cobra.Command {
 	return parent("keys", "Manage the API keys of the HTTP APIs", c.keysAdd(), c.keysList(), c.keysRevoke())
 }
 
-// withStore opens the store for as long as f runs.
+// withStore calls f with the open store.
 func (c *cli) withStore(ctx context.Context, f func(store.Store) error) error {
 	cfg, err := c.load(c.options(useWorkDir))
 	if err != nil {
@@ -35,7 +35,7 @@ func (c *cli) withStore(ctx context.Context, f func(store.Store) error) error {
 	return c.withStoreOf(ctx, cfg, f)
 }
 
-// withStoreOf is withStore with a configuration that was read already.
+// withStoreOf is withStore with a configuration that was already read.
 func (c *cli) withStoreOf(ctx context.Context, cfg *config.Config, f func(store.Store) error) error {
 	s, err := app.OpenStore(ctx, cfg.Store, c.DataDir, slog.New(slog.NewTextHandler(io.Discard, nil)))
 	if err != nil {
@@ -167,7 +167,7 @@ func rights(k store.Key) string {
 	if k.Profile != "" {
 		out = append(out, "profile "+k.Profile)
 	}
-	if limited := k.Servers != nil || k.Tools != nil || k.Profile != ""; limited == k.MayChat() { // unlike its default
+	if limited := k.Servers != nil || k.Tools != nil || k.Profile != ""; limited == k.MayChat() { // different from the default
 		out = append(out, map[bool]string{true: "chat", false: "no chat"}[k.MayChat()])
 	}
 	if k.Tokens > 0 {

@@ -9,8 +9,8 @@ import (
 	"junctor/internal/terminal"
 )
 
-// workDirPolicy says whether a command looks for a configuration in the working
-// folder. Programs started by clients must not: see config.Options.
+// workDirPolicy specifies whether a command looks for a configuration in the
+// working folder. Programs started by clients must not: see config.Options.
 type workDirPolicy bool
 
 const (
@@ -19,7 +19,8 @@ const (
 	trustQuestion               = "Use this file? It was found in the current folder, and using it runs the programs it names. [y/N] "
 )
 
-// options are everything outside the file that the configuration depends on.
+// options returns everything outside the file on which the configuration
+// depends.
 func (c *cli) options(look workDirPolicy) config.Options {
 	o := config.Options{
 		File: c.configFile, LookupEnv: c.Lookup, BaseDir: c.workDir, UserDir: c.userDir, Home: c.home,
@@ -42,7 +43,7 @@ func (c *cli) load(o config.Options) (*config.Config, error) {
 	return cfg, asUsageError(err)
 }
 
-// asUsageError converts an error that only flags have caused into a usage error.
+// asUsageError converts an error that is caused only by flags into a usage error.
 func asUsageError(err error) error {
 	if wrong, ok := errors.AsType[*config.Error](err); ok && wrong.OfFlags() {
 		return usageError{err}
@@ -50,9 +51,8 @@ func asUsageError(err error) error {
 	return err
 }
 
-// loadAndReport is load for commands that stay: it tells what is worth knowing
-// of the file. In commands that come and go the same notes would be noise;
-// config check has them too.
+// loadAndReport is load for long-running commands: it also prints notes about the
+// file. In short commands these would be noise; config check prints them too.
 func (c *cli) loadAndReport(o config.Options) (*config.Config, error) {
 	cfg, notes, err := config.Load(o)
 	if err == nil {
@@ -67,7 +67,8 @@ func (c *cli) printNotes(notes []config.Note) {
 	}
 }
 
-// askTrust asks the person at the terminal.
+// askTrust asks the user at the terminal whether to use a file in the working
+// folder.
 func (c *cli) askTrust(r config.TrustRequest) (bool, error) {
 	if len(r.Variables) > 0 {
 		fmt.Fprintf(c.Err, "%s, found in the current folder, sets %s.\n", r.Path, strings.Join(r.Variables, ", "))

@@ -20,9 +20,9 @@ import (
 	"junctor/internal/tool"
 )
 
-// withLogins gives f what keeps the logins to a server, over the same store as a
-// gateway that may be running, which sees a new login by itself. The context of f
-// has the named caller, or this machine's user without a name.
+// withLogins calls f with the OAuth service of the configured store. A running
+// gateway uses the same store and notices a new login. The context of f has the
+// named caller, or tool.Local if caller is empty.
 func (c *cli) withLogins(ctx context.Context, server, caller string, f func(context.Context, *oauth.Service) error) error {
 	o := c.options(useWorkDir)
 	cfg, err := c.load(o)
@@ -48,7 +48,7 @@ func (c *cli) withLogins(ctx context.Context, server, caller string, f func(cont
 	return f(tool.WithCaller(ctx, who), logins)
 }
 
-// onBehalfOf completes a message about the login of a caller.
+// onBehalfOf returns the suffix of a message about the login of a caller.
 func onBehalfOf(caller string) string {
 	if caller == "" {
 		return ""
@@ -56,7 +56,7 @@ func onBehalfOf(caller string) string {
 	return " on behalf of " + caller
 }
 
-// callerFlag is the flag that says whose login is meant.
+// callerFlag adds the flag that specifies whose login is meant.
 func callerFlag(cmd *cobra.Command, caller *string) {
 	cmd.Flags().StringVar(caller, "caller", "", "the key (by name) or person (by ID) whose login it is, for a server with oauth.per \"caller\" (default: this machine's user)")
 }
@@ -97,8 +97,8 @@ login it is.`,
 	return cmd
 }
 
-// errorWithCause returns an error's message with that of its cause, which callers
-// do not see elsewhere: here the user is the operator.
+// errorWithCause returns an error whose message includes that of its cause. Other
+// callers must not see the cause, but here the user is the operator.
 func errorWithCause(err error) error {
 	e, ok := errors.AsType[*tool.Error](err)
 	if !ok {
@@ -110,9 +110,9 @@ func errorWithCause(err error) error {
 	return errors.New(terminal.OneLine(e.Error()))
 }
 
-// showLogin brings a person to the address: with the browser where there is
-// one, in print in any case. Who sits at another machine pastes the address
-// where the browser ended, which holds the answer.
+// showLogin prints the address of the sign-in page and opens it in the browser if
+// possible. A user whose browser is on another machine pastes the URL to which
+// the browser was redirected, which contains the authorization response.
 func (c *cli) showLogin(ctx context.Context, logins *oauth.Service, name, address string, noBrowser bool) {
 	opened := !noBrowser && c.openBrowser(ctx, address)
 	if opened {
@@ -139,8 +139,9 @@ func (c *cli) showLogin(ctx context.Context, logins *oauth.Service, name, addres
 	}()
 }
 
-// openBrowser opens an address; false where that is not possible. BROWSER
-// names a program of the user's own, as is the custom on Unix.
+// openBrowser opens an address in the browser and reports whether that was
+// possible. The environment variable BROWSER overrides the program, as is usual
+// on Unix.
 func (c *cli) openBrowser(ctx context.Context, address string) bool {
 	var args []string
 	set := func(name string) bool { v, _ := c.Lookup(name); return v != "" }
@@ -160,7 +161,7 @@ func (c *cli) openBrowser(ctx context.Context, address string) bool {
 	if cmd.Start() != nil {
 		return false
 	}
-	go func() { _ = cmd.Wait() }() // what a browser says at its end is of no use
+	go func() { _ = cmd.Wait() }() // the exit status of a browser does not matter
 	return true
 }
 

@@ -11,7 +11,7 @@ import (
 	"junctor/internal/terminal"
 )
 
-// statuses are how a call may have ended.
+// statuses are the possible statuses of a call.
 var statuses = []string{string(store.StatusOK), string(store.StatusError), string(store.StatusFailed)}
 
 func (c *cli) logsCommand() *cobra.Command {
@@ -58,7 +58,7 @@ func (c *cli) logsCommand() *cobra.Command {
 				if len(calls) > 0 {
 					q.AfterSeq = calls[len(calls)-1].Seq
 				}
-				go func() { _ = s.Run(cmd.Context()) }() // reads what other processes write
+				go func() { _ = s.Run(cmd.Context()) }() // reads the records of other processes
 				for call, err := range store.Tail(cmd.Context(), s, q) {
 					if err != nil {
 						return err

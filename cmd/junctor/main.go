@@ -1,8 +1,8 @@
 // Command junctor joins any AI to any MCP server.
 //
-// This package is the edge of the program: it alone reads flags, the
-// environment, signals and the terminal, and it turns errors into messages
-// and exit codes. What it does with them is in the packages under internal.
+// Only this package reads flags, the environment, signals and the terminal, and
+// converts errors into messages and exit codes. Everything else is in the
+// packages under internal.
 package main
 
 import (
@@ -59,8 +59,8 @@ func osEnvironment() *environment {
 	return w
 }
 
-// printLast prints the last line of the program, through the buffer of the log if
-// there is one, which does not wait indefinitely for a stderr that is not read.
+// printLast prints the last line of the program. If the log has a buffer, it uses
+// that, which does not wait indefinitely for a stderr that is not read.
 func (w *environment) printLast(line string) {
 	if b := w.LogBuffer.Load(); b != nil {
 		_, _ = b.Write([]byte(line + "\n"))
@@ -69,13 +69,13 @@ func (w *environment) printLast(line string) {
 	fmt.Fprintln(w.Err, line)
 }
 
-// silentError is a failure that has been shown already.
+// silentError is an error that was already reported to the user.
 type silentError struct{ error }
 
 func run(args []string, w *environment) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	go func() { // a second signal ends at once
+	go func() { // a second signal terminates the program immediately
 		<-ctx.Done()
 		_ = w.LogBuffer.Load().Unbuffer()
 		stop()
@@ -87,7 +87,7 @@ func run(args []string, w *environment) int {
 	root.SetOut(w.Out)
 	root.SetErr(w.Err)
 	err := root.ExecuteContext(ctx)
-	_ = w.LogBuffer.Load().Unbuffer() // before what follows on the same stream
+	_ = w.LogBuffer.Load().Unbuffer() // before further output to the same stream
 	if err == nil {
 		return exitDone
 	}
@@ -98,14 +98,14 @@ func run(args []string, w *environment) int {
 		w.printLast("junctor: stopped")
 		return exitFailed
 	}
-	w.printLast("junctor: " + terminal.Printable(err.Error())) // it may have text of a server
+	w.printLast("junctor: " + terminal.Printable(err.Error())) // it may contain text from a server
 	if _, ok := errors.AsType[usageError](err); ok {
 		return exitUsage
 	}
 	return exitFailed
 }
 
-// cli is what the commands share.
+// cli is the state that the commands share.
 type cli struct {
 	*environment
 	configFile string // of the command line
@@ -129,7 +129,7 @@ Start it with "junctor serve" and open http://127.0.0.1:8787, or put
 		SilenceUsage:  true,
 		Args:          noCommand,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			// cobra itself checks these later, and without the function for errors of flags.
+			// cobra checks these too, but later and without calling FlagErrorFunc.
 			if err := cmp.Or(cmd.ValidateRequiredFlags(), cmd.ValidateFlagGroups()); err != nil {
 				return cmd.FlagErrorFunc()(cmd, err)
 			}
@@ -171,8 +171,8 @@ Start it with "junctor serve" and open http://127.0.0.1:8787, or put
 	return root
 }
 
-// buildVersion is the stamped version, or what the Go tool knows of a build
-// without a stamp.
+// buildVersion returns the version stamped at build time, or the one from the Go
+// build information if there is none.
 func buildVersion() string {
 	if version != "dev" {
 		return version

@@ -28,7 +28,8 @@ func manCommand() *cobra.Command {
 	}
 }
 
-// moreSections are those of the program's own page that cobra does not know.
+// moreSections are the sections of the program's own page that cobra does not
+// generate.
 const moreSections = `
 
 # EXIT STATUS

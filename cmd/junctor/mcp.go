@@ -38,12 +38,13 @@ makes many calls; with --server one server as it is.`,
 	return cmd
 }
 
-// serveMCP serves one client on stdin and stdout, which carry nothing else:
-// through the gateway of the same configuration, which this process becomes when
-// there is none, or by itself.
+// serveMCP serves one client on stdin and stdout, which are used for nothing
+// else. It uses the gateway that is running with the same configuration, or
+// becomes that gateway if there is none. With standalone it always starts a
+// gateway for this client only.
 func (c *cli) serveMCP(ctx context.Context, view discovery.View, standalone bool) error {
 	o := c.options(ignoreWorkDir)
-	o.Trust = nil // stdin is the client's
+	o.Trust = nil // stdin belongs to the client
 	cfg, err := c.loadAndReport(o)
 	switch {
 	case !standalone:

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// agents are processes of junctor mcp with one empty home. Their server notes
-// each of its starts.
+// agents are processes of junctor mcp that share an empty home folder. Their
+// server records each of its starts.
 type agents struct {
 	t    *testing.T
 	home string
@@ -57,13 +57,13 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// starts is how often the server was started.
+// starts returns how often the server was started.
 func (a *agents) starts() int {
 	text, _ := os.ReadFile(filepath.Join(a.home, "starts")) // there is none before the first start
 	return strings.Count(string(text), "\n")
 }
 
-// agent is one process, which speaks MCP.
+// agent is one process of junctor mcp, used as an MCP server.
 type agent struct {
 	t   *testing.T
 	cmd *exec.Cmd
@@ -77,7 +77,7 @@ func (a *agents) start(args ...string) *agent {
 	return a.initialize(a.command(append([]string{"mcp"}, args...)...))
 }
 
-// initialize starts a command and makes the handshake with it.
+// initialize starts a command and performs the MCP handshake.
 func (a *agents) initialize(cmd *exec.Cmd) *agent {
 	a.t.Helper()
 	in, err := cmd.StdinPipe()
@@ -119,7 +119,7 @@ func (c *agent) call(tool string) string {
 	return c.request("tools/call", `{"name":"execute_tool","arguments":{"server":"one","tool":"`+tool+`","arguments":{"text":"hello"}}}`)
 }
 
-// answer returns the answer to the request of an id.
+// answer returns the next message that contains id.
 func (c *agent) answer(id string) string {
 	c.t.Helper()
 	for c.out.Scan() {
@@ -138,11 +138,12 @@ func (c *agent) works() {
 	}
 }
 
-// reconnected waits until the agent has been given another gateway.
+// reconnected waits until the agent has switched to another gateway.
 func (c *agent) reconnected() { c.answer("notifications/tools/list_changed") }
 
-// Without junctor serve the first agent is the gateway for the others. One of
-// them takes over when it is killed, and junctor serve when it starts.
+// TestFirstAgentIsTheGateway: without junctor serve the first agent is the
+// gateway for the others. One of them takes over when it is killed, and junctor
+// serve takes over when it starts.
 func TestFirstAgentIsTheGateway(t *testing.T) {
 	t.Parallel()
 	a := newAgents(t)
@@ -156,7 +157,7 @@ func TestFirstAgentIsTheGateway(t *testing.T) {
 	}
 
 	pending := second.call("silent")
-	second.works() // the gateway has both
+	second.works() // through the same gateway
 	if err := first.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +181,7 @@ func TestFirstAgentIsTheGateway(t *testing.T) {
 		out, err := a.command("open", "--print").Output()
 		return err == nil && strings.HasPrefix(string(out), "http://127.0.0.1:")
 	})
-	for _, c := range []*agent{second, third} { // a call may be under way when the gateway changes
+	for _, c := range []*agent{second, third} { // a call may be in flight when the gateway changes
 		eventually(t, "the agent uses it", func() bool { return strings.Contains(c.answer(c.call("echo")), "hello") })
 	}
 	if err := second.in.Close(); err != nil {
@@ -192,7 +193,8 @@ func TestFirstAgentIsTheGateway(t *testing.T) {
 	third.works()
 }
 
-// Agents that start at the same moment agree on one gateway.
+// TestAgentsThatStartTogetherShareServers: agents that start at the same time
+// agree on one gateway.
 func TestAgentsThatStartTogetherShareServers(t *testing.T) {
 	t.Parallel()
 	a := newAgents(t)
@@ -217,8 +219,8 @@ func TestAgentsThatStartTogetherShareServers(t *testing.T) {
 	}
 }
 
-// What is sent before the input ends is answered, also by a gateway of the
-// process itself.
+// TestRequestsBeforeTheEndOfInputAreAnswered: requests sent before the end of the
+// input are answered, also if the process itself is the gateway.
 func TestRequestsBeforeTheEndOfInputAreAnswered(t *testing.T) {
 	t.Parallel()
 	a := newAgents(t)
@@ -241,8 +243,9 @@ func TestRequestsBeforeTheEndOfInputAreAnswered(t *testing.T) {
 	}
 }
 
-// A client may never read the stderr of its agent. When the pipe is full, calls go
-// on, and how many log lines were dropped is logged when somebody reads.
+// TestUnreadStderrBlocksNoCall: a client may never read the stderr of its agent.
+// When the pipe is full, calls continue, and the number of dropped log lines is
+// logged once stderr is read.
 func TestUnreadStderrBlocksNoCall(t *testing.T) {
 	t.Parallel()
 	a := newAgents(t)
@@ -255,7 +258,7 @@ func TestUnreadStderrBlocksNoCall(t *testing.T) {
 	cmd.Stderr = w
 	c := a.initialize(cmd)
 	text := strings.Repeat("hello ", 1000)
-	for range 100 { // more than the pipe and the gateway keep
+	for range 100 { // more than the pipe and the gateway buffer
 		id := c.request("tools/call", `{"name":"execute_tool","arguments":{"server":"one","tool":"echo","arguments":{"text":"`+text+`"}}}`)
 		if got := c.answer(id); !strings.Contains(got, text) {
 			t.Fatalf("a call: %s", got)

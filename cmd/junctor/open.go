@@ -20,7 +20,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// openCommand brings the user to the page with the administrator's rights.
+// openCommand opens the page with administrator's rights.
 func (c *cli) openCommand() *cobra.Command {
 	var printOnly bool
 	cmd := &cobra.Command{
@@ -59,8 +59,9 @@ address is printed.`,
 	return cmd
 }
 
-// openPage opens the page by way of a file that only this user can read: the
-// arguments of a program, and the token in them, are visible to all users.
+// openPage opens the page through a file that only this user can read, because
+// the arguments of a program, which would contain the token, are visible to all
+// users.
 func (c *cli) openPage(ctx context.Context, address string) bool {
 	path := filepath.Join(c.DataDir, "open.html")
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -11,10 +11,10 @@ import (
 	"syscall"
 )
 
-// init lets a benchmark take CPU profiles: each SIGUSR1 begins one in the
-// folder JUNCTOR_PROFILE, or ends the one that is being taken, whose file has
-// its name when it is whole. Beside it are the allocations before and after,
-// for go tool pprof -base. Released binaries are built without it.
+// init lets a benchmark take CPU profiles: SIGUSR1 starts one in the folder
+// JUNCTOR_PROFILE, and the next SIGUSR1 stops it. The file has the suffix .part
+// until it is complete. Profiles of the allocations before and after are written
+// next to it, for go tool pprof -base. Released binaries are built without this.
 func init() {
 	dir := os.Getenv("JUNCTOR_PROFILE")
 	if dir == "" {
@@ -47,7 +47,7 @@ func init() {
 	}()
 }
 
-// writeAllocs writes what was allocated since the start.
+// writeAllocs writes a profile of all allocations since the program started.
 func writeAllocs(name string) error {
 	f, err := os.Create(name)
 	if err != nil {

@@ -28,7 +28,7 @@ tools.call("server:tool", args), and what it returns is printed.`,
 			if err != nil {
 				return err
 			}
-			var answer json.RawMessage // printed as it is with --json
+			var answer json.RawMessage // printed unchanged with --json
 			err = c.withGateway(cmd.Context(), func(g *launch.Gateway) error {
 				return g.Post(cmd.Context(), "/run", map[string]string{"code": source}, &answer)
 			})
@@ -82,7 +82,7 @@ func (c *cli) scriptSource(code string, args []string) (string, error) {
 	return string(b), err
 }
 
-// printScript prints what a script logged, and its value as a person reads it.
+// printScript prints the log of a script and its value, formatted for people.
 func (c *cli) printScript(out codemode.Outcome) {
 	for _, line := range out.Log {
 		c.Note("%s", c.Text(c.Err, line))

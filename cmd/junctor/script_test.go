@@ -20,26 +20,26 @@ import (
 	"junctor/internal/upstream/upstreamtest"
 )
 
-// TestMain lets the test binary be three things: the tests, the command
-// itself as the scripts call it, and an MCP server for it to connect to.
+// TestMain makes the test binary three programs: the tests, the command that the
+// scripts call, and an MCP server that it connects to.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"junctor": main, "test-server": upstreamtest.Main})
 }
 
-// exitDelay is how long the race detector waits at the end of a command, instead
-// of a second.
+// exitDelay reduces the time that the race detector waits at the exit of a
+// command from one second.
 const exitDelay = "atexit_sleep_ms=10"
 
-// TestScripts types commands as a user would and looks at what comes back.
+// TestScripts runs commands like a user and checks their output.
 func TestScripts(t *testing.T) {
 	counters := os.Getenv("JUNCTOR_COVERDIR")
 	program := "" // the folder of a junctor to use instead of the test binary
 	switch {
-	case counters != "": // which statements are reached; a test binary that plays another program cannot say it
+	case counters != "": // a test binary that runs as another program does not write coverage
 		program = build(t, "-cover", "-coverpkg=junctor/internal/...,junctor/cmd/...")
 	case raceDetector():
-		// Hundreds of short processes, each of which starts four times as fast
-		// without it. The tests of sessions and chats start junctor with it.
+		// Hundreds of short processes start four times as fast without the race
+		// detector. The tests of sessions and chats run junctor with it.
 		program = build(t)
 	}
 	testscript.Run(t, testscript.Params{
@@ -48,7 +48,7 @@ func TestScripts(t *testing.T) {
 			if name != "engine" {
 				return false, fmt.Errorf("unknown condition %q", name)
 			}
-			return script.Built() || os.Getenv("CI") == "true", nil // a missing prerequisite fails there
+			return script.Built() || os.Getenv("CI") == "true", nil // in CI a missing prerequisite is a failure
 		},
 		Setup: func(e *testscript.Env) error {
 			home := e.WorkDir + "/home"
@@ -73,7 +73,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// storeValue puts a value into the store: store-value SPACE NAME DATA.
+// storeValue stores a value: store-value SPACE NAME DATA.
 func storeValue(ts *testscript.TestScript, _ bool, args []string) {
 	s, err := app.OpenStore(context.Background(), store.DefaultConfig(), ts.Getenv("XDG_DATA_HOME")+"/junctor", slog.New(slog.DiscardHandler))
 	ts.Check(err)
@@ -82,7 +82,7 @@ func storeValue(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(err)
 }
 
-// usageErrorOf runs a command, which must end with the code of a usage error:
+// usageErrorOf runs a command, which must exit with the code of a usage error:
 // usage-error PROGRAM ARGUMENT…
 func usageErrorOf(ts *testscript.TestScript, _ bool, args []string) {
 	err := ts.Exec(args[0], args[1:]...)

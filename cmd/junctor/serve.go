@@ -75,7 +75,7 @@ func (c *cli) listen(ctx context.Context, cfg *config.Config, a *app.App, printU
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
-	slog.SetDefault(slog.New(slog.DiscardHandler)) // libraries that log on their own do not reach the terminal
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // discard what libraries log
 	return a.Serve(ctx, ln, func() error {
 		if err := c.showPage(cfg.TLS.Scheme(), ln.Addr().String(), printURL); err != nil {
 			return err
@@ -87,9 +87,9 @@ func (c *cli) listen(ctx context.Context, cfg *config.Config, a *app.App, printU
 	})
 }
 
-// showPage says where the gateway is. The address of the page has a token in
-// it that gives the administrator's rights: it goes to a terminal, or to
-// stdout when that was asked for, and never into a log.
+// showPage prints the address of the gateway. The address of the page contains a
+// token with administrator's rights, so it is printed only to a terminal, or to
+// stdout if requested, and never to a log.
 func (c *cli) showPage(scheme, listen string, printURL bool) error {
 	page, err := auth.PageURL(scheme, listen, c.DataDir)
 	if printURL {

@@ -62,14 +62,14 @@ func (c *cli) serversList() *cobra.Command {
 	return cmd
 }
 
-// noServersYet is what to do when there is only the built-in server.
+// noServersYet explains what to do if there is only the built-in server.
 const noServersYet = "Only the built-in server is configured. Import servers from your MCP clients with junctor import, or add one with junctor servers add NAME -- COMMAND"
 
-// lastLines is how much of what a program printed before it ended is shown.
+// lastLines is the number of lines printed of a failed server's stderr.
 const lastLines = 5
 
-// printProblems prints the last output of a server that does not work, and the
-// problems of its tools.
+// printProblems prints the last output of a disconnected server, and the problems
+// of its tools.
 func (c *cli) printProblems(s control.Server) {
 	if s.State == upstream.Disconnected && len(s.Stderr) > 0 {
 		c.Note("\n%s wrote to stderr:", s.Name)
@@ -164,7 +164,7 @@ func (c *cli) serversAdd() *cobra.Command {
 			o := c.options(useWorkDir)
 			before, _, err := config.Load(o)
 			if err != nil {
-				before = nil // Apply says what is wrong, where it matters
+				before = nil // Apply reports the error if it matters
 			}
 			write, exists := config.Add, fmt.Errorf("a server named %q already exists; use --replace to replace it", name)
 			if replace {
@@ -232,7 +232,7 @@ func (c *cli) serversRemove() *cobra.Command {
 	}
 }
 
-// noSuchServer says which servers there are in place of the one that was named.
+// noSuchServer returns an error that lists the servers that exist.
 func noSuchServer(cfg *config.Config, name string) error {
 	var names []string
 	for _, s := range cfg.Servers {

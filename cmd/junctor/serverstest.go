@@ -113,7 +113,7 @@ func (c *cli) test(ctx context.Context, o doctor.TestOptions, asJSON, strict boo
 	return nil
 }
 
-// known makes the test one of a configured server, with its login.
+// known sets up the test of a configured server, with its login.
 func (c *cli) known(ctx context.Context, name string, o *doctor.TestOptions) (done func(), err error) {
 	opts := c.options(useWorkDir)
 	cfg, err := c.load(opts)
@@ -138,11 +138,11 @@ func (c *cli) known(ctx context.Context, name string, o *doctor.TestOptions) (do
 	}
 	return func() {
 		logins.Close()
-		_ = a.Close() // it was only read
+		_ = a.Close() // only used for reading
 	}, nil
 }
 
-// adHocServer is a server that is in no configuration.
+// adHocServer returns the configuration of a server from the command line.
 func adHocServer(args []string, url string, env, headers []string) (upstream.Config, error) {
 	s := upstream.DefaultConfig()
 	s.Name, s.URL = "server", url

@@ -65,7 +65,7 @@ JUNCTOR_SECRET_KEY on the nodes to the key of this machine.`,
 	return cmd
 }
 
-// targetStore reads where a copy goes.
+// targetStore parses the target of a copy: a URL or the path of a file.
 func targetStore(to string) (store.Config, error) {
 	cfg := store.DefaultConfig()
 	if u, err := url.Parse(to); err == nil && u.Scheme != "" && filepath.VolumeName(to) == "" {
@@ -79,7 +79,7 @@ func targetStore(to string) (store.Config, error) {
 	return cfg, nil
 }
 
-// copyStore copies with progress on a terminal, and prints what was copied.
+// copyStore copies a store, with progress on a terminal, and prints a summary.
 func (c *cli) copyStore(ctx context.Context, done string, from, to store.Store) error {
 	last, err := from.LastSeq(ctx)
 	if err != nil {
@@ -111,7 +111,7 @@ func (c *cli) copyStore(ctx context.Context, done string, from, to store.Store) 
 	return err
 }
 
-// afterCopy says what is left to do before the new store can be used.
+// afterCopy prints what is left to do before the new store can be used.
 func (c *cli) afterCopy(ctx context.Context, from store.Store, target store.Config) error {
 	secrets, err := from.Values(ctx, store.SpaceSecrets)
 	if err != nil {

@@ -64,7 +64,7 @@ func (c *cli) toolsList() *cobra.Command {
 	return cmd
 }
 
-// signatureCell shows a tool's parameters, as many as leave room for the
+// signatureCell shows a tool's parameters, clipped to leave room for the
 // description.
 func signatureCell(t control.Tool) terminal.Cell {
 	const maxWidth = 60
@@ -79,7 +79,7 @@ func nameColour(t control.Tool) terminal.Colour {
 }
 
 func (c *cli) listTools(ctx context.Context, servers []string, fresh bool, q url.Values) (control.ToolList, error) {
-	maps.DeleteFunc(q, func(_ string, values []string) bool { // absent flags are no filters
+	maps.DeleteFunc(q, func(_ string, values []string) bool { // flags that are not set do not filter
 		return len(values) == 1 && values[0] == ""
 	})
 	g, err := c.prepare(ctx, servers...)
@@ -90,7 +90,7 @@ func (c *cli) listTools(ctx context.Context, servers []string, fresh bool, q url
 	return g.ListTools(ctx, q, fresh)
 }
 
-// pendingNote tells whose tools are not in the list.
+// pendingNote prints which servers' tools are not in the list.
 func (c *cli) pendingNote(list control.ToolList) {
 	if len(list.Pending) > 0 {
 		c.Note("Still starting, not in this list: %s", strings.Join(list.Pending, ", "))
@@ -155,7 +155,7 @@ func (c *cli) toolsSearch() *cobra.Command {
 	return cmd
 }
 
-// explain says what the score of each hit is made of.
+// explain prints the components of each hit's score.
 func (c *cli) explain(tools []control.Tool) {
 	for _, t := range tools {
 		e := t.Explanation
@@ -203,8 +203,8 @@ func (c *cli) toolsShow() *cobra.Command {
 	return cmd
 }
 
-// gatewayWithTool returns a gateway and one of its tools. Where what was last
-// seen has the tool nothing is started yet, and no other server will be.
+// gatewayWithTool returns a gateway and one of its tools. If the stored catalog
+// has the tool, no server is started yet, and later only the tool's.
 func (c *cli) gatewayWithTool(ctx context.Context, name string) (*launch.Gateway, control.ToolDetails, error) {
 	var only []string
 	server, _, qualified := strings.Cut(name, ":")
@@ -261,7 +261,8 @@ func (c *cli) printTool(d control.ToolDetails) {
 	fmt.Fprintf(c.Out, "\n%s\n  %s\n", c.Paint(c.Out, terminal.Bold, "Call it"), terminal.OneLine(example))
 }
 
-// exampleArguments shows how the required parameters are typed.
+// exampleArguments returns the required parameters in the syntax of the command
+// line.
 func exampleArguments(schema json.RawMessage) string {
 	var s struct {
 		Required []string `json:"required"`
@@ -276,7 +277,7 @@ func exampleArguments(schema json.RawMessage) string {
 	return strings.Join(out, " ")
 }
 
-// indentJSON shows JSON as its author ordered it.
+// indentJSON indents JSON without changing the order of its members.
 func indentJSON(raw json.RawMessage) string {
 	var b bytes.Buffer
 	if json.Indent(&b, raw, "  ", "  ") != nil {

@@ -12,13 +12,13 @@ type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
-// wrongUsage returns an error that describes what is wrong with a command line, and its usage.
+// wrongUsage returns a usage error with the command's usage.
 func wrongUsage(cmd *cobra.Command, format string, args ...any) error {
 	use := strings.TrimSuffix(cmd.UseLine(), " [flags]")
 	return usageError{fmt.Errorf("%s: %s (see %s --help)", use, fmt.Sprintf(format, args...), cmd.CommandPath())}
 }
 
-// argsBetween accepts min to max arguments; max below 0 means any number.
+// argsBetween accepts min to max arguments. A negative max means no maximum.
 func argsBetween(min, max int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
@@ -38,7 +38,7 @@ func oneArg(cmd *cobra.Command, args []string) error { return argsBetween(1, 1)(
 func minArgs(n int) cobra.PositionalArgs             { return argsBetween(n, -1) }
 func maxArgs(n int) cobra.PositionalArgs             { return argsBetween(0, n) }
 
-// parent is a command that only holds others.
+// parent returns a command that only has subcommands.
 func parent(use, short string, subs ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: use, Short: short, Args: noCommand,
@@ -48,8 +48,7 @@ func parent(use, short string, subs ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// noCommand refuses a word that is no command, and says which one may have
-// been meant.
+// noCommand returns a usage error for an unknown command, with suggestions.
 func noCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
