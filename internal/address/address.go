@@ -1,5 +1,5 @@
-// Package address tells public addresses from those of this machine and its
-// networks: a server elsewhere must not be able to send us there.
+// Package address distinguishes public addresses from those of this machine and
+// its networks, to which a remote server must not be able to redirect the gateway.
 package address
 
 import (
@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Class is what an address is good for.
+// Class is the class of an address.
 type Class int
 
 // The classes.
@@ -18,17 +18,17 @@ const (
 	Private
 	Loopback
 	LinkLocal
-	Special // documentation, multicast, translation to nowhere: never a server
+	Special // documentation, multicast, invalid and the like: never a server
 )
 
-// String returns the class as a word.
+// String returns the name of the class.
 func (c Class) String() string {
 	return [...]string{"public", "private", "loopback", "link-local", "special"}[c]
 }
 
-// MayLeadTo reports whether who was asked at an address of this class may send
-// us to one of the other. Who runs a server on the machine itself may run what
-// belongs to it in the same network.
+// MayLeadTo reports whether a server at an address of this class may refer the
+// gateway to an address of the other class. Loopback may lead to Private, because
+// a server on this machine may have its other services in the same network.
 func (c Class) MayLeadTo(other Class) bool {
 	switch other {
 	case Public:
@@ -67,9 +67,9 @@ func within(nets []netip.Prefix, a netip.Addr) bool {
 	return false
 }
 
-// Of says what an address is. An IPv6 address that only carries an IPv4
-// one (mapped, 6to4, NAT64) is what that is: such forms have been used to
-// reach machines that their plain form was kept from.
+// Of returns the class of an address. An IPv6 address that embeds an IPv4 address
+// (mapped, 6to4, NAT64) has the class of the latter, because such forms have been
+// used to bypass checks.
 func Of(a netip.Addr) Class {
 	a = a.Unmap().WithZone("")
 	b := a.As16()
@@ -92,8 +92,8 @@ func Of(a netip.Addr) Class {
 	return Public
 }
 
-// OfHost says what a host in a URL is, where that can be said without
-// asking the network.
+// OfHost returns the class of a host in a URL. It reports false if the host is a
+// name that would have to be resolved.
 func OfHost(host string) (Class, bool) {
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
@@ -103,15 +103,15 @@ func OfHost(host string) (Class, bool) {
 		return Of(a), true
 	}
 	if a, numeric := legacyIPv4(host); numeric {
-		return Of(a), true // Special where it is no address
+		return Of(a), true // Special if a is not valid
 	}
 	return Public, false
 }
 
-// legacyIPv4 reads the forms of IPv4 addresses that system resolvers and
-// proxies still take for one: fewer than four parts, octal and hexadecimal
-// numbers. It reports whether the host ends in a number, which no name does;
-// the address is not valid when it is none.
+// legacyIPv4 parses the forms of IPv4 addresses that system resolvers and proxies
+// still accept: fewer than four parts, octal and hexadecimal numbers. numeric
+// reports whether the host ends in a number, which no name does. If the host is
+// not an address, a is not valid.
 func legacyIPv4(host string) (a netip.Addr, numeric bool) {
 	parts := strings.Split(host, ".")
 	if last := parts[len(parts)-1]; strings.Trim(last, "0123456789") != "" && !strings.HasPrefix(last, "0x") {
@@ -123,7 +123,7 @@ func legacyIPv4(host string) (a netip.Addr, numeric bool) {
 	var value uint64
 	for i, part := range parts {
 		n, err := strconv.ParseUint(octal(part), 0, 32)
-		left := 8 * (4 - i) // bits of this part and those behind it
+		left := 8 * (4 - i) // bits of this part and those after it
 		if i < len(parts)-1 {
 			left = 8
 		}
@@ -139,7 +139,7 @@ func legacyIPv4(host string) (a netip.Addr, numeric bool) {
 	return netip.AddrFrom4([4]byte{byte(value >> 24), byte(value >> 16), byte(value >> 8), byte(value)}), true
 }
 
-// octal marks what C takes for an octal number as one for Go.
+// octal adds Go's prefix to an octal number in C's notation.
 func octal(s string) string {
 	if len(s) > 1 && s[0] == '0' && strings.Trim(s, "0123456789") == "" {
 		return "0o" + s[1:]
@@ -147,9 +147,10 @@ func octal(s string) string {
 	return s
 }
 
-// Remote returns the address of a connection's other end.
+// Remote returns the IP address of a network address, or the zero netip.Addr if it
+// has none.
 func Remote(a net.Addr) netip.Addr {
-	if tcp, ok := a.(*net.TCPAddr); ok { // as a rule
+	if tcp, ok := a.(*net.TCPAddr); ok { // the usual case
 		return tcp.AddrPort().Addr().Unmap()
 	}
 	ap, err := netip.ParseAddrPort(a.String())

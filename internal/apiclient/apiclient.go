@@ -1,5 +1,5 @@
-// Package apiclient sends requests to the API of a running gateway and reads its
-// answers and errors. It knows paths and bodies only as its callers give them.
+// Package apiclient sends requests to the API of a running gateway and decodes
+// its responses and errors. Paths and bodies are up to its callers.
 package apiclient
 
 import (
@@ -15,10 +15,11 @@ import (
 	"junctor/internal/httperr"
 )
 
-// Client is the way to a gateway. HTTP connects to it whatever the address is.
+// Client is a client of a gateway's API. HTTP must connect to the gateway whatever
+// the host in the URL is.
 type Client struct{ HTTP *http.Client }
 
-// Get reads JSON from the gateway.
+// Get sends a GET request and decodes the JSON response.
 func (c Client) Get(ctx context.Context, path string, query url.Values, into any) error {
 	if len(query) > 0 {
 		path += "?" + query.Encode()
@@ -26,23 +27,24 @@ func (c Client) Get(ctx context.Context, path string, query url.Values, into any
 	return c.send(ctx, http.MethodGet, path, "application/json", nil, decode(into))
 }
 
-// Post sends JSON and reads JSON into a value, or ignores the answer if it is
-// nil.
+// Post sends JSON and decodes the JSON response into a value, or ignores the
+// response if into is nil.
 func (c Client) Post(ctx context.Context, path string, body, into any) error {
 	return c.send(ctx, http.MethodPost, path, "application/json", body, decode(into))
 }
 
-// Stream sends JSON and hands the answer to read while it comes in.
+// Stream sends JSON and passes the body of the response to read while it is being
+// received.
 func (c Client) Stream(ctx context.Context, path, accept string, body any, read func(io.Reader) error) error {
 	return c.send(ctx, http.MethodPost, path, accept, body, read)
 }
 
-// Patch sends JSON and ignores the answer.
+// Patch sends JSON and ignores the response.
 func (c Client) Patch(ctx context.Context, path string, body any) error {
 	return c.send(ctx, http.MethodPatch, path, "application/json", body, decode(nil))
 }
 
-// Delete removes what is at the path.
+// Delete sends a DELETE request and ignores the response.
 func (c Client) Delete(ctx context.Context, path string) error {
 	return c.send(ctx, http.MethodDelete, path, "application/json", nil, decode(nil))
 }
@@ -75,7 +77,7 @@ func (c Client) send(ctx context.Context, method, path, accept string, body any,
 	req.Header.Set("Accept", accept)
 	res, err := c.HTTP.Do(req)
 	if whole, ok := errors.AsType[*url.Error](err); ok {
-		return fmt.Errorf("the gateway: %w", whole.Err) // its address means nothing to anyone
+		return fmt.Errorf("the gateway: %w", whole.Err) // without the URL, whose host is a placeholder
 	}
 	if err != nil {
 		return err
@@ -87,7 +89,7 @@ func (c Client) send(ctx context.Context, method, path, accept string, body any,
 	return read(res.Body)
 }
 
-// Error is a failure that the gateway reported.
+// Error is an error response of the gateway.
 type Error struct {
 	Body   httperr.Body
 	Schema json.RawMessage

@@ -1,5 +1,5 @@
-// Package audit keeps the log of who made, changed, used or revoked what: keys,
-// servers, rules, approvals, sign-ins. Calls of tools are in the call log.
+// Package audit stores the log of who created, changed, used or revoked what:
+// keys, servers, rules, approvals, sign-ins. Calls of tools are in the call log.
 //
 // Entries are values of the store, in one space per month, so that both stores
 // have them and a backup includes them. They are deleted after a year.
@@ -22,7 +22,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// Entry is one action of a person or a program.
+// Entry is one action of a user or a program.
 type Entry struct {
 	ID     string          `json:"id"` // in the order of time
 	Time   time.Time       `json:"time"`
@@ -36,7 +36,7 @@ type Entry struct {
 const (
 	spacePrefix  = "audit/"
 	retention    = 366 * 24 * time.Hour
-	months       = 14 // that may have entries
+	months       = 14 // the latest months, which may have entries
 	writeTimeout = 10 * time.Second
 	maxDetail    = 8 << 10
 	defaultLimit = 100
@@ -57,9 +57,10 @@ func New(s store.Values, redact func(json.RawMessage) json.RawMessage, log *slog
 
 func space(t time.Time) string { return spacePrefix + t.UTC().Format("2006-01") }
 
-// Audit records that the caller in ctx has done something. The action is named
-// object.verb, such as key.add; detail is stored as JSON and must hold no secret.
-// An entry that cannot be written is logged: the action has happened.
+// Audit records an action of the caller in ctx. The action is named object.verb,
+// such as key.add; detail is stored as JSON and must not contain secrets. If the
+// entry cannot be stored the error is only logged, because the action has already
+// happened.
 func (l *Log) Audit(ctx context.Context, action, target string, detail any) {
 	caller, now := tool.CallerFrom(ctx), time.Now().UTC()
 	e := Entry{
@@ -91,10 +92,10 @@ func (l *Log) Audit(ctx context.Context, action, target string, detail any) {
 
 // Query selects entries.
 type Query struct {
-	Before string // an entry's id: older ones
+	Before string // an entry's id; only older entries are returned
 	Limit  int    // 0 means 100
 	Actor  string // Caller.ID or name
-	Action string // the whole action, or its object such as key
+	Action string // the whole action, or only its object such as key
 }
 
 func (q Query) matches(e *Entry) bool {

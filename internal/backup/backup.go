@@ -1,5 +1,6 @@
-// Package backup keeps a store in a file: a backup appears when it is complete,
-// is readable by this user alone, and is not changed when it is read.
+// Package backup writes a store to a file and reads it back. A backup appears only
+// when it is complete, is readable only by this user, and is not modified by
+// reading it.
 package backup
 
 import (
@@ -14,11 +15,11 @@ import (
 	"junctor/internal/store"
 )
 
-// Open opens the store in a file.
+// Open opens the store in the file at path.
 type Open func(ctx context.Context, path string) (store.Store, error)
 
-// Write has fill copy a store into a new file in a private folder beside file,
-// and puts it in place when it is complete.
+// Write calls fill to copy a store into a new file in a private folder next to
+// file, and renames it to file when it is complete.
 func Write(ctx context.Context, file string, force bool, open Open, fill func(store.Store) error) (err error) {
 	if info, err := os.Lstat(file); err == nil && !info.Mode().IsRegular() {
 		return fmt.Errorf("%s is not a regular file; name another", file)
@@ -44,9 +45,9 @@ func Write(ctx context.Context, file string, force bool, open Open, fill func(st
 	if force {
 		err = os.Rename(path, file)
 	} else {
-		err = os.Link(path, file) // which replaces nothing
+		err = os.Link(path, file) // never replaces an existing file
 		if err != nil && !errors.Is(err, fs.ErrExist) {
-			err = os.Rename(path, file) // a file system without links
+			err = os.Rename(path, file) // the file system may not support links
 		}
 	}
 	if err != nil {
@@ -55,7 +56,7 @@ func Write(ctx context.Context, file string, force bool, open Open, fill func(st
 	return syncFile(filepath.Dir(file))
 }
 
-// syncFile has the content of a file or folder written to the disk.
+// syncFile flushes the content of a file or folder to the disk.
 func syncFile(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -63,13 +64,13 @@ func syncFile(path string) error {
 	}
 	err = f.Sync()
 	if info, statErr := f.Stat(); statErr == nil && info.IsDir() {
-		err = nil // not every system can do that for folders
+		err = nil // not every system supports that for folders
 	}
 	return errors.Join(err, f.Close())
 }
 
-// Read opens a private copy of a backup in dataDir for f, so that tables of an
-// earlier version can be brought up to date and the backup stays as it is.
+// Read calls f with a private copy of a backup in dataDir, so that the tables of
+// an earlier version can be migrated without modifying the backup.
 func Read(ctx context.Context, file, dataDir string, open Open, f func(store.Store) error) (err error) {
 	if err := os.MkdirAll(dataDir, 0o700); err != nil {
 		return fmt.Errorf("read the backup: %w", err)
@@ -96,7 +97,7 @@ func Read(ctx context.Context, file, dataDir string, open Open, f func(store.Sto
 	return f(from)
 }
 
-// copyFile copies a regular file into a new one, readable by this user alone.
+// copyFile copies a regular file to a new one that only this user can read.
 func copyFile(from, to string) error {
 	info, err := os.Stat(from)
 	if err != nil {

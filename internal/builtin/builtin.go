@@ -1,10 +1,10 @@
-// Package builtin is the upstream named junctor that every gateway can offer:
-// a few tools that are safe, need nothing and run in process, so that Junctor
-// works before anything is configured.
+// Package builtin is the upstream named junctor that every gateway can offer: a
+// few safe tools without prerequisites that run in process, so that Junctor works
+// before anything is configured.
 //
-// It is an MCP server like any other ([Server] is an mcpserver.Handler) and is
-// reached over the same wire. It reads the clock and what it is told of the
-// gateway's status, and nothing else: no file, no network, no program.
+// It is an MCP server ([Server] is an mcpserver.Handler) and is connected with the
+// same protocol as any other. It reads only the clock and the gateway's status: no
+// file, no network, no program.
 package builtin
 
 import (
@@ -26,12 +26,12 @@ const Name = "junctor"
 // instructions describe the server to agents.
 const instructions = "Small utilities that are always there: the time in any zone, exact arithmetic, text transformations and hashes, and the status of this gateway and its servers."
 
-// Status returns what the status tool shows: any value that marshals to JSON.
-// It must hold no secret.
+// Status returns the result of the status tool: any value that marshals to JSON.
+// It must not contain secrets.
 type Status func(ctx context.Context) any
 
 // MetaCaller is the member of _meta with the id of a call, by which the server
-// learns who the caller is.
+// looks up the caller.
 const MetaCaller = "junctor/caller"
 
 // unknownCaller is the caller of a call without a valid id. It sees no server.
@@ -52,14 +52,15 @@ type builtinTool struct {
 	run        func(ctx context.Context, arguments json.RawMessage) (answer, error)
 }
 
-// answer is what a tool found: a text for models and the same as a value.
+// answer is the result of a tool: a text for models, and the same as structured
+// content.
 type answer struct {
 	text  string
 	value any
 }
 
-// New returns the server. The status function is called when a caller asks;
-// callers returns who made the call of an id.
+// New returns the server. status is called for each call of the status tool;
+// callers returns the caller for the id in MetaCaller.
 func New(version string, status Status, callers func(id string) (tool.Caller, bool)) *Server {
 	s := &Server{version: version, status: status, callers: callers}
 	s.tools = []builtinTool{

@@ -96,7 +96,7 @@ func FuzzCalculate(f *testing.F) {
 		if err != nil {
 			t.Skip()
 		}
-		calculate(raw) // bounded, and without a panic
+		calculate(raw) // must be bounded and not panic
 	})
 }
 

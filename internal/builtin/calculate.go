@@ -11,15 +11,15 @@ import (
 
 const calculateDefinition = `{"name":"calculate","title":"Calculate","description":"Evaluate an arithmetic expression exactly: + - * / % ^, parentheses, and sqrt, abs, round, floor, ceil, min, max, ln, log10, log2, exp, sin, cos, tan, pi, e. Whole numbers and decimals are exact, however large.","inputSchema":{"type":"object","properties":{"expression":{"type":"string","description":"such as (2.5 + 3) * 12 ^ 2 or sqrt(2) / 3","maxLength":2000}},"required":["expression"],"additionalProperties":false},"outputSchema":{"type":"object","properties":{"result":{"type":"string"},"exact":{"type":"boolean"}},"required":["result","exact"]},"annotations":{"readOnlyHint":true,"openWorldHint":false}}`
 
-// Bounds of one calculation: an expression must not cost more than it is worth.
+// Limits that bound the cost of one calculation.
 const (
 	maxExpression = 2000
 	maxDepth      = 100
 	maxBits       = 1 << 16 // of a numerator or denominator
-	shownDigits   = 50      // of a fraction without end
+	shownDigits   = 50      // of a fraction without a finite decimal form
 )
 
-// calculated is the answer of the calculate tool.
+// calculated is the result of the calculate tool.
 type calculated struct {
 	Result string `json:"result"`
 	Exact  bool   `json:"exact"`
@@ -68,13 +68,13 @@ func show(v *big.Rat) (string, bool) {
 	return fmt.Sprintf("%.15g", f), false
 }
 
-// expression reads an expression from left to right, computing as it goes.
+// expression parses and evaluates an expression from left to right.
 type expression struct {
 	rest  string
 	exact bool // no function with an irrational value was used
 }
 
-// peek returns the next character that is no space, or 0 at the end.
+// peek returns the next character that is not white space, or 0 at the end.
 func (p *expression) peek() byte {
 	p.rest = strings.TrimLeft(p.rest, " \t\n\r")
 	if p.rest == "" {
@@ -174,7 +174,7 @@ func (p *expression) unary(depth int) (*big.Rat, error) {
 	if err != nil || !p.take('^') {
 		return v, err
 	}
-	w, err := p.unary(depth + 1) // powers bind to the right: 2^3^2 is 2^9
+	w, err := p.unary(depth + 1) // powers are right-associative: 2^3^2 is 2^9
 	if err != nil {
 		return nil, err
 	}
@@ -253,7 +253,7 @@ func (p *expression) number() (*big.Rat, error) {
 	return bounded(v)
 }
 
-// bounded refuses numbers that would make the next step expensive.
+// bounded returns an error for numbers that would make the next step expensive.
 func bounded(v *big.Rat) (*big.Rat, error) {
 	if v.Num().BitLen() > maxBits || v.Denom().BitLen() > maxBits {
 		return nil, errors.New("the result is too large")

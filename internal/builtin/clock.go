@@ -4,12 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
-	_ "time/tzdata" // zones work where the machine has no zone files
+	_ "time/tzdata" // for machines without zone files
 )
 
 const timeDefinition = `{"name":"time","title":"Time","description":"Tell the current date and time, or convert a moment, in any time zone. Gives ISO 8601, the weekday, the week of the year and the Unix time.","inputSchema":{"type":"object","properties":{"zone":{"type":"string","description":"IANA time zone, such as Europe/Berlin; default UTC"},"at":{"type":"string","description":"the moment to convert, RFC 3339 (2026-11-15T12:00:00Z) or a date (2026-11-15); default now"}},"additionalProperties":false},"outputSchema":{"type":"object","properties":{"iso":{"type":"string"},"zone":{"type":"string"},"offset":{"type":"string"},"weekday":{"type":"string"},"week":{"type":"integer"},"unix":{"type":"integer"}},"required":["iso","zone","offset","weekday","week","unix"]},"annotations":{"readOnlyHint":true,"openWorldHint":false}}`
 
-// moment is the answer of the time tool.
+// moment is the result of the time tool.
 type moment struct {
 	ISO     string `json:"iso"`
 	Zone    string `json:"zone"`
@@ -43,7 +43,7 @@ func currentTime(now time.Time, arguments json.RawMessage) (answer, error) {
 }
 
 func loadZone(name string) (*time.Location, error) {
-	if name == "" || name == "Local" { // the machine's own zone is nobody's business
+	if name == "" || name == "Local" { // do not disclose the machine's own zone
 		return time.UTC, nil
 	}
 	zone, err := time.LoadLocation(name)

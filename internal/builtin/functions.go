@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// maxArguments bounds what one function takes.
+// maxArguments bounds the arguments of one function.
 const maxArguments = 100
 
-// function computes a named function. Those that are exact say so by not
-// going through inexact.
+// function is a named function. Functions with an irrational value compute it
+// with expression.inexact.
 type function struct {
-	arguments int // how many; -1 means one or more
+	arguments int // the number of arguments; -1 means one or more
 	run       func(p *expression, v []*big.Rat) (*big.Rat, error)
 }
 
@@ -40,7 +40,7 @@ var functions = map[string]function{
 	"tan":   {1, approximate(math.Tan)},
 }
 
-// named reads a constant or a function with its arguments.
+// named parses and evaluates a constant or a function with its arguments.
 func (p *expression) named(depth int) (*big.Rat, error) {
 	end := strings.IndexFunc(p.rest, func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9')
@@ -81,7 +81,7 @@ func (p *expression) named(depth int) (*big.Rat, error) {
 	return f.run(p, v)
 }
 
-// inexact computes in floating point, and remembers that it did.
+// inexact evaluates f in floating point and marks the expression as inexact.
 func (p *expression) inexact(f func(...float64) float64, v ...*big.Rat) (*big.Rat, error) {
 	p.exact = false
 	x := make([]float64, len(v))
@@ -101,7 +101,7 @@ func approximate(f func(float64) float64) func(*expression, []*big.Rat) (*big.Ra
 	}
 }
 
-// root is exact where the root is.
+// root is exact if the root is rational.
 func root(p *expression, v []*big.Rat) (*big.Rat, error) {
 	if v[0].Sign() < 0 {
 		return nil, errors.New("the square root of a negative number is not a real number")

@@ -18,7 +18,7 @@ import (
 
 const textDefinition = `{"name":"text","title":"Text","description":"Transform or measure a text: count characters, words and lines; upper, lower or title case; trim, reverse, sort or deduplicate lines; encode and decode base64, hex and URLs; hash with md5, sha1, sha256 or sha512; format JSON.","inputSchema":{"type":"object","properties":{"operation":{"type":"string","enum":["count","upper","lower","title","trim","reverse","sort_lines","unique_lines","base64_encode","base64_decode","hex_encode","hex_decode","url_encode","url_decode","md5","sha1","sha256","sha512","format_json","minify_json"],"description":"what to do with the text"},"text":{"type":"string","description":"the text"}},"required":["operation","text"],"additionalProperties":false},"outputSchema":{"type":"object","properties":{"result":{"type":"string"},"characters":{"type":"integer"},"words":{"type":"integer"},"lines":{"type":"integer"},"bytes":{"type":"integer"}}},"annotations":{"readOnlyHint":true,"openWorldHint":false}}`
 
-// counts is the answer of the count operation.
+// counts is the result of the count operation.
 type counts struct {
 	Characters int `json:"characters"`
 	Words      int `json:"words"`
@@ -26,7 +26,7 @@ type counts struct {
 	Bytes      int `json:"bytes"`
 }
 
-// transformed is the answer of every other operation.
+// transformed is the result of every other operation.
 type transformed struct {
 	Result string `json:"result"`
 }
@@ -76,7 +76,7 @@ var operations = map[string]func(string) (string, error){
 	"minify_json":   func(s string) (string, error) { return reformat(s, "") },
 }
 
-// total makes an operation of a function that cannot fail.
+// total adapts a function that cannot fail to an operation.
 func total(f func(string) string) func(string) (string, error) {
 	return func(s string) (string, error) { return f(s), nil }
 }

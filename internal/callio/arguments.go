@@ -1,4 +1,4 @@
-// Package callio reads the arguments of a tool call as people type them, and
+// Package callio parses the arguments of a tool call from the command line, and
 // shows its progress and its result in a terminal.
 package callio
 
@@ -13,7 +13,7 @@ import (
 	"junctor/internal/rawjson"
 )
 
-// Arguments makes one JSON object of all the ways to give arguments.
+// Arguments combines all ways to pass arguments into one JSON object.
 func Arguments(schema json.RawMessage, whole string, pairs []string, stdin io.Reader) (json.RawMessage, error) {
 	if whole == "" && len(pairs) > 0 && strings.HasPrefix(strings.TrimSpace(pairs[0]), "{") {
 		whole, pairs = pairs[0], pairs[1:]
@@ -42,7 +42,8 @@ func Arguments(schema json.RawMessage, whole string, pairs []string, stdin io.Re
 	return raw, nil
 }
 
-// parsePair reads key=value by what the schema says of the key, or key:=JSON.
+// parsePair parses key=value, depending on the type of the key in the schema, or
+// key:=JSON.
 func parsePair(schema json.RawMessage, pair string) (string, json.RawMessage, error) {
 	key, value, ok := strings.Cut(pair, "=")
 	if !ok || key == "" {
@@ -61,10 +62,10 @@ func parsePair(schema json.RawMessage, pair string) (string, json.RawMessage, er
 	return key, json.RawMessage(value), nil
 }
 
-// takesText reports whether a parameter may be a string, so that 007 stays
-// what was typed. What the schema does not say is a string unless it looks
-// like something else. References are resolved in root, each once (seen),
-// because schemas may refer to themselves.
+// takesText reports whether a parameter may be a string, so that 007 is not
+// converted to a number. A parameter without a type is not a text here: its value
+// is a string only if it is not valid JSON. References are resolved in root, each
+// once (seen), because schemas may refer to themselves.
 func takesText(root, parameter json.RawMessage, seen map[string]bool) bool {
 	var p struct {
 		Type  any               `json:"type"`

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// What is typed stays text where the parameter may be a string, however its
-// schema says so.
+// TestArgumentsKeepTextAsTyped: a value stays text if the parameter may be a
+// string, however the schema expresses that.
 func TestArgumentsKeepTextAsTyped(t *testing.T) {
 	for name, tt := range map[string]struct{ property, text, other string }{
 		"a string":          {`{"type":"string"}`, "7", ""},

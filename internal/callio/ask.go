@@ -22,21 +22,22 @@ import (
 	"junctor/internal/waiting"
 )
 
-// SupportedQuestions are the questions that a person at a terminal can be asked.
+// SupportedQuestions are the kinds of questions that can be answered at a
+// terminal.
 var SupportedQuestions = []string{"elicitation", "sampling", "roots"}
 
-// errWithdrawn is the end of a question that nobody waits for any more.
+// errWithdrawn is the cause with which a question is cancelled whose answer is no
+// longer needed.
 var errWithdrawn = errors.New("withdrawn")
 
-// questions puts the questions of a call to the person at the terminal, one
-// after the other.
+// questions shows the questions of a call at the terminal, one after the other.
 type questions struct {
 	*terminal.Terminal
 	send func(ctx context.Context, call, input string, answer json.RawMessage) error
 
 	read  sync.Once
-	lines chan string // that were typed; closed at the end of the input
-	turn  sync.Mutex  // of the question that is shown
+	lines chan string // typed by the user; closed at the end of the input
+	turn  sync.Mutex  // held by the question that is shown
 	wg    sync.WaitGroup
 
 	mu      sync.Mutex
@@ -47,14 +48,14 @@ func newQuestions(c *terminal.Terminal, send func(context.Context, string, strin
 	return &questions{Terminal: c, send: send, lines: make(chan string), waiting: map[string]context.CancelCauseFunc{}}
 }
 
-// open reports whether a question is shown.
+// open reports whether there are unanswered questions.
 func (q *questions) open() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.waiting) > 0
 }
 
-// ask puts a question and sends the answer, without waiting for it.
+// ask shows a question and sends the answer in the background.
 func (q *questions) ask(ctx context.Context, call string, in waiting.Input) {
 	if in.Kind == waiting.KindApproval {
 		q.Note("The call waits for approval: junctor approvals list")
@@ -70,7 +71,7 @@ func (q *questions) ask(ctx context.Context, call string, in waiting.Input) {
 		defer q.turn.Unlock()
 		answer, err := q.put(ctx, in)
 		if err == nil {
-			q.done(in.ID) // the gateway reports the answer as the end of the question
+			q.done(in.ID) // before the gateway reports the question as answered
 			err = q.send(ctx, call, in.ID, answer)
 		}
 		switch {
@@ -88,7 +89,7 @@ func (q *questions) done(input string) {
 	delete(q.waiting, input)
 }
 
-// withdraw ends a question that the server does not ask any more.
+// withdraw cancels a question that no longer needs an answer.
 func (q *questions) withdraw(input string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -97,7 +98,7 @@ func (q *questions) withdraw(input string) {
 	}
 }
 
-// stop ends all questions.
+// stop cancels all questions and waits for them.
 func (q *questions) stop() {
 	q.mu.Lock()
 	for _, cancel := range q.waiting {
@@ -107,11 +108,11 @@ func (q *questions) stop() {
 	q.wg.Wait()
 }
 
-// line reads one line that the person types.
+// line shows a prompt and returns one line of input.
 func (q *questions) line(ctx context.Context, prompt string) (string, error) {
 	fmt.Fprint(q.Err, prompt)
 	q.read.Do(func() {
-		go func() { // until the program ends: reading a terminal cannot be interrupted
+		go func() { // runs until the program exits, because reading a terminal cannot be interrupted
 			defer close(q.lines)
 			r := bufio.NewReader(q.In)
 			for {
@@ -136,7 +137,7 @@ func (q *questions) line(ctx context.Context, prompt string) (string, error) {
 	}
 }
 
-// choose asks for one of three ways to go on; the end of the input cancels.
+// choose asks whether to accept, decline or cancel; the end of the input cancels.
 func (q *questions) choose(ctx context.Context, prompt string) (action string, err error) {
 	for {
 		line, err := q.line(ctx, prompt+" [y]es, [n]o or [c]ancel: ")
@@ -157,7 +158,7 @@ func (q *questions) choose(ctx context.Context, prompt string) (action string, e
 	}
 }
 
-// put shows a question and returns the answer.
+// put shows a question and returns the user's answer.
 func (q *questions) put(ctx context.Context, in waiting.Input) (json.RawMessage, error) {
 	if _, ok := q.Width(q.Err); ok {
 		fmt.Fprint(q.Err, "\r\x1b[K")
@@ -183,7 +184,7 @@ func (q *questions) put(ctx context.Context, in waiting.Input) (json.RawMessage,
 	return action("decline", nil)
 }
 
-// action is the answer to an elicitation.
+// action returns the result of an elicitation.
 func action(name string, content json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(struct {
 		Action  string          `json:"action"`

@@ -15,7 +15,7 @@ import (
 	"junctor/internal/terminal"
 )
 
-// lockedBuffer is what a terminal shows, for several goroutines.
+// lockedBuffer is the output of a terminal, safe for concurrent use.
 type lockedBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -61,7 +61,7 @@ func TestFollowAsks(t *testing.T) {
 			answers := make(chan string, 1)
 			go func() {
 				fmt.Fprintln(gateway, tt.question)
-				answers <- <-answers // the gateway goes on when it has the answer
+				answers <- <-answers // the gateway continues once it has the answer
 				fmt.Fprint(gateway, resultLine)
 				gateway.Close()
 			}()
@@ -82,8 +82,8 @@ func TestFollowAsks(t *testing.T) {
 	}
 }
 
-// A question that the server takes back ends, and the call goes on, although
-// nothing was typed.
+// TestFollowWithdrawsQuestion: a question that is answered elsewhere is cancelled,
+// and the call continues although nothing was typed.
 func TestFollowWithdrawsQuestion(t *testing.T) {
 	var shown lockedBuffer
 	typed, _ := io.Pipe()

@@ -18,8 +18,8 @@ import (
 	"junctor/internal/terminal"
 )
 
-// Follow shows progress on a terminal, puts questions to the person at it, and
-// returns the last piece. answer sends an answer to the gateway.
+// Follow reads the stream of a call: it shows progress and questions on a terminal
+// and returns the last message. answer sends an answer to the gateway.
 func Follow(ctx context.Context, c *terminal.Terminal, body io.Reader, answer func(ctx context.Context, call, input string, answer json.RawMessage) error) (control.CallAnswer, error) {
 	var last control.CallAnswer
 	_, isTerminal := c.Width(c.Err)
@@ -82,7 +82,7 @@ func showProgress(c *terminal.Terminal, n control.CallAnswer) {
 	}
 }
 
-// block is one piece of a tool's result.
+// block is one content block of a tool's result.
 type block struct {
 	Type     string `json:"type"`
 	Text     string `json:"text"`
@@ -98,7 +98,7 @@ type block struct {
 	} `json:"resource"`
 }
 
-// Print writes the result of a tool: its texts to Out, or to Err if it is an
+// Print prints the result of a tool: its texts to Out, or to Err if it is an
 // error. Images and other files are saved in folder.
 func Print(c *terminal.Terminal, tool string, a control.CallAnswer, folder string, asJSON bool) error {
 	if asJSON {
@@ -119,7 +119,7 @@ func Print(c *terminal.Terminal, tool string, a control.CallAnswer, folder strin
 	for _, raw := range result.Content {
 		var b block
 		if json.Unmarshal(raw, &b) != nil {
-			b = block{} // of a form that is not known: shown as it came
+			b = block{} // an unknown form, which is printed as JSON
 		}
 		data, kind := b.Data, b.MimeType
 		if b.Type == "resource" {
@@ -149,8 +149,7 @@ func Print(c *terminal.Terminal, tool string, a control.CallAnswer, folder strin
 	return nil
 }
 
-// saveFile writes an image, a sound or any other bytes beside the caller,
-// under a name that is not taken.
+// saveFile writes an image, a sound or other data to a new file in folder.
 func saveFile(folder, tool string, n int, kind, data string) (string, error) {
 	content, err := base64.StdEncoding.DecodeString(data)
 	if err != nil {
@@ -160,7 +159,7 @@ func saveFile(folder, tool string, n int, kind, data string) (string, error) {
 	if known, _ := mime.ExtensionsByType(kind); len(known) > 0 {
 		ext = known[len(known)-1]
 	}
-	switch kind { // the usual ones, whatever this machine's tables say
+	switch kind { // common types, independent of the MIME tables of this machine
 	case "image/png":
 		ext = ".png"
 	case "image/jpeg":

@@ -1,6 +1,6 @@
-// Package chatclient talks to the chat of a gateway in a terminal: it sends what
-// a person types and shows replies, tool calls, approvals and questions as they
-// come. The connection is restored when it was lost.
+// Package chatclient is a terminal client for the chat of a gateway: it sends what
+// the user types and shows replies, tool calls, approvals and questions as they
+// arrive. It reconnects if the connection is lost.
 package chatclient
 
 import (
@@ -19,32 +19,32 @@ import (
 	"junctor/internal/terminal"
 )
 
-// terminalChat is a conversation with the person at the terminal.
+// terminalChat is a conversation at a terminal.
 type terminalChat struct {
 	*terminal.Terminal
 	api   apiclient.Client
 	model string
-	ask   bool // go on asking after the first reply
+	ask   bool // read further messages after the first reply
 
 	conn     *connection
 	input    *bufio.Reader
-	open     bool                  // text is being written and its line is not ended
+	open     bool                  // the last line of output is incomplete
 	failed   bool                  // the last reply was an error
-	question *wire.QuestionPayload // the last one that was answered, in case the answer does not fit
+	question *wire.QuestionPayload // the last one answered, in case the answer is refused as invalid
 }
 
-// Options say what the conversation is about.
+// Options configure a conversation.
 type Options struct {
 	Session string // to continue; "" for a new one
 	Model   string // "" for the first one configured
 	Message string // the only message; "" reads messages from the terminal
 }
 
-// ErrNoReply means that there was no reply, and that the reason has been shown.
+// ErrNoReply means that there was no reply and that the reason was already printed.
 var ErrNoReply = errors.New("no reply")
 
-// Run connects to the chat of the gateway that client reaches and talks until
-// the person leaves, or until the only message is answered.
+// Run connects client to the chat of a gateway and runs the conversation until the
+// user leaves or the only message is answered.
 func Run(ctx context.Context, term *terminal.Terminal, client *http.Client, o Options) error {
 	t := &terminalChat{
 		Terminal: term, api: apiclient.Client{HTTP: client}, model: o.Model, ask: o.Message == "",
@@ -65,7 +65,7 @@ func (t *terminalChat) converse(ctx context.Context, first string) error {
 	for message := first; ; message = "" {
 		if message == "" {
 			if message, err = t.prompt(); err != nil {
-				return nil // the end of the input is the end of the chat
+				return nil // the end of the input ends the chat
 			}
 		}
 		switch message = strings.TrimSpace(message); {
@@ -89,7 +89,7 @@ func (t *terminalChat) converse(ctx context.Context, first string) error {
 	}
 }
 
-// greet reads the first message and says where the person is.
+// greet reads the first message and prints the session.
 func (t *terminalChat) greet(ctx context.Context) error {
 	var hello wire.ConnectionPayload
 	m, err := t.conn.next(ctx)
@@ -168,9 +168,9 @@ While the model answers, Ctrl-C stops it.`)
 	}
 }
 
-// turn sends a message and shows the reply as it comes.
+// turn sends a message and shows the reply as it arrives.
 func (t *terminalChat) turn(ctx context.Context, text string) error {
-	// A gateway that was started again meanwhile still knows the conversation.
+	// Reconnect if needed: a restarted gateway still has the conversation.
 	if err := t.conn.ready(ctx); err != nil {
 		return err
 	}
@@ -196,7 +196,7 @@ func (t *terminalChat) turn(ctx context.Context, text string) error {
 	return nil
 }
 
-// show prints one message, and reports whether the reply is over.
+// show prints one message and reports whether the reply is complete.
 func (t *terminalChat) show(ctx context.Context, m message) (done bool, err error) {
 	switch m.Type {
 	case wire.TypeText:
@@ -235,7 +235,7 @@ func (t *terminalChat) show(ctx context.Context, m message) (done bool, err erro
 			return false, t.answer(ctx, *t.question)
 		}
 		t.failed = true
-		// What was refused before a reply began has no end of its own.
+		// A message that is refused before the reply began has no status complete.
 		return p.Code == wire.CodeNoModel || p.Code == wire.CodeBusy, nil
 	}
 	return false, nil
@@ -264,7 +264,7 @@ func (t *terminalChat) showStatus(p wire.StatusPayload) (done bool) {
 	return false
 }
 
-// decide asks the person whether a call may be made.
+// decide asks the user whether a call may be made.
 func (t *terminalChat) decide(ctx context.Context, p wire.ApprovalPayload) error {
 	t.endLine()
 	if !t.canAsk() {
@@ -279,10 +279,10 @@ func (t *terminalChat) decide(ctx context.Context, p wire.ApprovalPayload) error
 	return t.conn.send(ctx, "approve", map[string]any{"callId": p.CallID, "scope": scope})
 }
 
-// canAsk reports whether somebody is there to answer.
+// canAsk reports whether a user can answer.
 func (t *terminalChat) canAsk() bool { return t.IsInput || t.ask }
 
-// typed returns the next line that the person types, "" at the end.
+// typed returns the next line of input, or "" at the end.
 func (t *terminalChat) typed() string {
 	line, _ := t.input.ReadString('\n')
 	return strings.TrimSpace(line)

@@ -11,8 +11,8 @@ import (
 	"github.com/coder/websocket"
 )
 
-// A person may think for as long as they like: the connection is read
-// meanwhile, so that the gateway knows that they are still there.
+// TestChatAnswersPingsWhileWaitingForInput: the connection is read while the user
+// types, so that the gateway's pings are answered.
 func TestChatAnswersPingsWhileWaitingForInput(t *testing.T) {
 	pinged := make(chan error, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -41,7 +41,7 @@ func TestChatAnswersPingsWhileWaitingForInput(t *testing.T) {
 	if err := <-pinged; err != nil {
 		t.Fatalf("nobody answered: %v", err)
 	}
-	<-l.done // the server has left; what it had said is still there
+	<-l.done // the server has closed; its messages can still be read
 	if m, err := l.next(t.Context()); err != nil || m.Seq != 7 || l.session != "S" {
 		t.Fatalf("%+v %v", m, err)
 	}

@@ -14,7 +14,7 @@ import (
 	"junctor/internal/chat/wire"
 )
 
-// maxMessage bounds one message of the gateway: a history may be long.
+// maxMessage bounds one message of the gateway, which may contain a long history.
 const maxMessage = 64 << 20
 
 // message is one message of the gateway.
@@ -24,21 +24,21 @@ type message struct {
 	Payload json.RawMessage `json:"payload"`
 }
 
-// connection is the WebSocket connection of a conversation. It is read at all
-// times, because the gateway sends pings while it waits for the user.
+// connection is the WebSocket connection of a conversation. It is always being
+// read, because the gateway sends pings while it waits for the user.
 type connection struct {
 	client  *http.Client
-	session string // "" is a new one
-	seq     int64  // the latest number seen; -1 is none
+	session string // "" means a new one
+	seq     int64  // the latest sequence number received; -1 means none
 
 	conn *websocket.Conn
 	in   chan message
 	stop context.CancelFunc
-	done chan struct{} // closed when nothing more comes
-	err  error         // why; to be read after done
+	done chan struct{} // closed when the connection has failed or was closed
+	err  error         // the reason; must be read only after done
 }
 
-// dial connects, after what has been seen already.
+// dial connects and resumes after the latest message received.
 func (c *connection) dial(ctx context.Context) error {
 	q := url.Values{}
 	if c.session != "" {
@@ -95,7 +95,7 @@ func (c *connection) next(ctx context.Context) (message, error) {
 			return message{}, ctx.Err()
 		case <-c.done:
 			select {
-			case m = <-c.in: // what came before the end
+			case m = <-c.in: // received before the connection ended
 			default:
 				return message{}, c.err
 			}
@@ -111,7 +111,7 @@ func (c *connection) next(ctx context.Context) (message, error) {
 	return m, nil
 }
 
-// ready connects again if the connection was lost.
+// ready reconnects if the connection was lost.
 func (c *connection) ready(ctx context.Context) error {
 	select {
 	case <-c.done:

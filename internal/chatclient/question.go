@@ -10,7 +10,7 @@ import (
 	"junctor/internal/terminal"
 )
 
-// answer puts what a server asks to the person at the terminal.
+// answer shows a server's question at the terminal and sends the answer.
 func (t *terminalChat) answer(ctx context.Context, q wire.QuestionPayload) error {
 	t.endLine()
 	t.question = &q
@@ -55,7 +55,8 @@ func (t *terminalChat) answer(ctx context.Context, q wire.QuestionPayload) error
 	return reply(wire.Accept, map[string]any{"content": content})
 }
 
-// askLine asks for one line; an error is the end of the input.
+// askLine shows a prompt and returns one line; an error means the end of the
+// input.
 func (t *terminalChat) askLine(prompt string) (string, error) {
 	fmt.Fprint(t.Err, prompt)
 	line, err := t.input.ReadString('\n')
@@ -65,9 +66,9 @@ func (t *terminalChat) askLine(prompt string) (string, error) {
 	return strings.TrimSpace(line), err
 }
 
-// readLine asks for one line, "" at the end of the input.
+// readLine is askLine, but returns "" at the end of the input.
 func (t *terminalChat) readLine(prompt string) string {
-	word, _ := t.askLine(prompt) // the end of the input is no answer
+	word, _ := t.askLine(prompt) // the end of the input is an empty answer
 	return word
 }
 
