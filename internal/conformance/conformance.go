@@ -3,7 +3,7 @@
 //
 // The suite starts a program with the address of its server and the name of a
 // scenario. [Run] runs the scenario with [mcpclient.Client] and [Logins] signs
-// in with package oauth, so that the suite tests what every upstream gets.
+// in with package oauth, so that the suite tests the code used for every upstream.
 package conformance
 
 import (
@@ -21,19 +21,19 @@ import (
 	"junctor/internal/tool"
 )
 
-// Options say what to act out.
+// Options specify the scenario to run.
 type Options struct {
 	Scenario string
 	URL      string
-	Context  json.RawMessage // what the suite tells the scenario; may be empty
+	Context  json.RawMessage // the suite's parameters of the scenario; may be empty
 
-	// HTTP may change how the server is reached, for the scenarios about
+	// HTTP modifies the options of the connection, for the scenarios about
 	// authorization. Nil changes nothing.
 	HTTP func(*mcpclient.HTTPOptions)
 }
 
-// Run acts out one scenario. Its error says that the client could not; the
-// suite judges by what it saw.
+// Run runs one scenario. It returns an error if the client could not complete it;
+// the suite decides by the requests that it received.
 func Run(ctx context.Context, o Options) error {
 	s := &session{o: o}
 	act, ok := scenarios[o.Scenario]
@@ -86,7 +86,7 @@ func (s *session) connect(ctx context.Context) error {
 		Version:        "1",
 		Capabilities:   mcpclient.Capabilities{ElicitationForm: true, Sampling: true, Roots: true},
 		OnNotification: func(string, json.RawMessage) {},
-		// The suite starts dozens of clients at once, and each answers late.
+		// The suite starts dozens of clients concurrently, so that responses are late.
 		DiscoverTimeout: time.Minute,
 		InputSchema: func(name string) json.RawMessage {
 			s.mu.Lock()
@@ -109,8 +109,8 @@ func (s *session) do(ctx context.Context, method string, params json.RawMessage)
 	return result, nil
 }
 
-// answer plays the person behind the client: it accepts every form, with the
-// defaults that it proposes and "true" where it wants a yes or no.
+// answer simulates the user of the client: it accepts every form with its default
+// values, and true for booleans without one.
 func answer(_ context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 	switch method {
 	case mcp.MethodElicit:
@@ -131,8 +131,8 @@ func answer(_ context.Context, method string, params json.RawMessage) (json.RawM
 	return nil, &mcp.Error{Code: mcp.CodeMethodNotFound, Message: "method not found"}
 }
 
-// listTools lists the tools, leaving out those that MCP forbids to offer over
-// HTTP.
+// listTools requests the list of tools and ignores those whose schema is not
+// valid for HTTP.
 func (s *session) listTools(ctx context.Context) error {
 	result, err := s.do(ctx, mcp.MethodToolsList, nil)
 	if err != nil {
@@ -152,7 +152,7 @@ func (s *session) listTools(ctx context.Context) error {
 	return nil
 }
 
-// call calls a tool with arguments; none when nil.
+// call calls a tool; nil means empty arguments.
 func (s *session) call(ctx context.Context, name string, arguments json.RawMessage) error {
 	if arguments == nil {
 		arguments = json.RawMessage(`{}`)
@@ -166,7 +166,7 @@ func (s *session) call(ctx context.Context, name string, arguments json.RawMessa
 	return err
 }
 
-// listed calls a tool that the server must have offered.
+// listed calls a tool that must be in the server's list.
 func (s *session) listed(ctx context.Context, name string, arguments json.RawMessage) error {
 	if err := s.listTools(ctx); err != nil {
 		return err
@@ -189,7 +189,7 @@ func (s *session) reconnect(ctx context.Context) error {
 	return s.listed(ctx, "test_reconnection", nil)
 }
 
-// preserve sends a schema back as it came.
+// preserve sends a schema back unchanged.
 func (s *session) preserve(ctx context.Context) error {
 	if err := s.listTools(ctx); err != nil {
 		return err
@@ -201,7 +201,7 @@ func (s *session) preserve(ctx context.Context) error {
 	return s.call(ctx, "json_schema_echo", rawjson.SetField(nil, schema, "schema"))
 }
 
-// rounds makes calls that come back for input. Some of them must fail.
+// rounds makes calls whose results require input. Some of them must fail.
 func (s *session) rounds(ctx context.Context) error {
 	for _, name := range []string{"test_mrtr_echo_state", "test_mrtr_no_state", "test_mrtr_unrelated", "test_mrtr_no_result_type"} {
 		if err := s.call(ctx, name, nil); err != nil && tool.KindOf(err) == tool.Canceled {
@@ -235,7 +235,7 @@ func (s *session) standardHeaders(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// customHeaders makes the calls that the suite asks for.
+// customHeaders makes the calls that are listed in the suite's context.
 func (s *session) customHeaders(ctx context.Context) error {
 	if err := s.listTools(ctx); err != nil {
 		return err
@@ -247,7 +247,7 @@ func (s *session) customHeaders(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// invalidHeaders calls every tool that remains.
+// invalidHeaders calls every tool that listTools did not ignore.
 func (s *session) invalidHeaders(ctx context.Context) error {
 	if err := s.listTools(ctx); err != nil {
 		return err
@@ -259,8 +259,8 @@ func (s *session) invalidHeaders(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// authorized is what every scenario about authorization wants: a connection,
-// a list and a call.
+// authorized runs the scenarios about authorization, which all require a
+// connection, a list and a call.
 func (s *session) authorized(ctx context.Context) error {
 	if err := s.listTools(ctx); err != nil {
 		return err

@@ -16,8 +16,8 @@ import (
 	"junctor/internal/rawjson"
 )
 
-// suite plays the server of the conformance suite, in the stateless era, and notes
-// what it was asked.
+// suite simulates the server of the conformance suite in the stateless era and
+// records the requests.
 type suite struct {
 	mu    sync.Mutex
 	asked []string

@@ -19,7 +19,7 @@ import (
 	"junctor/internal/upstream"
 )
 
-// Logins returns an [Options.HTTP] that authorizes requests as the gateway does
+// Logins returns an [Options.HTTP] that authorizes requests like the gateway does
 // for every upstream, with a user who consents to everything. about is the
 // suite's context.
 func Logins(address string, about json.RawMessage, s oauth.Store, sealer func() (*store.Sealer, error), log *slog.Logger) (set func(*mcpclient.HTTPOptions), closeLogins func()) {
@@ -30,10 +30,10 @@ func Logins(address string, about json.RawMessage, s oauth.Store, sealer func() 
 		Store:   s, Sealer: sealer, RoundTripper: rt, Redactor: &telemetry.Redactor{}, Log: log,
 		Node: "conformance", Version: "1",
 	})
-	logins.SetCallback("http://127.0.0.1:1" + oauth.CallbackPath) // the answer is read from the redirect
-	var user sync.Mutex                                           // who does one thing at a time
+	logins.SetCallback("http://127.0.0.1:1" + oauth.CallbackPath) // never requested; the redirect to it is read
+	var user sync.Mutex                                           // the user signs in once at a time
 	return func(o *mcpclient.HTTPOptions) {
-		o.RoundTripper = http1.New(rt) // as every upstream gets
+		o.RoundTripper = http1.New(rt) // as for every upstream
 		o.Authorize = func(ctx context.Context, r *http.Request, refused *mcpclient.HTTPError) error {
 			user.Lock()
 			defer user.Unlock()
@@ -42,7 +42,7 @@ func Logins(address string, about json.RawMessage, s oauth.Store, sealer func() 
 	}, logins.Close
 }
 
-// serverConfig is the suite's server as it would be in a configuration.
+// serverConfig returns the configuration of the suite's server.
 func serverConfig(address string, about json.RawMessage) upstream.Config {
 	server := upstream.DefaultConfig()
 	server.Name, server.URL = "suite", address
@@ -61,7 +61,7 @@ func serverConfig(address string, about json.RawMessage) upstream.Config {
 		ClientID: known.ID, ClientSecret: known.Secret, Issuer: known.Issuer,
 		ClientMetadataURL: "https://conformance-test.local/client-metadata.json",
 	}
-	if known.ID != "" && known.Issuer == "" { // the extension of client credentials
+	if known.ID != "" && known.Issuer == "" { // the client credentials extension
 		server.OAuth.Grant = upstream.ClientCredentials
 	}
 	server.OAuth.PrivateKey, server.OAuth.Assertion = known.Key, known.JWT
@@ -74,9 +74,9 @@ func serverConfig(address string, about json.RawMessage) upstream.Config {
 	return server
 }
 
-// authorize opens the sign-in address, where the suite consents at once.
+// authorize requests the sign-in address, where the suite consents immediately.
 func authorize(ctx context.Context, logins *oauth.Service, server string, r *http.Request, refused *mcpclient.HTTPError) error {
-	ctx = tool.WithCaller(ctx, tool.Local) // the suite's user, who may begin a sign-in
+	ctx = tool.WithCaller(ctx, tool.Local) // the suite's user, who may sign in
 	err := logins.Authorize(ctx, upstream.Login{Server: server}, r, refused)
 	e, ok := errors.AsType[*tool.Error](err)
 	if !ok || e.Kind != tool.UpstreamAuthRequired {

@@ -1,4 +1,4 @@
-// Package form asks a person at a terminal for the fields of an MCP elicitation.
+// Package form asks the user at a terminal for the fields of an MCP elicitation.
 package form
 
 import (
@@ -17,14 +17,14 @@ import (
 	"junctor/internal/terminal"
 )
 
-// field is one line of a form.
+// field is one field of a form.
 type field struct {
 	Type        string          `json:"type"`
 	Title       string          `json:"title"`
 	Description string          `json:"description"`
 	Default     json.RawMessage `json:"default"`
 	Enum        []string        `json:"enum"`
-	EnumNames   []string        `json:"enumNames"` // of older servers
+	EnumNames   []string        `json:"enumNames"` // used by older servers
 	OneOf       []choice        `json:"oneOf"`
 	Items       *struct {
 		Enum  []string `json:"enum"`
@@ -40,9 +40,9 @@ type choice struct {
 	Title string `json:"title"`
 }
 
-// Fill asks for the fields of a form and returns the content as JSON, and the
-// action: accept, decline or cancel. ask shows a prompt and returns the line that
-// was typed; the end of the input cancels.
+// Fill asks for the fields of a form and returns the content as JSON and the
+// action: accept, decline or cancel. ask shows a prompt and returns one line of
+// input; the end of the input cancels.
 func Fill(ctx context.Context, c *terminal.Terminal, requested json.RawMessage, ask func(prompt string) (string, error)) (content json.RawMessage, action string, err error) {
 	content, err = fill(ctx, c, requested, ask)
 	switch {
@@ -56,7 +56,7 @@ func Fill(ctx context.Context, c *terminal.Terminal, requested json.RawMessage, 
 	return content, "accept", nil
 }
 
-// The ends of a form that is not sent.
+// The errors of a form that is declined or cancelled.
 var (
 	errDeclined  = errors.New("declined")
 	errCancelled = errors.New("cancelled")
@@ -64,17 +64,17 @@ var (
 
 func fill(ctx context.Context, c *terminal.Terminal, requested json.RawMessage, ask func(prompt string) (string, error)) (json.RawMessage, error) {
 	var required []string
-	_ = json.Unmarshal(rawjson.Field(requested, "required"), &required) // without any, none is
+	_ = json.Unmarshal(rawjson.Field(requested, "required"), &required) // missing means that no field is required
 	fmt.Fprintln(c.Err, "Press Enter to skip a field or keep its default; type /no to decline, /cancel to cancel. Never enter passwords here.")
 	out := map[string]json.RawMessage{}
 	for name, raw := range rawjson.Members(rawjson.Field(requested, "properties")) {
 		var f field
 		if json.Unmarshal(raw, &f) != nil {
-			continue // the server says what is missing
+			continue // the server reports a missing field
 		}
 		f.required = slices.Contains(required, name)
-		// Draft 7 checks formats, which later drafts only annotate. What cannot be
-		// checked here is left to the server.
+		// Draft 7 checks formats, which later drafts treat as annotations. If the
+		// schema does not compile, checking is left to the server.
 		f.schema, _ = schema.Compile(rawjson.SetField(raw, json.RawMessage(`"http://json-schema.org/draft-07/schema#"`), "$schema"))
 		for {
 			word, err := ask(f.prompt(name))
@@ -111,7 +111,8 @@ func fill(ctx context.Context, c *terminal.Terminal, requested json.RawMessage, 
 
 func yes(word string) bool { return strings.EqualFold(word, "y") || strings.EqualFold(word, "yes") }
 
-// read returns what was typed as JSON, checked; nil leaves the field out.
+// read parses and checks the input and returns the value as JSON; nil omits the
+// field.
 func (f field) read(ctx context.Context, word string) (json.RawMessage, error) {
 	v, err := f.value(word)
 	if err != nil {
@@ -159,7 +160,7 @@ func (f field) prompt(name string) string {
 	return b.String() + ": "
 }
 
-// defaultText returns the default as a person would type it.
+// defaultText returns the default value as a user would type it.
 func (f field) defaultText() string {
 	var (
 		one     string
@@ -184,8 +185,8 @@ func (f field) defaultText() string {
 	return strings.Join(several, ", ")
 }
 
-// choices are the values of a field that has only some, and whether several
-// may be chosen.
+// choices returns the values that a field allows, if they are limited, and whether
+// several may be chosen.
 func (f field) choices() (of []choice, several bool) {
 	plain := func(values []string, titles ...string) (out []choice) {
 		for i, v := range values {
@@ -203,7 +204,7 @@ func (f field) choices() (of []choice, several bool) {
 	return append(plain(f.Enum, f.EnumNames...), f.OneOf...), false
 }
 
-// value reads what was typed; nil leaves the field out.
+// value parses the input; nil omits the field.
 func (f field) value(word string) (any, error) {
 	if word == "" {
 		if len(f.Default) > 0 {

@@ -36,7 +36,7 @@ func TestFillKinds(t *testing.T) {
 	}
 }
 
-// typist returns a function that types the text line by line.
+// typist returns an ask function that returns the text line by line.
 func typist(shown *bytes.Buffer, typed string) func(prompt string) (string, error) {
 	return func(prompt string) (string, error) {
 		shown.WriteString(prompt)

@@ -10,18 +10,18 @@ import (
 	"junctor/internal/rawjson"
 )
 
-// Difference is one place in which two definitions differ.
+// Difference is one difference between two definitions.
 type Difference struct {
 	Where  string          `json:"where"` // description, inputSchema.properties.path …
 	Before json.RawMessage `json:"before,omitempty"`
 	After  json.RawMessage `json:"after,omitempty"`
 }
 
-// maxDifferences bounds what is shown of two definitions.
+// maxDifferences bounds the differences that Diff returns.
 const maxDifferences = 100
 
-// Diff lists the places in which two definitions differ, in order. A value
-// that only one of them has has no other side.
+// Diff returns the differences between two definitions, in order. For a value that
+// only one of them has, Before or After is nil.
 func Diff(before, after json.RawMessage) []Difference {
 	a, b := decode(before), decode(after)
 	var out []Difference
@@ -39,7 +39,7 @@ func decode(raw json.RawMessage) any {
 	return v
 }
 
-// missing stands for a value that is not there; null is one that is.
+// missing stands for an absent value, as opposed to null.
 type missing struct{}
 
 func diff(where string, a, b any, depth int, out *[]Difference) {

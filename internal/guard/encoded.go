@@ -51,8 +51,9 @@ func encoded(s string) []Flag {
 	return flags
 }
 
-// hasRun reports whether s contains n letters, digits or similar characters in
-// a row, as words do not. It keeps the regular expressions off most texts.
+// hasRun reports whether s contains a run of n letters, digits or similar
+// characters, which ordinary words do not. It saves running the regular
+// expressions on most texts.
 func hasRun(s string, n int) bool {
 	run := 0
 	for i := 0; i < len(s); i++ {

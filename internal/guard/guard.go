@@ -1,11 +1,10 @@
 // Package guard detects tool definitions that changed after they were first
 // seen, and definitions that look like prompt injection.
 //
-// The store keeps a fingerprint of each definition that was approved, by
-// default the first one seen ([Guard.Observe]). A definition with another
-// fingerprint is reported as changed until somebody approves it
-// ([Guard.Approve]). [Inspect] looks for invisible characters, encoded
-// sentences and known forms of prompt injection.
+// The store has a fingerprint of each approved definition, by default the first
+// one seen ([Guard.Observe]). A definition with another fingerprint is reported as
+// changed until it is approved ([Guard.Approve]). [Inspect] looks for invisible
+// characters, encoded sentences and known forms of prompt injection.
 //
 // The package reports its result as a [catalog.Review]; the catalogue acts on
 // it.
@@ -25,7 +24,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// Store keeps fingerprints and reports when another process approved one.
+// Store stores fingerprints and reports approvals by other processes.
 type Store interface {
 	store.Fingerprints
 	Watch(ctx context.Context, topic string) <-chan struct{}
@@ -55,14 +54,14 @@ type trackedTool struct {
 
 func (k *trackedTool) changed() bool { return k.fingerprint != k.approved }
 
-// New returns a Guard that keeps fingerprints in s.
+// New returns a Guard that stores fingerprints in s.
 func New(s Store, cfg catalog.SecurityConfig, log *slog.Logger) *Guard {
 	g := &Guard{store: s, log: log.With(telemetry.KeyComponent, "guard"), tools: map[tool.Name]*trackedTool{}}
 	g.SetConfig(cfg)
 	return g
 }
 
-// SetConfig sets what happens to tools that changed.
+// SetConfig sets how changed tools are handled.
 func (g *Guard) SetConfig(cfg catalog.SecurityConfig) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -79,8 +78,8 @@ func (g *Guard) CurrentConfig() catalog.SecurityConfig {
 	return catalog.SecurityConfig{OnToolChange: catalog.WarnOnChange}
 }
 
-// Observe records the definitions that a server has now, and logs a warning
-// for those that changed or look unsafe. Call it before Review.
+// Observe records the current definitions of a server, and logs a warning for
+// those that changed or look unsafe. It must be called before Review.
 func (g *Guard) Observe(ctx context.Context, server string, definitions []tool.Definition) error {
 	fresh, err := g.record(ctx, server, definitions)
 	for _, k := range fresh {
@@ -93,8 +92,8 @@ func (g *Guard) Observe(ctx context.Context, server string, definitions []tool.D
 	return err
 }
 
-// maxInspectedAtStart bounds how many definitions ObserveStored inspects: a few
-// milliseconds of work.
+// maxInspectedAtStart bounds the number of definitions that ObserveStored
+// inspects, which takes a few milliseconds.
 const maxInspectedAtStart = 64
 
 // ObserveStored is Observe for the definitions that the store has for a server. If
@@ -112,7 +111,8 @@ func (g *Guard) ObserveStored(ctx context.Context, server string, definitions []
 	return err
 }
 
-// record stores the definitions and returns those that are new here.
+// record stores the definitions and returns those that this process has not seen
+// before.
 func (g *Guard) record(ctx context.Context, server string, definitions []tool.Definition) (fresh []*trackedTool, err error) {
 	seen := make([]store.Observation, len(definitions))
 	now := make([]*trackedTool, len(definitions))
@@ -198,9 +198,9 @@ func (g *Guard) Review(d tool.Definition) catalog.Review {
 	return catalog.Review{Changed: changed, Blocked: changed && g.block, Flags: flags}
 }
 
-// Run inspects the recalled definitions and follows approvals of other
-// processes on the same store until ctx is done. It calls refresh when reviews
-// have changed.
+// Run inspects the definitions that ObserveStored did not, and applies approvals
+// of other processes on the same store, until ctx is done. It calls refresh when
+// reviews have changed.
 func (g *Guard) Run(ctx context.Context, refresh func()) error {
 	changes := g.store.Watch(ctx, store.TopicCatalogues)
 	if g.inspectAll(ctx) {
@@ -222,8 +222,8 @@ func (g *Guard) Run(ctx context.Context, refresh func()) error {
 	}
 }
 
-// inspectAll inspects the recalled definitions and reports whether any has
-// flags.
+// inspectAll inspects the definitions that are not inspected yet, and reports
+// whether any has flags.
 func (g *Guard) inspectAll(ctx context.Context) (found bool) {
 	g.mu.RLock()
 	var waiting []*trackedTool
@@ -245,8 +245,8 @@ func (g *Guard) inspectAll(ctx context.Context) (found bool) {
 	return found
 }
 
-// reload reads the approvals of the servers that have changed tools; no other
-// approval makes a difference.
+// reload reads the approvals of the servers that have changed tools; approvals of
+// other servers make no difference.
 func (g *Guard) reload(ctx context.Context) (changed bool, err error) {
 	g.mu.RLock()
 	servers := map[string]bool{}

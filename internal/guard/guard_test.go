@@ -102,8 +102,8 @@ func TestClosedStoreIsAnError(t *testing.T) {
 	}
 }
 
-// TestApprovalFromOtherProcessIsSeen opens one file twice, as a gateway and a
-// command do.
+// TestApprovalFromOtherProcessIsSeen opens one file twice, like a gateway and a
+// command.
 func TestApprovalFromOtherProcessIsSeen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "g.db")
 	openAt := func() store.Store {
@@ -207,7 +207,7 @@ func TestStoredToolsAreInspected(t *testing.T) {
 	}
 	var log bytes.Buffer
 	loud := New(open(t), catalog.SecurityConfig{}, slog.New(slog.NewTextHandler(&log, nil)))
-	for range 2 { // told once
+	for range 2 { // logged once
 		if err := loud.Observe(t.Context(), "fs", []tool.Definition{bad}); err != nil {
 			t.Fatal(err)
 		}

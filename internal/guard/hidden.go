@@ -8,8 +8,8 @@ import (
 	"unicode"
 )
 
-// isHidden reports whether the character is invisible to people, or changes
-// the order in which they see the text around it.
+// isHidden reports whether the character is invisible or changes the order in
+// which the text around it is displayed.
 func isHidden(r rune) bool { return hiddenKind(r) != "" }
 
 func hiddenKind(r rune) string {
@@ -37,10 +37,9 @@ func hiddenKind(r rune) string {
 	return ""
 }
 
-// hidden finds invisible characters. Characters in their intended use (a
-// joiner inside an emoji or in scripts that need it, a direction mark beside
-// right-to-left letters) are not reported, nor is a stray one as comes with
-// pasted text.
+// hidden finds invisible characters. It does not report characters in their
+// intended use (a joiner inside an emoji or in scripts that need it, a direction
+// mark next to right-to-left letters), or a single one such as in pasted text.
 func hidden(s string) []Flag {
 	if len(s) < len(blankRun) && isPlain(s) {
 		return nil
@@ -77,7 +76,8 @@ func hidden(s string) []Flag {
 	return flags
 }
 
-// minHidden returns how many characters of a kind are worth a flag.
+// minHidden returns the number of characters of a kind from which they are
+// flagged.
 func minHidden(kind string) int {
 	switch kind {
 	case "soft hyphens", "direction marks", "variation selectors":
@@ -121,7 +121,7 @@ func intended(runes []rune, i int) bool {
 		return symbol(before) || before == '#' || before == '*' || before >= '0' && before <= '9'
 	case r >= 0xFE00 && r <= 0xFE0F, r >= 0xE0100 && r <= 0xE01EF:
 		return unicode.Is(unicode.Han, before)
-	case r >= 0x180B && r <= 0x180F: // selectors and a separator of Mongolian alone
+	case r >= 0x180B && r <= 0x180F: // selectors and a separator, used only in Mongolian
 		return unicode.IsLetter(before) && unicode.Is(unicode.Mongolian, before)
 	case r >= 0xE0020 && r <= 0xE007F: // the flags of England, Scotland and Wales
 		for j := i - 1; j >= 0 && j > i-8; j-- {

@@ -12,7 +12,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// Flag is one thing in a definition that a person should look at before a
+// Flag is a suspicious part of a definition that a person should review before a
 // model reads it.
 type Flag struct {
 	Kind    string `json:"kind"`    // hidden, encoded, override, secrecy, exfiltration, command
@@ -26,8 +26,8 @@ func (f Flag) String() string {
 	return fmt.Sprintf("%s: %s in %s: %q", f.Kind, f.What, f.Where, f.Excerpt)
 }
 
-// Limits on what is inspected in one definition. Of a longer text both ends
-// are inspected, because that is where people do not look.
+// Limits on what is inspected in one definition. Of a longer text both ends are
+// inspected.
 const (
 	maxText    = 32 << 10
 	maxStrings = 2000
@@ -37,7 +37,8 @@ const (
 
 // Inspect looks for invisible characters, encoded sentences and known forms
 // of prompt injection in every string of the definition: names, descriptions,
-// enumerations, defaults. No flag is no proof that a definition is harmless.
+// enumerations, defaults. The absence of flags does not prove that a definition
+// is harmless.
 func Inspect(d tool.Definition) []Flag {
 	var v any
 	dec := json.NewDecoder(bytes.NewReader(d.Raw))
@@ -50,8 +51,8 @@ func Inspect(d tool.Definition) []Flag {
 	return in.flags
 }
 
-// InspectText looks at one text that models read, such as the instructions of
-// a server.
+// InspectText inspects one text that models read, such as the instructions of a
+// server.
 func InspectText(where, text string) []Flag {
 	var in inspector
 	in.text(where, text)
@@ -115,7 +116,8 @@ func excerpt(s string) string {
 	}, Visible(s)))
 }
 
-// Visible spells out the invisible characters of s, as ‹U+200B›.
+// Visible returns s with invisible characters replaced by their code, such as
+// ‹U+200B›.
 func Visible(s string) string {
 	if strings.IndexFunc(s, isHidden) < 0 {
 		return s

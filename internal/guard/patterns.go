@@ -9,13 +9,13 @@ import (
 )
 
 // pattern is a form of prompt injection that published attacks used and that
-// honest definitions do not contain. Free prose is not judged: an attacker
-// rewords it, and honest descriptions use the same words.
+// honest definitions do not contain. Free prose is not matched, because an
+// attacker can reword it and honest descriptions use the same words.
 type pattern struct {
 	kind string
 	what string
-	// hint is a set of substrings, one of which every match contains. It
-	// keeps the regular expression off most texts.
+	// hint is a set of substrings of which every match contains at least one. It
+	// saves running the regular expression on most texts.
 	hint []string
 	re   *regexp.Regexp
 }

@@ -1,10 +1,10 @@
-// Package httpstream writes answers that come in pieces: server-sent events
-// or JSON lines.
+// Package httpstream writes streaming responses: server-sent events or JSON
+// lines.
 //
-// It promises that a piece leaves as soon as it is sent, that sending never
-// blocks the sender, and that a client which does not read is cut off at a
-// bounded buffer instead of growing one. The answer's header is written with
-// the first piece, so that a failure before it is still a plain HTTP error.
+// Each message is flushed immediately, and sending never blocks the sender. The
+// buffer for a client that does not read is bounded; when it is full, the stream
+// is aborted. The header is written with the first message, so that an earlier
+// failure is still a plain HTTP error.
 package httpstream
 
 import (
@@ -16,17 +16,17 @@ import (
 	"time"
 )
 
-// Format is the form of a stream.
+// Format is the format of a stream.
 type Format string
 
-// The forms. None means that the client wants one answer in one piece.
+// The formats. None means that the client does not want a stream.
 const (
 	None   Format = ""
 	Events Format = "text/event-stream"
 	Lines  Format = "application/x-ndjson"
 )
 
-// Accepted returns the form that the request's Accept header asks for.
+// Accepted returns the format that the request's Accept header asks for.
 func Accepted(r *http.Request) Format {
 	accept := strings.ToLower(strings.Join(r.Header.Values("Accept"), ","))
 	switch {
@@ -38,7 +38,7 @@ func Accepted(r *http.Request) Format {
 	return None
 }
 
-// Bounds of what waits for a slow reader.
+// Limits of the buffer for a slow client, and intervals.
 const (
 	maxPieces         = 4096
 	maxBytes          = 8 << 20
@@ -46,11 +46,11 @@ const (
 	keepAliveInterval = 15 * time.Second
 )
 
-// errSlowClient is the cause with which a stream is cut off whose client does not
-// read.
+// errSlowClient is the cause with which a stream is cancelled whose client does
+// not read.
 var errSlowClient = errors.New("the client does not read fast enough")
 
-// Stream is one answer in pieces. It is safe for concurrent use.
+// Stream is one streaming response. It is safe for concurrent use.
 type Stream struct {
 	w      http.ResponseWriter
 	format Format
@@ -65,24 +65,24 @@ type Stream struct {
 	done    chan struct{}
 }
 
-// New returns a Stream that answers on w, and a context that ends with ctx or
-// when the stream is cut off. Nothing is written before the first Send. End
-// must be called.
+// New returns a Stream that writes to w, and a context that is cancelled with ctx
+// or when the stream fails. Nothing is written before the first Send. End must be
+// called.
 func New(ctx context.Context, w http.ResponseWriter, format Format) (*Stream, context.Context) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	return &Stream{w: w, format: format, cancel: cancel, wake: make(chan struct{}, 1), done: make(chan struct{})}, ctx
 }
 
-// Started reports whether something was sent: the time for an HTTP error is
-// then over.
+// Started reports whether Send was called; an HTTP error can then no longer be
+// sent.
 func (s *Stream) Started() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.started
 }
 
-// Send puts one JSON value into the stream, as an event of that name. It does
-// not wait for the client.
+// Send queues one JSON value, as an event of that name. It does not wait for the
+// client.
 func (s *Stream) Send(event string, data []byte) {
 	piece := s.frame(event, data)
 	s.mu.Lock()
@@ -107,9 +107,9 @@ func (s *Stream) Send(event string, data []byte) {
 	}
 }
 
-// frame writes a piece as it goes over the wire. A JSON value has no raw line
-// breaks but between its tokens, where a space means the same; all other bytes
-// stay as they are, even those that are no UTF-8.
+// frame encodes a message in the format of the stream. Line breaks, which JSON
+// allows only between tokens, are replaced by spaces. All other bytes are
+// unchanged, even invalid UTF-8.
 func (s *Stream) frame(event string, data []byte) []byte {
 	b := make([]byte, 0, len(event)+len(data)+20)
 	if s.format == Events {
@@ -130,7 +130,7 @@ func (s *Stream) frame(event string, data []byte) []byte {
 	return append(b, '\n')
 }
 
-// End waits until everything sent has left, or the client was given up.
+// End waits until all queued messages are written or the stream has failed.
 func (s *Stream) End() {
 	s.mu.Lock()
 	s.ended = true
@@ -146,13 +146,13 @@ func (s *Stream) End() {
 	s.cancel(nil)
 }
 
-// run writes what is sent until the stream ends.
+// run writes queued messages until the stream ends.
 func (s *Stream) run() {
 	defer close(s.done)
 	h := s.w.Header()
 	h.Set("Content-Type", string(s.format))
 	h.Set("Cache-Control", "no-cache")
-	h.Set("X-Accel-Buffering", "no") // or a proxy in between holds the pieces back
+	h.Set("X-Accel-Buffering", "no") // otherwise a proxy may buffer the stream
 	s.w.WriteHeader(http.StatusOK)
 	control := http.NewResponseController(s.w)
 	alive := time.NewTicker(keepAliveInterval)
@@ -184,7 +184,7 @@ func (s *Stream) run() {
 	}
 }
 
-// take returns what waits to be written.
+// take removes and returns the queued messages.
 func (s *Stream) take() (batch [][]byte, ended bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -192,7 +192,8 @@ func (s *Stream) take() (batch [][]byte, ended bool) {
 	return batch, s.ended
 }
 
-// sendKeepAlive keeps proxies from closing a silent stream of events.
+// sendKeepAlive queues a comment, so that proxies do not close an idle stream of
+// events.
 func (s *Stream) sendKeepAlive() {
 	if s.format != Events {
 		return
@@ -208,7 +209,7 @@ func (s *Stream) sendKeepAlive() {
 	}
 }
 
-// fail ends the stream of a client that cannot be written to.
+// fail aborts the stream after a write error.
 func (s *Stream) fail(err error) {
 	s.mu.Lock()
 	s.ended, s.pieces, s.bytes = true, nil, 0

@@ -58,7 +58,7 @@ func TestEventsAreFlushedAtOnce(t *testing.T) {
 		lines := bufio.NewScanner(res.Body)
 		first := len(want) / 2
 		for i, line := range want {
-			if i == first { // all of the first piece has come, and the second was not sent yet
+			if i == first { // the first message has arrived completely, and the second was not sent yet
 				goOn <- struct{}{}
 			}
 			if !lines.Scan() || lines.Text() != line {
@@ -72,7 +72,7 @@ func TestEventsAreFlushedAtOnce(t *testing.T) {
 	}
 }
 
-// stuck is a client that takes its header and nothing more.
+// stuck is a client that accepts the header and nothing more.
 type stuck struct {
 	http.ResponseWriter
 	release chan struct{}

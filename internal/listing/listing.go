@@ -1,6 +1,6 @@
 // Package listing lists and searches the tools that a caller may see, for all
-// APIs. It also has the state of servers, and the tools in the formats of model
-// providers.
+// APIs. It also provides the state of servers, and the tools in the formats of
+// model providers.
 //
 // One [Service] is shared by all APIs and listeners, so that their responses agree
 // and translations are cached once. It reads the catalogue, the search index and
@@ -34,8 +34,8 @@ type Upstreams interface {
 	Await(ctx context.Context, servers ...string) (pending []string)
 }
 
-// Logins has the servers where each caller has a login of its own, and with it a
-// list of tools of its own.
+// Logins provides the servers for which each caller has its own login and
+// therefore its own list of tools.
 type Logins interface {
 	// LoadCallerTools loads the lists of tools of a caller's own logins.
 	LoadCallerTools(ctx context.Context, caller string, servers ...string)
@@ -57,7 +57,7 @@ type Service struct {
 	opts Options
 
 	mu         sync.Mutex
-	translated *catalog.Snapshot // that tools was made from
+	translated *catalog.Snapshot // from which tools was created
 	tools      *provider.Tools
 }
 
@@ -71,8 +71,9 @@ func (s *Service) Snapshot() *catalog.Snapshot { return s.opts.Catalog.Snapshot(
 // is done.
 func (s *Service) Watch(ctx context.Context) <-chan struct{} { return s.opts.Catalog.Watch(ctx) }
 
-// Starting returns the servers that are making their first connection and have
-// no known tools: those of the names, or all, that the caller may see.
+// Starting returns the servers that the caller may see, that are making their
+// first connection and whose tools are not known yet. With names, only those are
+// considered.
 func (s *Service) Starting(caller *tool.Caller, names ...string) []string {
 	snap := s.Snapshot()
 	return slices.DeleteFunc(s.opts.Upstreams.Connecting(), func(name string) bool {
@@ -218,7 +219,7 @@ func (s *Service) ProviderTools() (*catalog.Snapshot, *provider.Tools) {
 		}
 	}
 	tools := provider.NewTools(defs, s.tools)
-	if s.translated == nil || s.translated.Version < snap.Version { // otherwise another request has a newer one
+	if s.translated == nil || s.translated.Version < snap.Version { // another request may have stored a newer one
 		s.translated, s.tools = snap, tools
 	}
 	return snap, tools

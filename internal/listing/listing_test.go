@@ -118,7 +118,7 @@ func TestAwaitOnlyServersWithoutKnownTools(t *testing.T) {
 	if pending := s.Await(t.Context(), &tool.Local); !slices.Equal(pending, []string{"slow"}) {
 		t.Errorf("pending %v", pending)
 	}
-	s.Await(t.Context(), &onlyFS)            // may not see it
+	s.Await(t.Context(), &onlyFS)            // may not see slow
 	s.Await(t.Context(), &tool.Local, "git") // has tools from before
 	if !slices.Equal(ups.awaited, []string{"slow"}) {
 		t.Errorf("awaited %v", ups.awaited)

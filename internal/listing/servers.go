@@ -12,7 +12,7 @@ import (
 type Server struct {
 	upstream.Status                 // Tools counts those that the caller may use
 	Enabled         int             // how many of them are enabled
-	Known           *catalog.Server // nil while its tools are not known
+	Known           *catalog.Server // nil until its tools are known
 }
 
 // Available reports whether the server is not known to be unreachable.
@@ -20,7 +20,7 @@ func (s Server) Available() bool {
 	return s.State != upstream.Disconnected && s.State != upstream.AuthRequired
 }
 
-// Servers returns the servers that the caller may see, by name.
+// Servers returns the servers that the caller may see, ordered by name.
 func (s *Service) Servers(caller *tool.Caller) []Server {
 	snap := s.Snapshot()
 	var list []Server
@@ -32,7 +32,7 @@ func (s *Service) Servers(caller *tool.Caller) []Server {
 	return list
 }
 
-// Describe adds to the status of a server what the catalogue has of it.
+// Describe adds the data of the catalogue to the status of a server.
 func (s *Service) Describe(snap *catalog.Snapshot, caller *tool.Caller, st upstream.Status) Server {
 	server := Server{Status: s.statusForCaller(st, caller), Known: snap.Server(st.Name)}
 	if server.Known != nil {

@@ -1,10 +1,10 @@
-// Package mcptrace remembers the latest messages between the gateway and its
+// Package mcptrace records the latest messages between the gateway and its
 // upstreams, for the debug API.
 //
-// It sits in the path of every call, so adding a message costs one copy of a
-// bounded part of it. Redaction and encoding are left to those who read. What
-// is kept shares no memory with the message: a small part of a large request
-// would otherwise hold all of it.
+// It is in the path of every call, so adding a message costs only one copy of a
+// bounded part of it. Records are redacted and encoded when they are read. They
+// share no memory with the message, because a small part of a large request would
+// otherwise retain all of it.
 package mcptrace
 
 import (
@@ -23,7 +23,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// Direction is which way a message went.
+// Direction is the direction of a message.
 type Direction bool
 
 const (
@@ -32,22 +32,22 @@ const (
 )
 
 // Entry is one message between the gateway and an upstream, or one step of a
-// task, as the debug API shows it.
+// task, in the debug API.
 type Entry struct {
 	Timestamp int64           `json:"timestamp"` // milliseconds since 1970
 	Direction string          `json:"direction"` // INCOMING_TO_GATEWAY or OUTGOING_FROM_GATEWAY
 	BackendID string          `json:"backendId,omitempty"`
-	ID        int64           `json:"id,omitempty"` // the same for a request, what belongs to it, and its answer
+	ID        int64           `json:"id,omitempty"` // the same for a request, its notifications and its response
 	Method    string          `json:"method"`
 	Payload   json.RawMessage `json:"paramsOrResult,omitempty"`
 	Error     json.RawMessage `json:"error,omitempty"`
 }
 
 // Record is an Entry before redaction and encoding. Server, Tool, Method and
-// Caller decide who may see it.
+// Caller determine who may see it.
 type Record struct {
 	Server string // "" for a step of a task
-	Tool   string // of the request that the message belongs to; its method if that calls no tool
+	Tool   string // of the request that the message belongs to, or its method if that is not a call
 	Method string
 	Caller string
 
@@ -58,7 +58,7 @@ type Record struct {
 	err     bounded
 }
 
-// bounded is the beginning of a text, and its whole size.
+// bounded is the beginning of a text, and its total size.
 type bounded struct {
 	text []byte
 	size int
@@ -72,15 +72,14 @@ const (
 	maxMethod  = 128
 )
 
-// Trace remembers the latest messages. Its methods may be called on a nil
-// Trace, which remembers nothing.
+// Trace records the latest messages. A nil *Trace records nothing.
 type Trace struct {
 	ring   *telemetry.Ring[Record]
 	redact func(json.RawMessage) json.RawMessage
 	ids    atomic.Int64
 }
 
-// New returns a Trace that passes everything it shows through redact.
+// New returns a Trace whose entries are passed through redact.
 func New(redact func(json.RawMessage) json.RawMessage) *Trace {
 	return &Trace{ring: telemetry.NewRing[Record](maxEntries), redact: redact}
 }
@@ -91,19 +90,19 @@ func (t *Trace) add(r Record, payload []byte, err error) {
 		r.Method = strings.ToValidUTF8(strings.Clone(r.Method[:maxMethod]), "") + "…"
 	}
 	r.payload = beginning(payload)
-	if err != nil { // encoded at once: it may refer to a whole answer
+	if err != nil { // encoded immediately, because it may retain a whole response
 		r.err = beginning(shownError(err))
 	}
 	t.ring.Add(r)
 }
 
-// beginning copies as much of a text as is kept.
+// beginning copies the part of a text that is recorded.
 func beginning(text []byte) bounded {
 	return bounded{bytes.Clone(text[:min(len(text), maxPayload+margin)]), len(text)}
 }
 
-// Step remembers a step of a task. Tasks are rare beside calls, so this may
-// encode at once what is then cut.
+// Step records a step of a task. Tasks are rare compared to calls, so it encodes
+// the detail immediately, even if that is then truncated.
 func (t *Trace) Step(dir Direction, method, caller string, detail any, err error) {
 	if t == nil {
 		return
@@ -115,9 +114,8 @@ func (t *Trace) Step(dir Direction, method, caller string, detail any, err error
 	t.add(Record{dir: dir, Method: method, Caller: caller}, payload, err)
 }
 
-// Request implements upstream.Tracer: it remembers a request to a server, and
-// returns its number and its exchange, which remembers the messages that belong
-// to it.
+// Request implements upstream.Tracer. It records a request to a server and returns
+// its id and an exchange that records the messages that belong to it.
 func (t *Trace) Request(server string, req tool.Request) (id int64, observed tool.Exchange) {
 	id, observed = t.ids.Add(1), req.Exchange
 	caller, name := req.Caller, toolOf(req)
@@ -141,13 +139,14 @@ func (t *Trace) Request(server string, req tool.Request) (id int64, observed too
 	return id, observed
 }
 
-// Response implements upstream.Tracer: it remembers the answer to a request.
+// Response implements upstream.Tracer. It records the response to a request.
 func (t *Trace) Response(id int64, server string, req tool.Request, result json.RawMessage, err error) {
 	t.add(Record{Server: server, Tool: toolOf(req), Method: req.Method, Caller: req.Caller, id: id, dir: Incoming}, result, err)
 }
 
-// toolOf returns the tool that a request calls, or its method. The executor
-// has made sure that there is one name, which usually comes first.
+// toolOf returns the tool that a request calls, or the method of other requests.
+// The executor has checked that params has one name, which is usually the first
+// member.
 func toolOf(req tool.Request) string {
 	if req.Method != mcp.MethodToolsCall {
 		return req.Method
@@ -161,10 +160,10 @@ func toolOf(req tool.Request) string {
 	return ""
 }
 
-// Records is where the records are read and followed.
+// Records returns the ring of records.
 func (t *Trace) Records() *telemetry.Ring[Record] { return t.ring }
 
-// Show makes an entry of a record: redacted, and cut where it is long.
+// Show converts a record to an entry, which is redacted and truncated.
 func (t *Trace) Show(r Record) Entry {
 	e := Entry{Timestamp: r.at.UnixMilli(), Direction: "INCOMING_TO_GATEWAY", BackendID: r.Server, ID: r.id, Method: r.Method}
 	if r.dir == Outgoing {

@@ -15,14 +15,14 @@ import (
 
 func plain(b json.RawMessage) json.RawMessage { return b }
 
-// exchange traces a request and its answer.
+// exchange traces a request and its response.
 func exchange(tr *Trace, server string, r tool.Request, result json.RawMessage, err error) {
 	id, _ := tr.Request(server, r)
 	tr.Response(id, server, r, result, err)
 }
 
-// TestSmallPartsDoNotRetainLargeBodies decodes requests whose parameters are small
-// beside the rest: the trace must not hold the rest.
+// TestSmallPartsDoNotRetainLargeBodies traces requests whose params are a small
+// part of the body: the trace must not retain the rest.
 func TestSmallPartsDoNotRetainLargeBodies(t *testing.T) {
 	tr := New(plain)
 	for range 60 {
@@ -66,11 +66,11 @@ func TestTraceIsBounded(t *testing.T) {
 	if got := tr.Show(Record{payload: beginning([]byte(`{"broken`))}); string(got.Payload) != `"{\"broken"` {
 		t.Errorf("%s", got.Payload)
 	}
-	(*Trace)(nil).Step(Incoming, "x", "", nil, nil) // remembers nothing
+	(*Trace)(nil).Step(Incoming, "x", "", nil, nil) // records nothing
 }
 
-// TestMessagesOfCallNameItsTool: what belongs to a call can be shown to those who
-// may use its tool, and to nobody else.
+// TestMessagesOfCallNameItsTool: all messages of a call have its tool, so that
+// they can be shown only to callers who may use it.
 func TestMessagesOfCallNameItsTool(t *testing.T) {
 	tr := New(plain)
 	for _, r := range []tool.Request{

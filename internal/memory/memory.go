@@ -1,6 +1,6 @@
-// Package memory sets how often the garbage is collected: often while the
-// program starts, seldom while it is under load and its heap is small, and with
-// Go's default otherwise. GOGC in the environment turns it off.
+// Package memory sets how often garbage is collected: often while the program
+// starts, rarely while it is under load and its heap is small, and with Go's
+// default otherwise. GOGC in the environment turns this off.
 package memory
 
 import (
@@ -14,19 +14,19 @@ import (
 )
 
 const (
-	// startPhase is how long after the first connections of all servers the start
-	// ends, and how long after that its deferred work is done.
+	// startPhase is how long after the first connections of all servers the
+	// start is considered finished. Deferred work may take as long again.
 	startPhase = 1500 * time.Millisecond
 
-	// startGC is the GC percentage during the start, which allocates much of
-	// which little stays in use. With late collections the live objects would
-	// be scattered over a heap three times their size.
+	// startGC is the GC percentage during the start, which allocates much that
+	// does not stay in use. With late collections the live objects would be
+	// scattered over a heap three times their size.
 	startGC = 30
 
 	defaultGC = 100 // Go's own default
 	maxGC     = 800 // of a small heap under load
 
-	// headroom is how much garbage a busy gateway may gather between two
+	// headroom is how much garbage a busy gateway may accumulate between two
 	// collections. Above that much live heap the default applies.
 	headroom = 64 << 20
 
@@ -36,8 +36,8 @@ const (
 	busyInterval    = time.Second
 	maxBusyInterval = 2500 * time.Millisecond
 
-	// minLoadedGCs is how many consecutive collections during a call end the
-	// setting of the start, which would slow calls down.
+	// minLoadedGCs is the number of consecutive collections during calls that
+	// end the setting of the start, which would slow calls down.
 	minLoadedGCs = 8
 
 	// idleAfter is how long after the last collection under load unused memory
@@ -45,22 +45,22 @@ const (
 	idleAfter = 3 * time.Second
 )
 
-// manager adapts the setting after each collection, so it costs an idle program
-// nothing.
+// manager adapts the setting after each collection, so that it costs nothing while
+// the program is idle.
 type manager struct {
-	serving func() bool // a call is in progress
-	release func()      // collects and gives memory back to the system
+	serving func() bool // reports whether a call is in flight
+	release func()      // collects garbage and returns memory to the system
 
 	mu        sync.Mutex
-	idleTimer *time.Timer // runs while there is, or was just, load; nil before
+	idleTimer *time.Timer // runs during and shortly after load; nil before the first load
 	percent   int         // as last set; 0 if it was set elsewhere
 	starting  bool
-	loadedGCs int       // collections during the start that saw a call in progress
-	last      time.Time // of the collection before
+	loadedGCs int       // consecutive collections during the start with a call in flight
+	last      time.Time // time of the previous collection
 	stopped   atomic.Bool
 }
 
-// newManager manages GOGC, unless the environment sets it.
+// newManager returns a manager that sets GOGC, unless the environment does.
 func newManager(serving func() bool) *manager {
 	m := &manager{serving: serving, release: debug.FreeOSMemory, starting: true, percent: startGC, last: time.Now()}
 	if previous := debug.SetGCPercent(startGC); previous != defaultGC { // GOGC is set
@@ -91,8 +91,8 @@ func (m *manager) onGC(now time.Time, live uint64) {
 	since := now.Sub(m.last)
 	m.last = now
 	if m.starting {
-		// The setting of the start must not slow down calls that are made
-		// already. Single calls while servers connect are not load.
+		// The setting of the start must not slow down calls. Single calls while
+		// servers connect are not load.
 		if m.loadedGCs++; !m.serving() {
 			m.loadedGCs = 0
 		}
@@ -121,8 +121,8 @@ func (m *manager) onIdle() {
 	}
 }
 
-// percentFor is how much garbage may gather, in percent of the live heap, when
-// the last two collections were so far apart under the current setting.
+// percentFor returns the GC percentage for the time between the last two
+// collections, the live heap and the current setting.
 func percentFor(since time.Duration, live uint64, current int) int {
 	if since >= min(busyInterval*time.Duration(max(current, defaultGC))/defaultGC, maxBusyInterval) {
 		return defaultGC
@@ -130,8 +130,8 @@ func percentFor(since time.Duration, live uint64, current int) int {
 	return int(min(max(headroom*100/max(live, 1), defaultGC), maxGC))
 }
 
-// set changes the setting where that makes a difference: each change stops
-// the program for a moment. m.mu is held.
+// set changes the setting if the difference is large enough, because each change
+// briefly stops the program. The caller holds m.mu.
 func (m *manager) set(percent int) {
 	if m.percent == 0 || max(percent, m.percent)-min(percent, m.percent) < m.percent/8 {
 		return
@@ -150,7 +150,7 @@ func (m *manager) started() {
 	}
 }
 
-// stop gives the setting back.
+// stop restores the default setting.
 func (m *manager) stop() {
 	m.stopped.Store(true)
 	m.mu.Lock()
@@ -161,7 +161,7 @@ func (m *manager) stop() {
 	m.set(defaultGC)
 }
 
-// liveHeap is what the last collection found to be in use.
+// liveHeap returns the size of the live heap at the last collection.
 func liveHeap() uint64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(sample)
@@ -171,10 +171,10 @@ func liveHeap() uint64 {
 	return sample[0].Value.Uint64()
 }
 
-// Run keeps the program small while it starts and idles, and lets it collect
-// less often under load, until ctx is done. started waits for the end of the
-// start, and inFlight counts the requests that somebody waits for: when there
-// are none, what only the start needed goes back to the system.
+// Run keeps memory usage low while the program starts and is idle, and makes
+// collections less frequent under load, until ctx is done. started waits for the
+// first connections, and inFlight returns the number of pending requests: if there
+// are none after the start, unused memory is returned to the system.
 func Run(ctx context.Context, started func(context.Context), inFlight func() int) error {
 	m := newManager(func() bool { return inFlight() > 0 })
 	defer m.stop()

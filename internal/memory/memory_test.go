@@ -22,7 +22,7 @@ func TestPercentFor(t *testing.T) {
 		"busy, large heap":    {10 * time.Millisecond, 1 << 30, defaultGC, defaultGC},
 		"busy, nothing known": {0, 0, defaultGC, maxGC},
 		"set elsewhere":       {busyInterval, 4 << 20, 0, defaultGC},
-		// The load that raised the setting collects more seldom with it.
+		// With the raised setting the same load causes fewer collections.
 		"as busy as before": {4 * (busyInterval - time.Millisecond) / 2, 4 << 20, maxGC, maxGC},
 		"a middling one":    {busyInterval + time.Millisecond, 32 << 20, 200, 200},
 		"no longer busy":    {maxBusyInterval, 4 << 20, maxGC, defaultGC},
@@ -33,15 +33,15 @@ func TestPercentFor(t *testing.T) {
 	}
 }
 
-// The setting of the start ends with calls that collections see, or with the
-// start; load raises it, and idling and the end put it back.
+// TestMemoryFollowsLoad: the setting of the start ends when collections run during
+// calls, or with the start. Load raises the setting, idle time and stop restore it.
 func TestMemoryFollowsLoad(t *testing.T) {
 	before := debug.SetGCPercent(defaultGC)
 	defer debug.SetGCPercent(before)
 	var serving atomic.Bool
 	m := newManager(serving.Load)
 	defer m.stop()
-	current := func() int { // as the runtime has it
+	current := func() int { // the setting of the runtime
 		p := debug.SetGCPercent(defaultGC)
 		debug.SetGCPercent(p)
 		return p
@@ -57,7 +57,7 @@ func TestMemoryFollowsLoad(t *testing.T) {
 		runtime.GC()
 	}
 	m.stop()
-	m = &manager{serving: serving.Load, release: func() {}, percent: defaultGC} // which no collection disturbs
+	m = &manager{serving: serving.Load, release: func() {}, percent: defaultGC} // not called by collections
 	m.onGC(time.Now(), 4<<20)
 	m.onGC(time.Now(), 4<<20)
 	if got := current(); got != maxGC {
@@ -85,8 +85,8 @@ func TestMemoryRespectsGOGC(t *testing.T) {
 	}
 }
 
-// The garbage of a busy time goes back to the system soon after it, and not
-// while it lasts.
+// TestMemoryIsReleasedAfterLoad: memory is returned to the system soon after load,
+// and not during it.
 func TestMemoryIsReleasedAfterLoad(t *testing.T) {
 	before := debug.SetGCPercent(defaultGC)
 	defer debug.SetGCPercent(before)
@@ -110,7 +110,7 @@ func TestMemoryIsReleasedAfterLoad(t *testing.T) {
 		if released, percent := state(); released != 1 || percent != defaultGC {
 			t.Fatalf("%s later: released %d times, %d %%", idleAfter, released, percent)
 		}
-		m.onGC(time.Now(), 4<<20) // the one that the release made
+		m.onGC(time.Now(), 4<<20) // the collection of the release itself
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		if released, _ := state(); released != 1 {
