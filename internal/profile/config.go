@@ -54,7 +54,7 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// checkGlobs reports what is wrong with a list of globs, at its key.
+// checkGlobs returns an error for key if the list of globs is not valid.
 func checkGlobs(key string, globs []string) error {
 	if err := tool.CheckGlobs(globs); err != nil {
 		return setting.Wrong(key, "%v", err)
@@ -62,9 +62,9 @@ func checkGlobs(key string, globs []string) error {
 	return nil
 }
 
-// CheckName reports why a profile cannot have the name.
+// CheckName returns an error if the name is not a valid name of a profile.
 func CheckName(name string) error {
-	if !tool.ValidServer(name) { // profiles are named as servers are
+	if !tool.ValidServer(name) { // the rules for names are those of servers
 		return setting.Wrong("", "%q is not a valid name of a profile; use 1 to %d characters of A-Z a-z 0-9 _ -", name, tool.MaxServerName)
 	}
 	return nil

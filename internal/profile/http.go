@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// Parameter is the query parameter with which a request chooses a profile.
+	// Parameter is the query parameter that selects a profile.
 	Parameter = "profile"
-	// pathPrefix begins the paths of the MCP API with a profile:
-	// /profiles/NAME/mcp, and /profiles/NAME/mcp/SERVER.
+	// pathPrefix is the prefix of the paths of the MCP API with a profile:
+	// /profiles/NAME/mcp and /profiles/NAME/mcp/SERVER.
 	pathPrefix = "/profiles/"
 )
 
-// Wrap narrows the callers of requests that choose a profile, by their path or
-// by [Parameter].
+// Wrap narrows the callers of requests that select a profile, by the path or by
+// [Parameter].
 func (s *Set) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name, path, inPath := split(r.URL.Path)
@@ -28,7 +28,7 @@ func (s *Set) Wrap(next http.Handler) http.Handler {
 		}
 		if strings.Contains(r.URL.RawQuery, Parameter) || strings.Contains(r.URL.RawQuery, "%") {
 			query, err := url.ParseQuery(r.URL.RawQuery)
-			if err != nil && strings.Contains(r.URL.RawQuery, Parameter) { // a profile must not get lost
+			if err != nil && strings.Contains(r.URL.RawQuery, Parameter) { // a profile must not be ignored
 				httperr.Write(w, r, &tool.Error{Kind: tool.InvalidRequest, Msg: "the query cannot be read: " + err.Error()})
 				return
 			}
@@ -45,7 +45,7 @@ func (s *Set) Wrap(next http.Handler) http.Handler {
 		if inPath {
 			narrowed, u := *r, *r.URL
 			u.Path, u.RawPath = path, ""
-			// What is linked to from there, as by the old SSE transport, keeps it.
+			// So that URLs in the response, as in the old SSE transport, keep the profile.
 			u.RawQuery = strings.TrimSuffix(Parameter+"="+name+"&"+u.RawQuery, "&")
 			narrowed.URL = &u
 			r = &narrowed

@@ -160,8 +160,8 @@ func TestPathAndParameterNarrow(t *testing.T) {
 	}
 }
 
-// TestNarrowingNeverWidens: whatever the caller and the profile, nothing can be
-// used or seen with the profile that cannot without.
+// TestNarrowingNeverWidens: for any caller and profile, whatever can be used or
+// seen with the profile can be used or seen without it.
 func TestNarrowingNeverWidens(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	globs := func(from ...string) []string {

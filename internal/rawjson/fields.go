@@ -6,12 +6,12 @@ import (
 	"iter"
 )
 
-// Member is where one member of an object lies: key and value without the
-// white space around them.
+// Member is the position of one member of an object: of its key and its value,
+// without surrounding white space.
 type Member struct{ KeyStart, KeyEnd, Start, End int }
 
-// Name returns the name of a member of object as it is meant. It allocates
-// only for names written with escapes.
+// Name returns the unquoted name of a member of object. It allocates only for
+// names written with escapes.
 func (m Member) Name(object []byte) []byte {
 	quoted := object[m.KeyStart:m.KeyEnd]
 	if bytes.IndexByte(quoted, '\\') >= 0 {
@@ -27,8 +27,8 @@ func (m Member) Is(object []byte, key string) bool { return keyIs(object[m.KeySt
 // Value returns the value of a member of object.
 func (m Member) Value(object []byte) json.RawMessage { return object[m.Start:m.End:m.End] }
 
-// Positions walks the object in b. It stops at the first byte that breaks the
-// syntax.
+// Positions iterates over the members of the object in b. It stops at the first
+// syntax error.
 func Positions(b []byte) iter.Seq[Member] {
 	return func(yield func(Member) bool) {
 		i := SkipSpace(b, 0)
@@ -111,7 +111,7 @@ func Find(object []byte, key string) (found Member, ok bool) {
 	return found, ok
 }
 
-// Field returns the value at the path, or nil when there is none. Keys must be
+// Field returns the value at the path, or nil if there is none. Keys must be
 // ASCII.
 func Field(object json.RawMessage, path ...string) json.RawMessage {
 	for _, key := range path {
@@ -124,15 +124,15 @@ func Field(object json.RawMessage, path ...string) json.RawMessage {
 	return object
 }
 
-// FieldString returns the string at the path, "" when there is none.
+// FieldString returns the string at the path, or "" if there is none.
 func FieldString(object json.RawMessage, path ...string) string {
 	s, _ := Unquote(Field(object, path...))
 	return s
 }
 
-// SetField returns the object with the value at the path replaced or added;
-// objects missing on the way are made, and so is the outermost one when object
-// is empty. The input is not changed.
+// SetField returns the object with the value at the path replaced or added.
+// Missing objects along the path are created, including the outermost one if
+// object is empty. The input is not modified.
 func SetField(object, value json.RawMessage, path ...string) json.RawMessage {
 	if len(path) == 0 {
 		return value
@@ -165,8 +165,8 @@ func SetField(object, value json.RawMessage, path ...string) json.RawMessage {
 	return append(out, object[open+1:]...)
 }
 
-// DeleteField returns the object without the member at the path, or the very
-// same bytes when there is none. The input is not changed.
+// DeleteField returns the object without the member at the path, or object itself
+// if there is no such member. The input is not modified.
 func DeleteField(object json.RawMessage, path ...string) json.RawMessage {
 	if len(path) == 0 {
 		return object
@@ -186,8 +186,8 @@ func DeleteField(object json.RawMessage, path ...string) json.RawMessage {
 		out = append(out, changed...)
 		return append(out, object[m.End:]...)
 	}
-	// Keep the other members, each with the bytes from its key to its value:
-	// a repeated key goes as a whole.
+	// Copy the other members byte for byte. All occurrences of a repeated key are
+	// removed.
 	var out []byte
 	at := 0
 	for m := range Positions(object) {
@@ -198,12 +198,12 @@ func DeleteField(object json.RawMessage, path ...string) json.RawMessage {
 			out = make([]byte, 0, len(object))
 		}
 		after := SkipSpace(object, m.End)
-		if after < len(object) && object[after] == ',' { // take the comma behind it
+		if after < len(object) && object[after] == ',' { // remove the comma after it
 			out = append(out, object[at:m.KeyStart]...)
 			at = SkipSpace(object, after+1)
 			continue
 		}
-		out = append(out, object[at:m.KeyStart]...) // the last: take the comma before it
+		out = append(out, object[at:m.KeyStart]...) // the last member: remove the comma before it
 		for len(out) > 0 && (out[len(out)-1] == ',' || isSpace(out[len(out)-1])) {
 			out = out[:len(out)-1]
 		}

@@ -110,8 +110,8 @@ func TestIterators(t *testing.T) {
 	}
 }
 
-// FuzzFields compares with maps: setting, reading and deleting a member does
-// that and nothing else.
+// FuzzFields compares with maps that setting, reading and deleting a member has
+// no other effect.
 func FuzzFields(f *testing.F) {
 	f.Add([]byte(`{"jsonrpc":"2.0","id":"9f0c","method":"tools/call","params":{"_meta":{"io.modelcontextprotocol/clientCapabilities":{}},"name":"echo","arguments":{"n":12345678901234567890}}}`), "params", "_meta")
 	f.Add([]byte(`{"a":1,"a":{"b":2},"c":3}`), "a", "b")

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 )
 
-// Marshal is [json.Marshal] without the escapes for HTML, which make texts
-// longer for models and harder to read for people.
+// Marshal is [json.Marshal] without HTML escapes, which make text longer for
+// models and harder to read for people.
 func Marshal(v any) (json.RawMessage, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

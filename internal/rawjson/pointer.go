@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Pointer returns the value at a JSON pointer (RFC 6901), which may be escaped
-// as in the fragment of a URI, or nil when there is none.
+// Pointer returns the value at a JSON pointer (RFC 6901), which may be
+// percent-encoded as in the fragment of a URI, or nil if there is none.
 func Pointer(value json.RawMessage, pointer string) json.RawMessage {
 	for token := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
 		if token == "" || value == nil {
@@ -37,10 +37,10 @@ var (
 	pointerUnescapes = strings.NewReplacer("~1", "/", "~0", "~")
 )
 
-// EscapePointer returns a name as a token of a JSON pointer.
+// EscapePointer escapes a name as a token of a JSON pointer.
 func EscapePointer(name string) string { return pointerEscapes.Replace(name) }
 
-// UnescapePointer returns the name that a token of a JSON pointer stands for.
+// UnescapePointer returns the name for a token of a JSON pointer.
 func UnescapePointer(token string) string {
 	if plain, err := url.PathUnescape(token); err == nil {
 		token = plain

@@ -8,21 +8,20 @@ import (
 	"unicode/utf8"
 )
 
-// Why bytes are not to be used as JSON.
+// Errors of [Check] and [SkipValue].
 var (
 	ErrSyntax = errors.New("not valid JSON")
 	ErrDepth  = errors.New("JSON nested too deeply")
 	ErrUTF8   = errors.New("not valid UTF-8")
 )
 
-// MaxDepth bounds the scanner's recursion, as encoding/json bounds its
-// own.
+// MaxDepth bounds the scanner's recursion, like the limit of encoding/json.
 const MaxDepth = 10_000
 
-// RepairUTF8 returns b with U+FFFD in place of bytes that are not UTF-8.
+// RepairUTF8 returns b with invalid UTF-8 replaced by U+FFFD.
 func RepairUTF8(b []byte) []byte { return bytes.ToValidUTF8(b, []byte("\uFFFD")) }
 
-// InvalidUTF8 returns the index of the first byte that is not UTF-8, or -1.
+// InvalidUTF8 returns the index of the first byte that is not valid UTF-8, or -1.
 func InvalidUTF8(b []byte) int {
 	ascii := asciiRun(b)
 	if utf8.Valid(b[ascii:]) {
@@ -37,8 +36,8 @@ func InvalidUTF8(b []byte) int {
 	}
 }
 
-// asciiRun returns the length of the beginning of b that is ASCII, or a little
-// less. Large messages are ASCII throughout as a rule.
+// asciiRun returns a length up to which b is ASCII, in steps of 64 bytes. Most
+// large messages are ASCII throughout.
 func asciiRun(b []byte) int {
 	i := 0
 	for ; len(b)-i >= 64; i += 64 {
@@ -52,7 +51,7 @@ func asciiRun(b []byte) int {
 }
 
 // Check returns nil if data is one JSON value, valid UTF-8 and nested at most
-// depth levels. An error that is [ErrDepth] is about the depth alone.
+// depth levels. An error that is [ErrDepth] is only about the depth.
 func Check(data []byte, depth int) error {
 	if at := InvalidUTF8(data); at >= 0 {
 		return fmt.Errorf("the JSON is %w, at byte %d", ErrUTF8, at)
@@ -82,7 +81,7 @@ func TooDeep(value []byte, depth int) bool {
 	return err == ErrDepth
 }
 
-// SkipSpace returns the index of the first byte at or after i that is no JSON
+// SkipSpace returns the index of the first byte at or after i that is not JSON
 // white space.
 func SkipSpace(b []byte, i int) int {
 	for i < len(b) && (b[i] == ' ' || b[i] == '\n' || b[i] == '\r' || b[i] == '\t') {
@@ -91,8 +90,8 @@ func SkipSpace(b []byte, i int) int {
 	return i
 }
 
-// SkipValue returns the index after the value that begins at i, where white
-// space has been skipped already. depth is how many levels may still open.
+// SkipValue returns the index after the value that begins at i, where there must
+// be no white space. depth is the number of levels that may still be opened.
 func SkipValue(b []byte, i, depth int) (int, error) {
 	if i >= len(b) {
 		return i, ErrSyntax
@@ -115,8 +114,8 @@ func SkipValue(b []byte, i, depth int) (int, error) {
 	}
 }
 
-// WalkObject returns where the object at i ends, and on the way hands each
-// member to found, which may be nil.
+// WalkObject returns the index after the object that begins at i, and calls found,
+// which may be nil, for each member.
 func WalkObject(b []byte, i, depth int, found func(key, value []byte)) (int, error) {
 	if depth <= 0 {
 		return i, ErrDepth

@@ -27,7 +27,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// FuzzScan holds the scanner to encoding/json: the same inputs are valid.
+// FuzzScan compares the scanner to encoding/json: the same inputs are valid.
 func FuzzScan(f *testing.F) {
 	for _, seed := range []string{
 		`{"a":[1,-2.5e+3,true,false,null,"x\u00e4\n\""],"b":{}}`, `[]`, `0`, `01`, `-`, `1.`, `1e`, `"\ud800"`, `"\x"`, `"` + "\x01" + `"`, `"` + "\xff" + `"`,
@@ -54,7 +54,7 @@ func FuzzScan(f *testing.F) {
 	})
 }
 
-// FuzzInvalidUTF8 holds invalidUTF8 to unicode/utf8.
+// FuzzInvalidUTF8 compares InvalidUTF8 to unicode/utf8.
 func FuzzInvalidUTF8(f *testing.F) {
 	for _, seed := range []string{"", "plain", strings.Repeat("x", 200) + "ä", strings.Repeat("x", 63) + "ä" + strings.Repeat("x", 64) + "\xff", strings.Repeat("ä", 100) + "\xc3"} {
 		f.Add([]byte(seed))
@@ -67,7 +67,7 @@ func FuzzInvalidUTF8(f *testing.F) {
 	})
 }
 
-// FuzzQuote holds AppendQuoted to what encoding/json reads.
+// FuzzQuote checks that encoding/json decodes what AppendQuoted writes.
 func FuzzQuote(f *testing.F) {
 	for _, seed := range []string{"", "plain", `a"b\c`, "\x00\x1f\n\r\t", "ä\u2028<&>", "\xff", strings.Repeat("0123456789", 10) + `"`, strings.Repeat("x", 31) + "\x7f\x80"} {
 		f.Add(seed)
@@ -87,8 +87,8 @@ func FuzzQuote(f *testing.F) {
 	})
 }
 
-// TestStringsOfEveryLength covers each way in which the scanner goes through a
-// string: many bytes at once, a window at once, byte by byte.
+// TestStringsOfEveryLength covers each way in which the scanner reads a string: by
+// words, by windows, and byte by byte.
 func TestStringsOfEveryLength(t *testing.T) {
 	for n := range 3 * window {
 		plain := strings.Repeat("x", n)

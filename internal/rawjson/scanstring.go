@@ -14,10 +14,10 @@ const (
 	highBits  = 0x8080808080808080
 )
 
-// special has the high bit set in the first byte of x that is a control
-// character, a quote or a backslash. Later bytes may be wrong, and are not to
-// be looked at. A quote with its second bit flipped is below 0x21, as the
-// control characters are with theirs, and nothing else is.
+// special sets the high bit in the first byte of x that is a control character, a
+// quote or a backslash. Later bytes of the result may be wrong and must be
+// ignored. With the second bit flipped, exactly the quote and the control
+// characters are below 0x21.
 func special(x uint64) uint64 {
 	low := (x ^ everyByte*0x02) - everyByte*0x21
 	slash := x ^ everyByte*'\\'
@@ -25,8 +25,8 @@ func special(x uint64) uint64 {
 }
 
 // plainRun returns the index of the first byte at or after i that is a control
-// character, a quote or a backslash. Most of a large message is the inside of
-// strings, so it goes many bytes at a time.
+// character, a quote or a backslash. Most of a large message is inside strings, so
+// it processes many bytes at a time.
 func plainRun(b []byte, i int) int {
 	for n := 0; len(b)-i >= 32; i += 32 {
 		x := b[i : i+32]
@@ -34,7 +34,7 @@ func plainRun(b []byte, i int) int {
 			special(binary.LittleEndian.Uint64(x[16:]))|special(binary.LittleEndian.Uint64(x[24:])) != 0 {
 			break
 		}
-		if n++; n == 8 { // the string is a long one
+		if n++; n == 8 { // a long string
 			i = plainWindows(b, i+32) - 32 // the loop adds 32 again
 		}
 	}
@@ -49,12 +49,12 @@ func plainRun(b []byte, i int) int {
 	return i
 }
 
-// window is how much of a long string is looked at at once.
+// window is the number of bytes of a long string that are checked at a time.
 const window = 1 << 10
 
-// plainWindows returns the end of the last window at or after i that is plain
-// as a whole. The search for one byte is faster than that for three, and none
-// is rarer than a control character.
+// plainWindows skips consecutive windows from i that contain no special byte, and
+// returns the index after them. Searching for single bytes is faster than
+// plainRun, and control characters are the rarest, so they are checked last.
 func plainWindows(b []byte, i int) int {
 	for ; len(b)-i >= window; i += window {
 		w := b[i : i+window]
@@ -95,8 +95,8 @@ func skipString(b []byte, i int) (int, error) {
 	}
 }
 
-// escapeLen returns the length of the escape that b begins with, 0 when it is
-// none.
+// escapeLen returns the length of the escape sequence at the beginning of b, or 0
+// if it is not valid.
 func escapeLen(b []byte) int {
 	if len(b) < 2 {
 		return 0
@@ -118,7 +118,7 @@ func escapeLen(b []byte) int {
 	return 0
 }
 
-// Unquote returns the Go string of a JSON string in its quotes.
+// Unquote decodes a quoted JSON string.
 func Unquote(quoted []byte) (string, bool) {
 	if len(quoted) < 2 || quoted[0] != '"' {
 		return "", false
@@ -155,10 +155,9 @@ func keyIs(quoted []byte, key string) bool {
 	return ok && s == key
 }
 
-// AppendQuoted appends s as a JSON string. What is not UTF-8 in it becomes
-// U+FFFD.
+// AppendQuoted appends s as a JSON string. Invalid UTF-8 is replaced by U+FFFD.
 func AppendQuoted(dst []byte, s string) []byte {
-	return AppendQuotedBytes(dst, unsafe.Slice(unsafe.StringData(s), len(s))) // which only reads it
+	return AppendQuotedBytes(dst, unsafe.Slice(unsafe.StringData(s), len(s))) // only reads the bytes
 }
 
 // AppendQuotedBytes is AppendQuoted for bytes.

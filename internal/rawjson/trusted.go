@@ -6,8 +6,8 @@ import (
 	"iter"
 )
 
-// TrustedField returns the value of a member of an object that was checked before, nil
-// when there is none. The last of a repeated one counts.
+// TrustedField returns the value of a member of an object that was checked before,
+// or nil if there is none. Of a repeated member the last one counts.
 func TrustedField(object json.RawMessage, key string) (value json.RawMessage) {
 	for m := range TrustedPositions(object) {
 		if m.Is(object, key) {
@@ -58,7 +58,7 @@ func skipTrusted(b []byte, i int) int {
 			if depth--; depth == 0 {
 				return i + 1
 			}
-			if depth < 0 { // of the object around a number or a word
+			if depth < 0 { // the end of the object or array around a number or a literal
 				return i
 			}
 		case ',', ' ', '\n', '\r', '\t':
@@ -80,7 +80,7 @@ func skipTrustedString(b []byte, i int) int {
 		}
 		i += quote
 		slashes := 0
-		for b[i-1-slashes] == '\\' { // at the latest the opening quote is none
+		for b[i-1-slashes] == '\\' { // stops at the opening quote at the latest
 			slashes++
 		}
 		if slashes%2 == 0 {

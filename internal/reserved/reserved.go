@@ -1,10 +1,9 @@
-// Package reserved executes the tools that the gateway itself has under the
-// server name junctor, beside the built-in server: those with which an agent
-// reads what does not fit into a tool call.
+// Package reserved executes the gateway's own tools under the server name junctor
+// that are not part of the built-in server. With them an agent reads resources,
+// prompts and results that were too large for one response.
 //
-// They exist whether or not the built-in server is listed, and a configured
-// server of that name does not take their place. They are recorded like calls
-// of a server.
+// They exist whether or not the built-in server is listed, and a configured server
+// of that name does not replace them. Calls of them are recorded like other calls.
 package reserved
 
 import (
@@ -40,11 +39,12 @@ type Executor interface {
 type Calls struct {
 	Executor
 	Results  *results.Cache
-	PageSize func() int // bytes of a result that one answer has
-	Items    Items      // nil when there are none to read
+	PageSize func() int // bytes of a result in one response
+	Items    Items      // nil if there are none to read
 }
 
-// Items are what servers have beside tools. Both return a CallToolResult.
+// Items reads the resources and prompts of servers. Both methods return a
+// CallToolResult.
 type Items interface {
 	ReadResource(ctx context.Context, call *tool.Call, uri string) (json.RawMessage, error)
 	GetPrompt(ctx context.Context, call *tool.Call, name string, arguments map[string]string) (json.RawMessage, error)
@@ -102,7 +102,8 @@ func (c *Calls) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 		}
 	}
 	own, ok := Lookup(call.Server, name)
-	// Who sees one server alone has its tools, whatever it is called.
+	// A caller that sees only one server gets that server's tools, even if it is
+	// named junctor.
 	if !ok || call.Exchange.Transparent || c.Items == nil && name != ReadResult {
 		return c.Executor.Call(ctx, call)
 	}
@@ -127,12 +128,12 @@ func arguments(call *tool.Call, v any) error {
 	return nil
 }
 
-// missing returns the error for a required argument that is not there.
+// missing returns the error for a missing argument.
 func missing(call *tool.Call, name string) error {
 	return &tool.Error{Kind: tool.InvalidArguments, Msg: name + " is missing. It takes " + takes(call)}
 }
 
-// takes lists the arguments of a call.
+// takes returns the arguments of the called tool in one line.
 func takes(call *tool.Call) string {
 	own, _ := Lookup(call.Server, call.Tool)
 	return own.Takes
@@ -206,7 +207,7 @@ func (c *Calls) getPrompt(ctx context.Context, call *tool.Call) (json.RawMessage
 	return c.Items.GetPrompt(ctx, call, a.Name, a.Arguments)
 }
 
-// pageSize leaves room for the note in an answer.
+// pageSize returns the size of a page, leaving room for the note in a response.
 func (c *Calls) pageSize() int {
 	const note = 256
 	if size := c.PageSize(); size > 2*note {

@@ -13,7 +13,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// Bounds of what is kept.
+// Limits of the cache.
 const (
 	textTTL        = time.Hour
 	maxCallerBytes = 32 << 20 // bytes of one caller
@@ -21,8 +21,8 @@ const (
 	maxTexts       = 10_000
 )
 
-// Cache keeps texts for their callers for an hour. The oldest make room for new
-// ones. It is safe for concurrent use.
+// Cache stores texts for their callers for an hour. If it is full, the oldest are
+// evicted. It is safe for concurrent use.
 type Cache struct {
 	mu     sync.Mutex
 	byID   map[string]*list.Element
@@ -41,7 +41,7 @@ func NewCache() *Cache {
 	return &Cache{byID: map[string]*list.Element{}, order: list.New(), caller: map[string]int{}}
 }
 
-// Keep keeps a text and returns its id, or "" if it is too large.
+// Keep stores a text and returns its id, or "" if it is too large.
 func (c *Cache) Keep(caller, text string) string {
 	if c == nil || len(text) > maxCallerBytes {
 		return ""
@@ -73,7 +73,7 @@ func (c *Cache) drop(e *list.Element) {
 	}
 }
 
-// Read returns the caller's text of an id.
+// Read returns the text with an id if it belongs to the caller.
 func (c *Cache) Read(caller, id string) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -87,7 +87,7 @@ func (c *Cache) Read(caller, id string) (string, error) {
 }
 
 // Page returns up to limit bytes of a text from an offset, in whole characters,
-// and the offset at which it goes on, 0 at the end.
+// and the offset of the next page, or 0 at the end.
 func Page(text string, offset, limit int) (page string, next int) {
 	offset = min(max(offset, 0), len(text))
 	for offset < len(text) && !utf8.RuneStart(text[offset]) {

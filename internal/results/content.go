@@ -10,9 +10,9 @@ import (
 	"junctor/internal/tool"
 )
 
-// Value returns what a CallToolResult says as one JSON value: the structured
-// content where there is some, else the text (parsed if it is JSON), else the
-// list of content blocks.
+// Value returns the content of a CallToolResult as one JSON value: the structured
+// content if there is any, else the text (parsed if it is JSON), else the list of
+// content blocks.
 func Value(raw json.RawMessage) json.RawMessage {
 	if s := rawjson.Field(raw, "structuredContent"); len(s) > 0 && string(s) != "null" {
 		return s
@@ -31,7 +31,7 @@ func Value(raw json.RawMessage) json.RawMessage {
 	return quote(joined)
 }
 
-// Text returns the text of a value: that of a string, else its JSON.
+// Text returns a value as text: a string itself, any other value as JSON.
 func Text(value json.RawMessage) string {
 	var s string
 	if len(value) > 0 && value[0] == '"' && json.Unmarshal(value, &s) == nil {
@@ -57,7 +57,8 @@ func TextResult(text string) json.RawMessage {
 	return append(append([]byte(`{"content":[{"type":"text","text":`), quote(text)...), `}]}`...)
 }
 
-// Selected returns a CallToolResult with what an expression selects of another.
+// Selected returns a CallToolResult with the part of another that an expression
+// selects.
 func Selected(ctx context.Context, expression string, raw json.RawMessage) (json.RawMessage, error) {
 	value, err := Select(ctx, expression, Value(raw))
 	if err != nil {
@@ -66,8 +67,9 @@ func Selected(ctx context.Context, expression string, raw json.RawMessage) (json
 	return TextResult(Text(value)), nil
 }
 
-// Fit returns a CallToolResult whose text has at most limit bytes. What is over
-// is kept, and the result says how to read on; blocks other than text stay.
+// Fit returns a CallToolResult whose text has at most limit bytes. A longer text
+// is stored, and the result says how to read on. Blocks other than text are
+// unchanged.
 func (c *Cache) Fit(caller *tool.Caller, raw json.RawMessage, limit int) json.RawMessage {
 	if limit <= 0 || len(raw) <= limit {
 		return raw
@@ -104,8 +106,8 @@ func (c *Cache) Fit(caller *tool.Caller, raw json.RawMessage, limit int) json.Ra
 	return append(out, '}')
 }
 
-// Cut returns the beginning of a text that is longer than limit, with a note
-// that says how to read on; the text is kept for that.
+// Cut returns a text that is longer than limit as its beginning and a note that
+// says how to read on, for which it stores the text.
 func (c *Cache) Cut(caller *tool.Caller, text string, limit int) string {
 	if limit <= 0 || len(text) <= limit {
 		return text

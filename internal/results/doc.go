@@ -1,7 +1,7 @@
-// Package results makes large results of tools fit: it selects parts of a
-// result with jq expressions, and keeps results that are too large for an
-// answer, so that their caller can read them piece by piece.
+// Package results reduces large results of tools: it selects parts of a result
+// with jq expressions, and caches results that are too large for a response, so
+// that their caller can read them page by page.
 //
-// It promises that an expression ends within its time, and that what is kept
-// is bounded in bytes, per caller and in all.
+// The time of an expression is bounded, and so is the size of the cache, per
+// caller and in total.
 package results

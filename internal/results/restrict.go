@@ -12,7 +12,7 @@ import (
 	"github.com/itchyny/gojq"
 )
 
-// functions are those that an expression may call: their output and their time
+// functions are the functions that an expression may call. Their output and time
 // grow no faster than their input, which is bounded.
 var functions = strings.Fields(`
 	length utf8bytelength not keys keys_unsorted values nulls booleans numbers strings arrays objects iterables scalars
@@ -24,11 +24,11 @@ var functions = strings.Fields(`
 	todate fromdate now dateadd datesub date strftime strptime mktime gmtime todateiso8601 fromdateiso8601
 	paths leaf_paths getpath path del delpaths tostream true false null contains join`)
 
-// replaced are functions of jq for which ours stand.
+// replaced are functions of jq that are replaced by our own.
 var replaced = map[string]string{"contains": "junctor_contains", "join": "junctor_join"}
 
-// compile parses an expression and limits it. Every value that the expression
-// makes is checked, so that none grows beyond maxInput.
+// compile parses and restricts an expression. Every value that the expression
+// creates is checked, so that none grows beyond maxInput.
 func compile(expression string) (*gojq.Code, error) {
 	if len(expression) > maxExpression {
 		return nil, fmt.Errorf("it has %d bytes, more than %d", len(expression), maxExpression)
@@ -47,8 +47,8 @@ func compile(expression string) (*gojq.Code, error) {
 		gojq.WithFunction("junctor_join", 1, 1, func(v any, args []any) any { return join(v, args[0]) }))
 }
 
-// restrict walks a syntax tree, refuses what cannot be bounded, and adds the
-// checks.
+// restrict walks a syntax tree, returns an error for what cannot be bounded, and
+// inserts the checks.
 func restrict(v reflect.Value) error {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -145,7 +145,7 @@ func checked(v any) any {
 	return v
 }
 
-// bounded reports whether a value, written out, would be too large: parts that
+// bounded returns an error if a value would be too large when encoded. Parts that
 // it contains several times count each time.
 func bounded(v any) error {
 	if left := spend(v, maxInput); left < 0 {
@@ -204,7 +204,7 @@ func multiply(a, b any) any {
 	return x * y
 }
 
-// maxCompared bounds the product of two lists that are compared.
+// maxCompared bounds the product of the lengths of two lists that are compared.
 const maxCompared = 1_000_000
 
 func contains(v, part any) any {

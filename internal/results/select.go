@@ -14,8 +14,8 @@ import (
 	"junctor/internal/tool"
 )
 
-// Bounds of one expression. gojq itself has none, so the language is limited to
-// what can be bounded (restrict.go), and few expressions run at a time.
+// Limits of one expression. gojq itself has none, so the language is restricted to
+// what can be bounded (restrict.go), and few expressions run concurrently.
 const (
 	maxExpression = 2 << 10
 	maxInput      = 32 << 20
@@ -23,19 +23,20 @@ const (
 	maxShape      = 600
 )
 
-// selectTimeout bounds the time of one expression.
+// selectTimeout is the timeout of one expression.
 var selectTimeout = time.Second
 
 var selectSlots = make(chan struct{}, 2)
 
-// Check reports what is wrong with a jq expression.
+// Check returns an error if a jq expression is not valid or not allowed.
 func Check(expression string) error {
 	_, err := compile(expression)
 	return err
 }
 
-// Select applies a jq expression to a value and returns its output, or a list
-// of its outputs unless there is one. An error says what the value looks like.
+// Select applies a jq expression to a value and returns its output, or a list of
+// outputs unless there is exactly one. Errors of the expression include the shape
+// of the value.
 func Select(ctx context.Context, expression string, value json.RawMessage) (json.RawMessage, error) {
 	code, err := compile(expression)
 	if err != nil {

@@ -1,8 +1,8 @@
 //go:build !race
 
-// Large and costly schemas are checked here by one goroutine.
-// The race detector finds nothing in them and makes them ten times as slow:
-// make test runs them without it, in its suite quality.
+// These tests check large and costly schemas in one goroutine, where the race
+// detector has nothing to find and makes them ten times as slow. make test runs
+// them without it, in its suite quality.
 
 package schema
 
@@ -20,7 +20,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// ladder is n levels of definitions, each of which applies the next one twice.
+// ladder returns n levels of definitions, each of which applies the next one twice.
 func ladder(keyword string, n int, leaf string) string {
 	var b strings.Builder
 	b.WriteString(`{"$ref":"#/$defs/l0","$defs":{`)
@@ -31,8 +31,8 @@ func ladder(keyword string, n int, leaf string) string {
 	return b.String()
 }
 
-// hostile are schemas and values that must not take more than a bounded time
-// and memory.
+// hostile returns schemas and values that must be checked in bounded time and
+// memory.
 func hostile() map[string]struct{ schema, value string } {
 	long := strings.Repeat("k", 4000)
 	nest := func(n int, open, inner, end string) string {
@@ -99,8 +99,8 @@ func repeatf(n int, format string) string {
 	return b.String()
 }
 
-// maxAllocated is what compiling and checking may allocate, much of which is
-// garbage before the end.
+// maxAllocated is the total that compiling and checking may allocate, including
+// garbage.
 const maxAllocated = 300 << 20
 
 func TestHostileSchemasAreBounded(t *testing.T) {
@@ -165,7 +165,7 @@ func TestBoundGrowsWithValue(t *testing.T) {
 	}
 }
 
-// library asks the library whether the value fits.
+// library checks the value with the library.
 func library(raw, value string) (fits, ok bool) {
 	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(raw))
 	if err != nil {
@@ -215,7 +215,7 @@ func TestAgreesWithTheLibrary(t *testing.T) {
 		found, err := s.Check(t.Context(), json.RawMessage(value))
 		if errors.Is(err, ErrTooCostly) {
 			loops++
-			continue // a schema that refers to itself forever, for which the library has an answer of its own
+			continue // a schema that refers to itself endlessly, which the library handles differently
 		}
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
@@ -364,8 +364,8 @@ func randomSchema(r *rand.Rand, depth int) map[string]any {
 	return s
 }
 
-// FuzzBound: whatever schema and value come, the work ends and every violation
-// can be shown.
+// FuzzBound checks that for any schema and value the check terminates and every
+// violation can be shown.
 func FuzzBound(f *testing.F) {
 	for _, tt := range hostile() {
 		if len(tt.schema)+len(tt.value) < 20_000 {

@@ -10,24 +10,24 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// ErrTooCostly is the error of a check that took more steps than the value is
-// worth: the schema multiplies alternatives or refers to itself without end.
+// ErrTooCostly is the error of a check that exceeded its number of steps, because
+// the schema multiplies alternatives or refers to itself endlessly.
 var ErrTooCostly = errors.New("checking the value against the schema takes too many steps")
 
-// A check may take baseSteps, and stepsPerByte more for each byte of the
-// value. A step is about the work of applying one schema object to one value,
-// some tens of nanoseconds.
+// A check may take baseSteps plus stepsPerByte for each byte of the value. A step
+// is about the work of applying one schema object to one value, some tens of
+// nanoseconds.
 const (
 	baseSteps        = 1_000_000
 	stepsPerByte     = 4
 	maxNesting       = 4_000 // of schema applications, which are stack frames
-	stepsPerCtxCheck = 4_096 // steps between two looks at the context
+	stepsPerCtxCheck = 4_096 // steps between two checks of the context
 )
 
-// wordSteps is what it costs to put a violation into words.
+// wordSteps is the number of steps that the message of a violation costs.
 const wordSteps = 100
 
-// maxMessage bounds the words of one violation.
+// maxMessage bounds the message of one violation.
 const maxMessage = 500
 
 // token is one step into a value: a key, or an index where key is unset.
@@ -37,19 +37,19 @@ type token struct {
 	isIndex bool
 }
 
-// checker applies a schema to one value. It panics with a stop when it must
-// give up, which check recovers.
+// checker applies a schema to one value. To abort, it panics with a stop, which
+// check recovers.
 type checker struct {
 	ctx   context.Context
 	steps int // left
-	next  int // looks at ctx when steps falls to it
+	next  int // ctx is checked when steps falls below it
 	depth int
 	path  []token
 }
 
 type stop struct{ err error }
 
-// check returns the violations; an error means that the check was given up.
+// check returns the violations. An error means that the check was aborted.
 func check(ctx context.Context, s *jsonschema.Schema, v any, size int) (found []Violation, err error) {
 	c := checker{ctx: ctx, steps: baseSteps + stepsPerByte*size}
 	c.next = c.steps - stepsPerCtxCheck
@@ -67,7 +67,7 @@ func check(ctx context.Context, s *jsonschema.Schema, v any, size int) (found []
 	return out.list, nil
 }
 
-// spend counts steps, before their work is done.
+// spend counts steps. It is called before the work is done.
 func (c *checker) spend(n int) {
 	if n < 0 || n > c.steps {
 		panic(stop{ErrTooCostly})
@@ -80,8 +80,8 @@ func (c *checker) spend(n int) {
 	}
 }
 
-// report collects violations up to a bound. Nil collects nothing: only whether
-// the value is valid is asked.
+// report collects violations up to a limit. A nil report collects none, if only
+// the validity of the value is needed.
 type report struct {
 	list []Violation
 	max  int
@@ -89,7 +89,7 @@ type report struct {
 
 func (r *report) hasRoom() bool { return r != nil && len(r.list) < r.max }
 
-// fail notes a violation, whose words are made only where they are wanted. It
+// fail adds a violation to out if there is room; words is called only then. It
 // returns false, the result of the check.
 func (c *checker) fail(out *report, s *jsonschema.Schema, words func() jsonschema.ErrorKind) bool {
 	if !out.hasRoom() {
@@ -117,8 +117,8 @@ func (c *checker) pointer() string {
 	return pointer(parts)
 }
 
-// marks are the members and items of one value that some schema evaluated, for
-// unevaluatedProperties and unevaluatedItems. Nil marks nothing.
+// marks are the evaluated members and items of one value, for
+// unevaluatedProperties and unevaluatedItems. Nil marks record nothing.
 type marks struct {
 	props map[string]bool
 	items map[int]bool
@@ -154,8 +154,8 @@ func (m *marks) merge(other *marks) {
 	}
 }
 
-// inPlace applies a schema to the same value. What it evaluated counts when
-// the value is valid.
+// inPlace applies a schema to the same value. What it evaluated is added to ev only
+// if the value is valid.
 func (c *checker) inPlace(s *jsonschema.Schema, v any, out *report, ev *marks) bool {
 	if ev == nil {
 		return c.eval(s, v, out, nil)

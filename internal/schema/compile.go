@@ -11,9 +11,9 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// What a schema may cost before any value is checked. The library keeps the
-// whole path of each subschema and compiles each pattern, so a small document
-// can ask for gigabytes.
+// Limits of the cost of compiling a schema. The library stores the whole path of
+// each subschema and compiles each pattern, so a small document can require
+// gigabytes.
 const (
 	maxSchemaCost = 64 << 20 // bytes of paths, each times its depth
 	maxPatternOps = 100_000  // instructions of all patterns
@@ -67,14 +67,14 @@ func (in *inspection) walk(doc any, length, depth int, declared bool) error {
 	return nil
 }
 
-// pattern is a regular expression that knows its size.
+// pattern is a regular expression with an estimate of its size.
 type pattern struct {
 	*regexp.Regexp
 	ops int
 }
 
-// patterns returns an engine that compiles patterns of up to left instructions
-// together.
+// patterns returns an engine that compiles patterns of up to left instructions in
+// total.
 func patterns(left int) jsonschema.RegexpEngine {
 	return func(text string) (jsonschema.Regexp, error) {
 		parsed, err := syntax.Parse(text, syntax.Perl)
@@ -93,8 +93,8 @@ func patterns(left int) jsonschema.RegexpEngine {
 	}
 }
 
-// instructions estimates the size of the compiled expression: a repetition is
-// compiled as often as it repeats.
+// instructions estimates the size of the compiled expression, for which a counted
+// repetition is expanded.
 func instructions(re *syntax.Regexp) int {
 	n := 1 + len(re.Rune)
 	for _, sub := range re.Sub {
@@ -106,7 +106,7 @@ func instructions(re *syntax.Regexp) int {
 	return n
 }
 
-// match counts what matching costs: at worst each instruction at each byte.
+// match matches text and counts the steps, at worst each instruction at each byte.
 func (c *checker) match(re jsonschema.Regexp, text string) bool {
 	ops := 16
 	if p, ok := re.(*pattern); ok {
@@ -116,15 +116,15 @@ func (c *checker) match(re jsonschema.Regexp, text string) bool {
 	return re.MatchString(text)
 }
 
-// validRegex is the format "regex" for values, which must not use up the
-// schema's own allowance of patterns.
+// validRegex checks the format "regex" of values, which must not count against the
+// schema's limit of patterns.
 func (c *checker) validRegex(text string) error {
 	c.spend(len(text))
 	_, err := syntax.Parse(text, syntax.Perl)
 	return err
 }
 
-// compile prepares the document with the library, within bounds.
+// compile compiles the document with the library, within limits.
 func compile(raw json.RawMessage) (*jsonschema.Schema, error) {
 	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(string(raw)))
 	if err != nil {

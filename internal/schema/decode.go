@@ -8,9 +8,9 @@ import (
 	"junctor/internal/rawjson"
 )
 
-// decode returns a JSON value as the evaluator takes it, with numbers as they
-// were written. Values of a few levels, which almost all arguments are, are read
-// from the bytes; the others, and all errors, are encoding/json's.
+// decode decodes a JSON value for the evaluator, with numbers as json.Number.
+// Values of a few levels, like almost all arguments, are decoded by plain; all
+// others, and all errors, by encoding/json.
 func decode(raw []byte) (any, error) {
 	if rawjson.Check(raw, maxPlainDepth) == nil {
 		if v, ok := plain(bytes.TrimSpace(raw)); ok {
@@ -29,11 +29,11 @@ func decode(raw []byte) (any, error) {
 	return v, nil
 }
 
-// maxPlainDepth is how deep a value may be nested to be read by plain, which
-// scans a value once for each level that it is in.
+// maxPlainDepth is the maximum depth of values for plain, which scans a nested
+// value once for each level around it.
 const maxPlainDepth = 8
 
-// plain returns a valid JSON value without white space before it.
+// plain decodes a valid JSON value without leading white space.
 func plain(raw []byte) (v any, ok bool) {
 	switch raw[0] {
 	case '"':

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// FuzzDecode holds decode to encoding/json.
+// FuzzDecode compares decode to encoding/json.
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `[]`, ` { "a" : [ 1 , -2 , 0 , true , false , null ] , "b" : "x" } `, `{"a":1,"a":{"b":2}}`, `"a\u00e4\n\"\\"`, `"ä"`, "\"\xff\"", "\"\x01\"",

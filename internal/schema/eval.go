@@ -9,9 +9,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 )
 
-// eval reports whether v fits s. Without a report that wants more it stops at
-// the first violation. ev receives what was evaluated; it is nil when that is
-// not needed.
+// eval reports whether v is valid against s. It stops at the first violation unless
+// out has room for more. ev receives what was evaluated; it may be nil.
 func (c *checker) eval(s *jsonschema.Schema, v any, out *report, ev *marks) bool {
 	c.spend(1)
 	if s.Bool != nil {
@@ -26,7 +25,7 @@ func (c *checker) eval(s *jsonschema.Schema, v any, out *report, ev *marks) bool
 	defer func() { c.depth-- }()
 
 	if !c.itself(s, v, out) {
-		return false // the rest would only repeat that
+		return false // further violations would only be consequences of this one
 	}
 	asked := ev
 	if s.UnevaluatedProperties != nil || s.UnevaluatedItems != nil {
@@ -35,7 +34,7 @@ func (c *checker) eval(s *jsonschema.Schema, v any, out *report, ev *marks) bool
 	ok := true
 	if s.Ref != nil {
 		ok = c.inPlace(s.Ref, v, out, ev)
-		if s.DraftVersion < 2019 { // which ignores what stands beside $ref
+		if s.DraftVersion < 2019 { // older drafts ignore siblings of $ref
 			return ok
 		}
 	}
@@ -55,8 +54,8 @@ func (c *checker) eval(s *jsonschema.Schema, v any, out *report, ev *marks) bool
 	if !ok && !out.hasRoom() {
 		return false
 	}
-	// Inside one document a dynamic reference leads where it points; Compile
-	// refuses the others.
+	// Within one document a dynamic reference is like a static one; Compile
+	// returns an error for others.
 	if s.RecursiveRef != nil {
 		ok = c.inPlace(s.RecursiveRef, v, out, ev) && ok
 	}
@@ -74,7 +73,7 @@ func (c *checker) eval(s *jsonschema.Schema, v any, out *report, ev *marks) bool
 	return ok
 }
 
-// itself checks what concerns the value as a whole: type, const, enum, format.
+// itself checks the keywords for values of any type: type, const, enum, format.
 func (c *checker) itself(s *jsonschema.Schema, v any, out *report) bool {
 	bit, name := typeBit(v)
 	if s.Types != nil && !s.Types.IsEmpty() && *s.Types&bit == 0 {
@@ -99,7 +98,8 @@ func (c *checker) itself(s *jsonschema.Schema, v any, out *report) bool {
 	return true
 }
 
-// enum names the values that are allowed, the first of many.
+// enum returns a violation with the allowed values, of which it names at most
+// maxViolations.
 func (c *checker) enum(values []any) jsonschema.ErrorKind {
 	values = values[:min(len(values), maxViolations)]
 	for _, v := range values {
@@ -118,7 +118,7 @@ func (c *checker) format(f *jsonschema.Format, text string) error {
 	return f.Validate(text)
 }
 
-// cut shortens a value for a message.
+// cut truncates a text for a message.
 func cut(text string) string {
 	if len(text) <= maxMessage {
 		return text
@@ -160,7 +160,7 @@ func (c *checker) anyOf(s *jsonschema.Schema, v any, out *report, ev *marks) boo
 	matched := false
 	for _, sub := range s.AnyOf {
 		if c.inPlace(sub, v, nil, ev) {
-			if matched = true; ev == nil { // else each that fits adds what it evaluated
+			if matched = true; ev == nil { // otherwise all matching alternatives add what they evaluated
 				return true
 			}
 		}
@@ -182,12 +182,12 @@ func (c *checker) oneOf(s *jsonschema.Schema, v any, out *report, ev *marks) boo
 	return matched >= 0 || c.none(s, "oneOf", s.OneOf, v, out)
 }
 
-// maxReasons bounds how many violations explain why no alternative fits.
+// maxReasons bounds the violations that explain why no alternative matches.
 const maxReasons = 8
 
 // none reports that no alternative matches, with the reasons in one line. The
-// reasons need a second evaluation, which is done only here because most
-// alternatives that do not match are followed by one that does.
+// reasons require a second evaluation, which is done only here because usually a
+// later alternative matches.
 func (c *checker) none(s *jsonschema.Schema, keyword string, subs []*jsonschema.Schema, v any, out *report) bool {
 	if !out.hasRoom() {
 		return false

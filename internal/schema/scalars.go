@@ -57,15 +57,15 @@ func (c *checker) number(s *jsonschema.Schema, v json.Number, out *report) bool 
 	return ok
 }
 
-// Numbers are exact up to this many digits and this exponent. Beyond, they are
-// rounded: an exact 1e999999 has 400 KB, and a million digits take a second.
+// Numbers are exact up to this many digits and this exponent, and rounded beyond:
+// an exact 1e999999 takes 400 KB, and a million digits take a second.
 const (
 	maxDigits   = 400
 	maxExponent = 400
 )
 
-// decimal is a number as its significant digits and the power of ten that the
-// last of them has.
+// decimal is a number as its significant digits and the power of ten of the last
+// digit.
 type decimal struct {
 	negative bool
 	digits   string // without zeros at either end; empty for zero
@@ -81,7 +81,7 @@ func parseDecimal(n json.Number) (d decimal) {
 	if i := strings.IndexAny(text, "eE"); i >= 0 {
 		mantissa = text[:i]
 		e, err := strconv.Atoi(text[i+1:])
-		if err != nil || e > 1<<40 || e < -1<<40 { // more digits than an int has
+		if err != nil || e > 1<<40 || e < -1<<40 { // may overflow an int
 			e = 1 << 40
 			if text[i+1] == '-' {
 				e = -e
@@ -100,7 +100,7 @@ func parseDecimal(n json.Number) (d decimal) {
 	return d
 }
 
-// rational returns the number for comparison, rounded where it is out of range.
+// rational returns the number for comparison, rounded if it is out of range.
 func rational(n json.Number) *big.Rat {
 	d := parseDecimal(n)
 	if d.digits == "" {
@@ -123,7 +123,8 @@ func rational(n json.Number) *big.Rat {
 
 func isInteger(n json.Number) bool { return parseDecimal(n).exponent >= 0 }
 
-// equal compares as JSON Schema does: numbers by value, objects without order.
+// equal compares values like JSON Schema: numbers by value, objects regardless of
+// order.
 func (c *checker) equal(a, b any) bool {
 	c.spend(1)
 	switch a := a.(type) {
@@ -156,11 +157,11 @@ func (c *checker) equal(a, b any) bool {
 		}
 		return ok && a == b
 	}
-	return a == b // nil and booleans; another type is another value
+	return a == b // nil and booleans; values of different types differ
 }
 
-// duplicates returns the indexes of two equal items, i < j; j is 0 when there
-// are none.
+// duplicates returns the indexes of two equal items, i < j; j is 0 if there are
+// none.
 func (c *checker) duplicates(items []any) (i, j int) {
 	seen := make(map[string]int, len(items))
 	var buf []byte
@@ -174,7 +175,7 @@ func (c *checker) duplicates(items []any) (i, j int) {
 	return 0, 0
 }
 
-// canonical appends a text that equal values share.
+// canonical appends an encoding that is the same for equal values.
 func (c *checker) canonical(dst []byte, v any) []byte {
 	c.spend(1)
 	switch v := v.(type) {

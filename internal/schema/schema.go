@@ -1,14 +1,14 @@
-// Package schema checks JSON values against JSON Schemas, 2020-12 and
-// draft-07, as MCP servers write them.
+// Package schema checks JSON values against the JSON Schemas of MCP servers:
+// 2020-12 and draft-07.
 //
-// It promises every violation at once, each with its place in the value and
-// in the schema, and it never fetches anything: a reference that leads out of
-// the schema is an error of the schema.
+// It reports all violations together, each with its location in the value and in
+// the schema. It never fetches anything: a reference to another document is an
+// error of the schema.
 //
-// Neither schema nor value is trusted. A schema is compiled by the library,
-// after a look at what that would cost; a value is checked by an evaluator of
-// our own over the compiled schema, because the library's takes no context and
-// has no bound: it counts its steps and keeps a bounded number of violations.
+// Neither schema nor value is trusted. A schema is compiled by the library, after
+// its cost was estimated. A value is checked by our own evaluator of the compiled
+// schema, which counts its steps and collects a bounded number of violations,
+// because that of the library accepts no context and has no limits.
 package schema
 
 import (
@@ -28,22 +28,22 @@ import (
 // Schema is a compiled JSON Schema. It is safe for concurrent use.
 type Schema struct{ compiled *jsonschema.Schema }
 
-// Violation is one way in which a value breaks a schema.
+// Violation is one violation of a schema by a value.
 type Violation struct {
 	Path    string `json:"path"`    // JSON pointer into the value; "" is the value itself
 	Schema  string `json:"schema"`  // JSON pointer of the keyword in the schema
 	Message string `json:"message"` // what is wrong, in words
 }
 
-// maxViolations bounds how many violations one check reports.
+// maxViolations bounds the violations that one check reports.
 const maxViolations = 50
 
-// resource is the address that a schema has while it is compiled.
+// resource is the URL of a schema while it is compiled.
 const resource = "schema:///tool"
 
-// Compile prepares a schema. One without $schema is read as 2020-12, which
-// accepts what draft-07 authors write but for the words it redefined; one that
-// uses an array as items, which only older drafts allow, is read as draft-07.
+// Compile compiles a schema. Without $schema it is treated as 2020-12, which
+// accepts schemas written for draft-07 except for redefined keywords. If it has an
+// array as items, which only older drafts allow, it is treated as draft-07.
 func Compile(raw json.RawMessage) (*Schema, error) {
 	compiled, err := compile(raw)
 	if err != nil {
@@ -58,8 +58,8 @@ func (noLoader) Load(url string) (any, error) {
 	return nil, fmt.Errorf("%s leads out of the schema", url)
 }
 
-// Check returns the ways in which value breaks the schema, none when it fits.
-// An error means that the check was given up: ErrTooCostly, or that of ctx.
+// Check returns the violations of the schema by value, or none if it is valid. An
+// error means that the check was aborted: ErrTooCostly, or the error of ctx.
 func (s *Schema) Check(ctx context.Context, value json.RawMessage) ([]Violation, error) {
 	v, err := decode(value)
 	if err != nil {
@@ -88,10 +88,10 @@ func pointer(path []string) string {
 	return b.String()
 }
 
-// shownViolations bounds how many violations Summary spells out.
+// shownViolations bounds the violations in a Summary.
 const shownViolations = 5
 
-// Summary puts violations into one line for people and models.
+// Summary describes violations in one line for people and models.
 func Summary(violations []Violation) string {
 	var b strings.Builder
 	for i, v := range violations {

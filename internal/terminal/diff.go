@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// PrintDiff shows the lines that differ between two texts, and a few around
-// them.
+// PrintDiff prints the lines that differ between two texts, with a few lines of
+// context.
 func (c *Terminal) PrintDiff(old, changed []byte) {
 	const around = 3
 	lines := func(text []byte) []string {

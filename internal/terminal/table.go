@@ -6,13 +6,13 @@ import (
 	"unicode/utf8"
 )
 
-// Table is rows for people: columns as wide as they need, wrapped to fit into
-// the terminal. In a pipe each row is one line.
+// Table is a table for people. Columns are as wide as their content, and wrapped to
+// fit into the terminal. In a pipe each row is one line.
 type Table struct {
 	head []string
 	rows [][]Cell
-	Name int  // the column that is typed again, and so shrunk last
-	Cuts bool // one line for each row also on a terminal: what does not fit is cut
+	Name int  // the column with names, which the user may have to type, so it is shrunk last
+	Cuts bool // on a terminal each row is one line, too, and clipped to fit
 }
 
 // Cell is one field of a row.
@@ -21,10 +21,10 @@ type Cell struct {
 	Colour Colour
 }
 
-// NewTable makes a table with these headings.
+// NewTable returns a table with the given headings.
 func NewTable(head ...string) *Table { return &Table{head: head} }
 
-// Row adds a row; a value is a cell, or becomes the text of one.
+// Row adds a row. Values that are not a Cell are formatted as text.
 func (t *Table) Row(values ...any) {
 	cells := make([]Cell, len(values))
 	for i, v := range values {
@@ -108,8 +108,8 @@ func (c *Terminal) PrintTable(t *Table) {
 	}
 }
 
-// shrink takes from the widest columns until the row fits, and from the named
-// one only when the others have no more to give.
+// shrink narrows the widest columns until the row fits, and the column name only
+// if the others cannot be narrowed further.
 func shrink(widths []int, room, name int) {
 	const minWidth = 8
 	total := 2 * (len(widths) - 1)
@@ -160,7 +160,7 @@ func wrap(s string, width int) []string {
 	return lines
 }
 
-// Clip cuts a text to so many characters.
+// Clip truncates a text to at most width characters.
 func Clip(s string, width int) string {
 	if utf8.RuneCountInString(s) <= width {
 		return s

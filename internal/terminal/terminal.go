@@ -1,6 +1,5 @@
-// Package terminal prints for people and asks them: tables, colours, notes,
-// progress and questions. Text of servers cannot control the terminal. It
-// knows nothing of what is printed.
+// Package terminal prints tables, colours, notes and progress for people and asks
+// them questions. It removes control sequences from the text of servers.
 package terminal
 
 import (
@@ -17,19 +16,19 @@ import (
 	"golang.org/x/term"
 )
 
-// Terminal is where a person types and reads. Where its writers are no
-// terminals, each table row is one line and nothing is coloured.
+// Terminal is the input and output of a command. If a writer is not a terminal,
+// each table row is one line and nothing is coloured.
 type Terminal struct {
 	In       io.Reader
 	Out      io.Writer
 	Err      io.Writer
 	Width    func(io.Writer) (width int, ok bool) // ok: the writer is a terminal
-	IsInput  bool                                 // In is a terminal: a person can be asked
+	IsInput  bool                                 // In is a terminal: the user can be asked
 	NoColour bool
 	Quiet    bool // print no notes and no progress
 }
 
-// PrintJSON writes v for programs.
+// PrintJSON writes v to Out as indented JSON.
 func (c *Terminal) PrintJSON(v any) error {
 	enc := json.NewEncoder(c.Out)
 	enc.SetEscapeHTML(false)
@@ -37,14 +36,15 @@ func (c *Terminal) PrintJSON(v any) error {
 	return enc.Encode(v)
 }
 
-// Note tells a person something that is no result.
+// Note prints a message to Err that is not part of the result.
 func (c *Terminal) Note(format string, args ...any) {
 	if !c.Quiet {
 		fmt.Fprintf(c.Err, format+"\n", args...)
 	}
 }
 
-// Colour is one of the colours, which are used on a terminal alone, and never under NO_COLOR.
+// Colour is a colour or style. Colours are used only on a terminal, and never with
+// NO_COLOR.
 type Colour string
 
 const (
@@ -58,7 +58,7 @@ const (
 	Cyan   Colour = "36"
 )
 
-// Paint returns a text in a colour, where w shows colours.
+// Paint returns a text in a colour if w supports colours.
 func (c *Terminal) Paint(w io.Writer, col Colour, s string) string {
 	if col == Plain || s == "" {
 		return s
@@ -72,8 +72,8 @@ func (c *Terminal) Paint(w io.Writer, col Colour, s string) string {
 	return "\x1b[" + string(col) + "m" + s + "\x1b[0m"
 }
 
-// OneLine keeps what comes from servers from moving the cursor, painting, or
-// turning the direction of what follows.
+// OneLine returns text of a server in one line, without characters that could move
+// the cursor, change colours or change the direction of the following text.
 func OneLine(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -86,8 +86,9 @@ func OneLine(s string) string {
 	}, s)
 }
 
-// Printable keeps the lines of a text and drops what would steer a terminal.
-// It takes nothing else away: the text may be a piece of a longer one.
+// Printable removes characters that could control a terminal, but keeps line
+// breaks and tabs. It removes nothing else, because the text may be part of a
+// longer one.
 func Printable(s string) string {
 	lines := strings.Split(s, "\n")
 	for i, l := range lines {
@@ -100,8 +101,8 @@ func Printable(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-// Text returns the text of a tool as it is shown: unchanged for a program, and
-// without control sequences for a terminal.
+// Text returns the text of a tool for output to w: without control sequences for a
+// terminal, otherwise unchanged.
 func (c *Terminal) Text(w io.Writer, s string) string {
 	if _, ok := c.Width(w); ok {
 		return Printable(s)
@@ -109,7 +110,7 @@ func (c *Terminal) Text(w io.Writer, s string) string {
 	return s
 }
 
-// Count writes a number of things.
+// Count returns a number with a noun, such as "2 servers".
 func Count(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
@@ -117,7 +118,7 @@ func Count(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// Ago says how long ago something was.
+// Ago returns how long ago t was, such as "5m ago".
 func Ago(t, now time.Time) string {
 	if t.IsZero() {
 		return "never"
@@ -136,7 +137,7 @@ func Ago(t, now time.Time) string {
 	return fmt.Sprintf("%dd ago", int(d.Hours()/24))
 }
 
-// Confirm asks a question that is answered with yes or no.
+// Confirm asks a yes-or-no question.
 func (c *Terminal) Confirm(question string) (bool, error) {
 	fmt.Fprint(c.Err, question)
 	answer, err := bufio.NewReader(c.In).ReadString('\n')
@@ -147,7 +148,7 @@ func (c *Terminal) Confirm(question string) (bool, error) {
 	return answer == "y" || answer == "yes", nil
 }
 
-// Progress shows on a terminal what is being done; done takes it away.
+// Progress returns functions that show the current step on a terminal and clear it.
 func (c *Terminal) Progress() (step func(string), done func()) {
 	if _, ok := c.Width(c.Err); !ok || c.Quiet {
 		return func(string) {}, func() {}

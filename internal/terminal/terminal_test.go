@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// on is a terminal of this width; 0 means in a pipe.
+// on returns a terminal of this width; 0 means a pipe.
 func on(width int, env ...string) (*Terminal, *bytes.Buffer) {
 	var out bytes.Buffer
 	return &Terminal{

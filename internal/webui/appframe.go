@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// AppFrame is the path of the document that the page shows MCP Apps in.
+// AppFrame is the path of the document in which the page shows MCP Apps.
 const AppFrame = "/app-frame"
 
 //go:embed appframe.html
 var appFrame []byte
 
-// serveAppFrame serves the document that loads an app. Its policy, which the
-// app inherits, is made of the origins that the app declares and the page puts
-// into the query: connect, resource, frame and base. The document has an opaque
-// origin wherever it is opened, and only the page can embed it.
+// serveAppFrame serves the document that loads an app. Its policy, which the app
+// inherits, consists of the origins that the app declares and that the page passes
+// in the query: connect, resource, frame and base. The document always has an
+// opaque origin, and only the page can embed it.
 func serveAppFrame(w http.ResponseWriter, r *http.Request) {
 	head := w.Header()
 	head.Set("Content-Security-Policy", appPolicy(r.URL.Query(), r.Host))
@@ -27,13 +27,13 @@ func serveAppFrame(w http.ResponseWriter, r *http.Request) {
 	head.Set("Cache-Control", "no-cache")
 	head.Set("Content-Type", "text/html; charset=utf-8")
 	if r.Method == http.MethodGet {
-		_, _ = w.Write(appFrame) // a client that is gone needs no document
+		_, _ = w.Write(appFrame) // an error means that the client has disconnected
 	}
 }
 
-// appPolicy returns the Content-Security-Policy of an app. An app may run the
-// scripts that are in it and load what its server declared, but nothing of the
-// gateway: 'self' is nowhere.
+// appPolicy returns the Content-Security-Policy of an app. An app may run its
+// inline scripts and load what its server declared. 'self' is nowhere in the
+// policy, so the gateway is not included.
 func appPolicy(q url.Values, gateway string) string {
 	resources := sources(q["resource"], gateway)
 	from := func(declared string, more ...string) string {
@@ -64,11 +64,12 @@ func appPolicy(q url.Values, gateway string) string {
 // source is an origin in a declaration, such as https://*.example.com:8443.
 var source = regexp.MustCompile(`^(?:(?:https?|wss?)://)?((?:\*\.)?[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?)*(?::[0-9]{1,5})?)(?:/[A-Za-z0-9._~/-]*)?$`)
 
-// maxSources bounds what is used of one list of a declaration.
+// maxSources bounds the entries that are used of one list of a declaration.
 const maxSources = 32
 
-// sources returns the valid entries of a list, except the gateway itself.
-// Anything but an origin, such as a keyword or a second directive, is left out.
+// sources returns the valid entries of a list, except for the host and port of the
+// gateway. Anything but an origin, such as a keyword or a second directive, is
+// dropped.
 func sources(declared []string, gateway string) string {
 	var kept []string
 	for _, s := range declared[:min(len(declared), maxSources)] {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// directives returns the directives of the policy of the frame for a query.
+// directives returns the directives of the frame's policy for a query.
 func directives(t *testing.T, query url.Values) map[string]string {
 	t.Helper()
 	w := httptest.NewRecorder()

@@ -1,9 +1,9 @@
-// Package webui serves the web page that is built from web/ and embedded in
-// the binary.
+// Package webui serves the web page that is built from web/ and embedded in the
+// binary.
 //
-// It promises that the page can reach this gateway alone (a strict
-// Content-Security-Policy), that what never changes is cached and what may is
-// not, and that a binary built without the page still says how to build it.
+// A strict Content-Security-Policy allows the page to connect only to this
+// gateway. Files that never change are cached by browsers, others are not. A
+// binary that was built without the page explains how to build it.
 package webui
 
 import (
@@ -22,15 +22,15 @@ import (
 //go:embed all:dist
 var built embed.FS
 
-// policy keeps the page from loading or sending anything elsewhere. Inline
-// styles are allowed because the page's libraries set them on elements. The only
-// document that can be in a frame is [AppFrame]; all others refuse.
+// policy prevents the page from loading or sending anything elsewhere. Inline
+// styles are allowed because the page's libraries set them on elements. [AppFrame]
+// is the only document that can be framed, because all others forbid it.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; " +
 	"img-src 'self' data: blob:; media-src 'self' data: blob:; font-src 'self'; connect-src 'self'; " +
 	"manifest-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
-// Handler serves the page at / and its files. Views have their address behind
-// the #, so every other path is unknown.
+// Handler serves the page at / and its files. Views are addressed by the fragment
+// of the URL, so all other paths are unknown.
 type Handler struct {
 	files fs.FS
 	mu    sync.Mutex
@@ -102,10 +102,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodHead {
 		return
 	}
-	_, _ = io.Copy(w, bytes.NewReader(data)) // a client that is gone needs no page
+	_, _ = io.Copy(w, bytes.NewReader(data)) // an error means that the client has disconnected
 }
 
-// compressed compresses each file once.
+// compressed returns the compressed file and caches it.
 func (h *Handler) compressed(name string, data []byte) []byte {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -114,7 +114,7 @@ func (h *Handler) compressed(name string, data []byte) []byte {
 	}
 	var b bytes.Buffer
 	z, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // the level is valid
-	_, _ = z.Write(data)                                  // a buffer takes all
+	_, _ = z.Write(data)                                  // writing to a buffer cannot fail
 	_ = z.Close()
 	h.small[name] = b.Bytes()
 	return b.Bytes()
