@@ -13,13 +13,13 @@ import (
 	"junctor/internal/llm/llmtest"
 )
 
-// request is one query with its context, the call that a good model makes of
-// it, and what must come of that call.
+// request is one query with its context, the call that a good model makes for it,
+// and the expected result of that call.
 type request struct {
 	query   string
 	context string // JSON; FOLDER stands for the working folder
-	tool    string // that must be among the candidates; "" means that nothing is to be called
-	args    string // as the model gives them, before the context is filled in
+	tool    string // must be among the candidates; "" means that nothing must be called
+	args    string // from the model, before the context is filled in
 	plan    string // part of the plan; FOLDER as above
 	result  string // part of the backend's result
 }
@@ -30,8 +30,8 @@ const (
 	onPoem   = `{"selectionText":"roses are red\nviolets are blue","activeDocumentURI":"untitled:Untitled-1"}`
 )
 
-// requests in the words of people, over the reference servers and the
-// built-in one. They run in this order: some build on what others did.
+// requests are queries in natural language for the reference servers and the
+// built-in one. They run in this order, because some depend on others.
 var requests = []request{
 	// The file system.
 	{"show me what's in report.md", inFolder, "filesystem:read_text_file", `{"path":"report.md"}`, `"path":"FOLDER/report.md"`, "Quarterly report"},
@@ -98,8 +98,8 @@ var requests = []request{
 	{"bake a chocolate cake", ``, "", "", "", ""},
 }
 
-// TestAgentifyQueries asks in plain words, over real servers, and lets the
-// scripted model choose only when the right candidate reaches it.
+// TestAgentifyQueries sends queries in natural language to real servers. The
+// scripted model makes the call only if it receives the right candidate.
 func TestAgentifyQueries(t *testing.T) {
 	t.Parallel()
 	suiteNode(t)
@@ -135,7 +135,8 @@ func TestAgentifyQueries(t *testing.T) {
 		}}`, model.URL+"/v1", fileServer, folder, memory, filepath.Join(h.dir, "memory.json"), all))
 	g := h.serve().ready("filesystem", "memory", "everything", "junctor")
 
-	// The server is asked with its real path, which a link may hide.
+	// The server is called with the real path of the folder, without symbolic
+	// links.
 	real, err := filepath.EvalSymlinks(folder)
 	if err != nil {
 		t.Fatal(err)
@@ -200,7 +201,7 @@ func TestAgentifyQueries(t *testing.T) {
 	}
 }
 
-// callLog are the calls so far, but for the lists that planning reads.
+// callLog returns the calls so far, except for the lists that planning reads.
 func callLog(t *testing.T, g *gateway) []string {
 	t.Helper()
 	res, err := http.Get(g.url + "/logs?limit=1000")

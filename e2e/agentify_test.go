@@ -17,8 +17,8 @@ import (
 	"junctor/internal/llm/llmtest"
 )
 
-// chooses is a model that makes a call when it is asked this and offered that
-// tool.
+// chooses returns a rule by which the model makes a call if it receives the query
+// and the tool.
 func chooses(query, tool, args string) llmtest.Rule {
 	return llmtest.Rule{
 		When:  llmtest.When{User: "Query: " + query + "\n", Tool: tool},
@@ -30,7 +30,7 @@ func declines(query, reason string) llmtest.Rule {
 	return chooses(query, "agentify:decline", fmt.Sprintf(`{"reason":%q}`, reason))
 }
 
-// runIn is run in another folder than the home folder.
+// runIn is run with a working folder other than the home folder.
 func (h *homeFolder) runIn(dir string, stdin io.Reader, env []string, name string, args ...string) (stdout, stderr string, err error) {
 	h.t.Helper()
 	cmd := exec.CommandContext(ctxFor(h.t), name, args...)
@@ -42,7 +42,7 @@ func (h *homeFolder) runIn(dir string, stdin io.Reader, env []string, name strin
 	return out.String(), errs.String(), err
 }
 
-// nodeModule is the path of a file in an npm package.
+// nodeModule returns the path of a file in an npm package.
 func nodeModule(t testing.TB, parts ...string) string {
 	t.Helper()
 	path, err := filepath.Abs(filepath.Join(append([]string{"node_modules"}, parts...)...))
@@ -58,10 +58,10 @@ func nodeModule(t testing.TB, parts ...string) string {
 	return path
 }
 
-// An editor's own JSON-RPC library drives the whole protocol, with the options
-// of the seed's example: the reference file system server on two folders. (The
-// example's second backend needs an account; here its program is missing,
-// which must harm nobody.)
+// TestAgentifyEditor runs the whole protocol with an editor's own JSON-RPC library
+// and the options of the specification's example: the reference file system server
+// on two folders. (The example's second backend needs an account. Here its program
+// does not exist, which must have no other effect.)
 func TestAgentifyEditor(t *testing.T) {
 	t.Parallel()
 	node, _ := suiteNode(t)
@@ -69,7 +69,7 @@ func TestAgentifyEditor(t *testing.T) {
 	const key = "sk-PASSED_VIA_INIT_OPTIONS_IF_NOT_IN_ENV_OR_OVERRIDE"
 	for name, tt := range map[string]struct {
 		env     string   // OPENAI_API_KEY of the environment
-		expect  string   // the key that the model wants to see
+		expect  string   // the key that the model must receive
 		command []string // of the file system server
 	}{
 		"key of the options":     {"", key, []string{"npx", "-y", "@modelcontextprotocol/server-filesystem"}},
@@ -112,7 +112,7 @@ func TestAgentifyEditor(t *testing.T) {
 			if tt.env != "" {
 				env = append(env, "OPENAI_API_KEY="+tt.env)
 			}
-			// npx finds the server in e2e, where npm installed it.
+			// In e2e npx finds the server that npm installed.
 			here, err := os.Getwd()
 			if err != nil {
 				t.Fatal(err)
@@ -172,7 +172,7 @@ func TestAgentifyEditor(t *testing.T) {
 	}
 }
 
-// The same program is a correct MCP server, too.
+// TestAgentifyPlainMCPClient: the same program is a correct MCP server, too.
 func TestAgentifyPlainMCPClient(t *testing.T) {
 	t.Parallel()
 	node, _ := suiteNode(t)

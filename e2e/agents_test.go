@@ -24,8 +24,8 @@ func (h *homeFolder) write(path, text string) string {
 	return path
 }
 
-// The agents themselves say whether they can reach the gateway, over HTTP and
-// as a program of their own. (Gemini's sends no version header.)
+// TestAgentsListServers: the agents' own lists report that the gateway is
+// connected, over HTTP and over stdio. (Gemini sends no version header.)
 func TestAgentsListServers(t *testing.T) {
 	t.Parallel()
 	claude, gemini := npm(t, "claude"), npm(t, "gemini")
@@ -48,8 +48,8 @@ func TestAgentsListServers(t *testing.T) {
 	})
 }
 
-// agentScript is a model that finds a tool, reads about it, runs it and
-// answers with what it said.
+// agentScript is a model that finds a tool, reads its details, runs it and answers
+// with the result.
 func agentScript() llmtest.Script {
 	results := func(n int) *int { return &n }
 	call := func(tool, args string) llmtest.Reply {
@@ -67,21 +67,21 @@ func agentScript() llmtest.Script {
 	}
 }
 
-// agentTask is what an agent is asked to do. It reaches the gateway at url if
-// that is set and it can, else with junctor mcp and the arguments.
+// agentTask is a task for an agent. The agent connects to the gateway at url if
+// that is set and the agent supports it, otherwise with junctor mcp and args.
 type agentTask struct {
 	prompt, model string
 	url           string
 	args          []string
 }
 
-// entry is the gateway in the configuration of an agent.
+// entry returns the gateway's entry in the configuration of an agent.
 func (a agentTask) entry(t *testing.T, h *homeFolder, http map[string]any) string {
 	entry := http
 	if a.url == "" {
 		entry = map[string]any{"command": junctor(t), "args": append([]string{"mcp", "--config", h.config}, a.args...)}
 	}
-	entry["trust"] = true // of Gemini CLI
+	entry["trust"] = true // for Gemini CLI
 	text, err := json.Marshal(map[string]any{"junctor": entry})
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +89,8 @@ func (a agentTask) entry(t *testing.T, h *homeFolder, http map[string]any) strin
 	return string(text)
 }
 
-// agents runs each agent to its answer.
+// agents maps the name of an agent to a function that runs it and returns its
+// answer.
 var agents = map[string]func(t *testing.T, h *homeFolder, a agentTask) string{
 	"claude": func(t *testing.T, h *homeFolder, a agentTask) string {
 		config := h.write("mcp.json", fmt.Sprintf(`{"mcpServers":%s}`, a.entry(t, h, map[string]any{"type": "http", "url": a.url})))
@@ -124,7 +125,7 @@ args = %s
 	},
 }
 
-// answered checks what an agent said.
+// answered checks the answer of an agent.
 func answered(t *testing.T, out string, model *llmtest.Server, want ...string) {
 	t.Helper()
 	for _, text := range want {
@@ -150,8 +151,8 @@ func called(g *gateway, tool string) int {
 	return n
 }
 
-// Whole agents with a scripted model: they search, read the details, execute,
-// and answer with what came back.
+// TestAgentLoop runs whole agents with a scripted model: they search, read the
+// details, execute, and answer with the result.
 func TestAgentLoop(t *testing.T) {
 	t.Parallel()
 	for name, run := range agents {
@@ -169,8 +170,8 @@ func TestAgentLoop(t *testing.T) {
 	}
 }
 
-// In code mode the agents make thirty calls over three servers with one
-// run_code.
+// TestAgentsInCodeMode: in code mode the agents make thirty calls to three servers
+// with one run_code.
 func TestAgentsInCodeMode(t *testing.T) {
 	t.Parallel()
 	const engine = "../internal/script/engine/dist/quickjs.wasm.gz"
@@ -201,7 +202,7 @@ return texts.length + " calls, " + new Set(texts).size + " text: " + texts[29]`}
 			calls, scripts := called(g, "test_simple_text"), called(g, "run_code")
 			out := run(t, h, agentTask{prompt: "Get the simple text thirty times, and tell me what it says.", model: model.URL, args: []string{"--mode", "code"}})
 			answered(t, out, model, "ALL DONE", "30 calls, 1 text: This is a simple text response")
-			// The line of the script is the last one.
+			// The log line of the script is written last.
 			eventually(t, "the script in the log", func() bool { return called(g, "run_code") > scripts })
 			calls, scripts = called(g, "test_simple_text")-calls, called(g, "run_code")-scripts
 			if calls != 30 || scripts != 1 {

@@ -52,9 +52,10 @@ func eventually(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-// own gives a program another path, so that its processes can be told from
-// those of other tests. It is a link: a file that was just written cannot be
-// run while another test's child still has it open for writing.
+// own links a program to a path of its own, so that its processes can be
+// distinguished from those of other tests. It does not copy the program, because a
+// file that was just written cannot be executed while another test's child still
+// has it open for writing.
 func (h *homeFolder) own(binary, name string) string {
 	h.t.Helper()
 	path := filepath.Join(h.dir, name)
@@ -66,8 +67,8 @@ func (h *homeFolder) own(binary, name string) string {
 	return path
 }
 
-// Ten agents, one set of servers: every `junctor mcp` attaches to the gateway
-// that runs, in the view that it wants.
+// TestTenClientsShareOneSetOfServers: every `junctor mcp` attaches to the running
+// gateway, with the view that it requests.
 func TestTenClientsShareOneSetOfServers(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, "{}")
@@ -127,7 +128,7 @@ func TestTenClientsShareOneSetOfServers(t *testing.T) {
 	_ = g
 }
 
-// rawClient speaks lines with `junctor mcp`.
+// rawClient exchanges lines with `junctor mcp`.
 type rawClient struct {
 	t   testing.TB
 	cmd *exec.Cmd
@@ -179,7 +180,7 @@ func (c *rawClient) next(part string) string {
 	return ""
 }
 
-// ask sends a request and returns the answer to its id.
+// ask sends a request and returns the response.
 func (c *rawClient) ask(line string) string {
 	c.t.Helper()
 	c.send(line)
@@ -197,8 +198,8 @@ func (c *rawClient) execute(server, tool, arguments string) string {
 
 const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"raw","version":"1"}}}`
 
-// Servers that are down, disabled, or die in the middle of a call: a clear
-// error each, and the next call goes through.
+// TestBrokenServersDoNotAffectOthers: calls to servers that are down, disabled, or
+// die during a call get a clear error, and the next call succeeds.
 func TestBrokenServersDoNotAffectOthers(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, "{}")
@@ -228,7 +229,7 @@ func TestBrokenServersDoNotAffectOthers(t *testing.T) {
 	eventually(t, "the server is back", func() bool {
 		return strings.Contains(c.execute("good", "test_simple_text", `{}`), "simple text response")
 	})
-	// The client goes away: nothing is left running.
+	// After the client has disconnected no process is left.
 	c.in.Close()
 	if err := c.cmd.Wait(); err != nil {
 		t.Errorf("junctor mcp: %v", err)
@@ -236,7 +237,7 @@ func TestBrokenServersDoNotAffectOthers(t *testing.T) {
 	eventually(t, "the servers are gone", func() bool { return processes(t, server) == 0 })
 }
 
-// A client that is killed takes its servers with it.
+// TestKilledClientEndsItsServers: when a client is killed, its servers exit.
 func TestKilledClientEndsItsServers(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, "{}")
@@ -254,8 +255,8 @@ func TestKilledClientEndsItsServers(t *testing.T) {
 	eventually(t, "the servers are gone", func() bool { return processes(t, server) == 0 })
 }
 
-// Ten thousand malformed messages on the real binary: an answer to each that
-// is due one, and it goes on working.
+// TestMalformedInput sends ten thousand malformed messages to the real binary: each
+// that requires a response gets one, and the program continues to work.
 func TestMalformedInput(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, `{}`)
@@ -263,7 +264,7 @@ func TestMalformedInput(t *testing.T) {
 	c.ask(initialize)
 	const n = 10_000
 	answered := make(chan struct{})
-	go func() { // every one is due an answer
+	go func() { // every message requires a response
 		defer close(answered)
 		for range n {
 			if !c.out.Scan() || !json.Valid(c.out.Bytes()) {
@@ -290,7 +291,8 @@ func TestMalformedInput(t *testing.T) {
 	}
 }
 
-// An agent's session goes on when the gateway is restarted.
+// TestSessionSurvivesGatewayRestart: an agent's session continues after the gateway
+// is restarted.
 func TestSessionSurvivesGatewayRestart(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, stdioConfig(t))

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// rawHTTP sends bytes that no HTTP client would, and returns the answer.
+// rawHTTP sends bytes that no HTTP client would send, and returns the response.
 func rawHTTP(t *testing.T, gw *gateway, text string) (int, string) {
 	t.Helper()
 	u, err := url.Parse(gw.url)
@@ -37,9 +37,9 @@ func rawHTTP(t *testing.T, gw *gateway, text string) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
-// TestDNSRebindingIsRefused: requests of pages of other sites are refused,
-// under a host name of theirs that resolves to the gateway and from their own
-// origin, on every route and on upgrades.
+// TestDNSRebindingIsRefused: requests from pages of other sites are refused on every
+// route and on upgrades, both with a host name of the site that resolves to the
+// gateway and with the site's origin.
 func TestDNSRebindingIsRefused(t *testing.T) {
 	t.Parallel()
 	gw := newHome(t, stdioConfig(t)).serve()
@@ -68,7 +68,7 @@ func TestDNSRebindingIsRefused(t *testing.T) {
 			}
 		}
 	}
-	// What belongs here is let in.
+	// The page's own requests are accepted.
 	if status, body := rawHTTP(t, gw, "GET /ws HTTP/1.1\r\nHost: "+here+"\r\nOrigin: "+gw.url+"\r\n"+upgrade+"\r\n"); status != 101 {
 		t.Errorf("the page's own WebSocket: %d %s", status, tool200(body))
 	}
@@ -106,7 +106,7 @@ func TestMalformedRequestsAreAnswered(t *testing.T) {
 	if status, _ := post("/api/mcp/everything/proxy", "X-Big: "+strings.Repeat("a", 100_000)+"\r\n", list); status != 431 {
 		t.Errorf("headers of 100 kB: %d", status)
 	}
-	// Names with line breaks in them reach no header and no log line.
+	// Line breaks in names reach neither headers nor log lines.
 	for _, body := range []string{
 		`{"method":"tools/call","params":{"name":"x\r\nX-Evil: 1","arguments":{}}}`,
 		`{"method":"resources/read","params":{"uri":"x\r\nX-Evil: 1"}}`,
@@ -129,7 +129,8 @@ func TestMalformedRequestsAreAnswered(t *testing.T) {
 	}
 }
 
-// TestKeyCannotReachHiddenToolsOnAnyAPI uses a key on a tool that it may not see, through every face.
+// TestKeyCannotReachHiddenToolsOnAnyAPI uses a key for tools that it may not see,
+// with every API.
 func TestKeyCannotReachHiddenToolsOnAnyAPI(t *testing.T) {
 	t.Parallel()
 	const admin, limited = "admin-key-of-the-test-0001", "limited-key-of-the-test-02"
@@ -156,7 +157,7 @@ func TestKeyCannotReachHiddenToolsOnAnyAPI(t *testing.T) {
 	if status, _ := plain("jct_notakeyatall12345", "GET", "/tools", ""); status != 401 {
 		t.Errorf("with a wrong key: %d", status)
 	}
-	// A call of the administrator, to be found in no answer to the guest.
+	// A call of the administrator, which no response to the guest may contain.
 	if status, body := plain(admin, "POST", "/call_tool", `{"server":"theirs","tool":"test_simple_text","arguments":{}}`); status != 200 {
 		t.Fatalf("the administrator's call: %d %s", status, body)
 	}
@@ -171,7 +172,7 @@ func TestKeyCannotReachHiddenToolsOnAnyAPI(t *testing.T) {
 		}
 		return gw.send("POST", path, body, header...)
 	}
-	// What may be done.
+	// Allowed requests.
 	for _, allowed := range []struct{ path, body string }{
 		{"/call_tool", `{"server":"mine","tool":"test_simple_text","arguments":{}}`},
 		{"/api/mcp/mine/proxy", `{"method":"tools/call","params":{"name":"test_simple_text","arguments":{}}}`},

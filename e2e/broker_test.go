@@ -17,8 +17,8 @@ import (
 	"junctor/internal/address/addresstest"
 )
 
-// remote starts the reference server with everything in it, over streamable
-// HTTP or over SSE, and returns its address.
+// remote starts the reference server "everything" over streamable HTTP or SSE, and
+// returns its address.
 func remote(t *testing.T, transport string) string {
 	t.Helper()
 	node, suite := suiteNode(t)
@@ -50,7 +50,8 @@ func remote(t *testing.T, transport string) string {
 	}
 }
 
-// stream posts to the broker and yields the JSON values as they come.
+// stream posts a request to the broker and passes each JSON value of the response to
+// each as it arrives.
 func (g *gateway) stream(ctx context.Context, server, accept, body string, each func(string) (more bool)) {
 	g.t.Helper()
 	req, err := http.NewRequestWithContext(ctx, "POST", g.url+"/api/mcp/"+server+"/proxy", strings.NewReader(body))
@@ -83,15 +84,15 @@ func (g *gateway) inFlight(server string) int {
 	return s.InFlight
 }
 
-// TestRemoteServers puts the reference server behind the proxy, over both of
-// HTTP's transports, distinguished by themselves.
+// TestRemoteServers uses the reference server through the proxy, over both HTTP
+// transports, which are detected automatically.
 func TestRemoteServers(t *testing.T) {
 	t.Parallel()
 	for transport, kind := range map[string]string{"streamableHttp": "streamable", "sse": "sse"} {
 		t.Run(kind, func(t *testing.T) {
 			address := remote(t, transport)
 			gw := newHome(t, fmt.Sprintf(`{"mcpServers":{"far":{"url":%q,"proxy":true}}}`, address)).serve().ready("far")
-			// One answer.
+			// A single response.
 			status, body := gw.send("POST", "/api/mcp/far/proxy", `{"method":"tools/call","params":{"name":"get-sum","arguments":{"a":2,"b":40}},"id":"x-1"}`)
 			if status != 200 || !strings.Contains(body, "42") || !strings.Contains(body, `"id":"x-1"`) {
 				t.Errorf("get-sum: %d %s", status, body)
@@ -104,8 +105,8 @@ func TestRemoteServers(t *testing.T) {
 			if status, body := gw.send("POST", "/api/mcp/far/proxy", `{"method":"no/such","id":7}`); status != 200 || !strings.Contains(body, `"code":-32601`) || !strings.Contains(body, `"id":7`) {
 				t.Errorf("the server's own error: %d %s", status, body)
 			}
-			// Progress, while the tool still runs. A client that goes away stops
-			// the work.
+			// Progress arrives while the tool is running. When the client
+			// disconnects, the call is cancelled.
 			const long = `{"method":"tools/call","params":{"name":"trigger-long-running-operation","arguments":{"duration":2,"steps":4}},"id":9}`
 			endless := strings.Replace(long, `"duration":2,"steps":4`, `"duration":600,"steps":1200`, 1)
 			for _, accept := range []string{"text/event-stream", "application/x-ndjson"} {
@@ -135,7 +136,7 @@ func TestRemoteServers(t *testing.T) {
 				}
 				eventually(t, "the work stops", func() bool { return gw.inFlight("far") == 0 })
 			}
-			// Every request is in the log, with who, what, where and how.
+			// Every request is in the call log.
 			eventually(t, "the cancelled call is in the log", func() bool {
 				_, body := gw.send("GET", "/api/calls?server=far&limit=100", "")
 				return strings.Contains(body, "CANCELED")
@@ -150,7 +151,7 @@ func TestRemoteServers(t *testing.T) {
 	}
 }
 
-// TestProxyErrors is the table of the seed, with a real gateway.
+// TestProxyErrors checks the specification's table of errors with a real gateway.
 func TestProxyErrors(t *testing.T) {
 	t.Parallel()
 	gw := newHome(t, fmt.Sprintf(`{"limits":{"maxBodyBytes":100000},"mcpServers":{

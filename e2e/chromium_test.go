@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// chromiumPath is the browser: the one that $CHROMIUM names, or what the
-// distributions call it. It is empty where there is none.
+// chromiumPath returns the path of the browser: the one in $CHROMIUM, or one with a
+// name that distributions use. It is empty if there is none.
 var chromiumPath = sync.OnceValue(func() string {
 	names := []string{"chromium", "chromium-browser", "google-chrome-stable", "google-chrome"}
 	if named := os.Getenv("CHROMIUM"); named != "" {
@@ -22,9 +22,9 @@ var chromiumPath = sync.OnceValue(func() string {
 	return ""
 })
 
-// headlessPath is Chromium without windows where it is installed beside the
-// ordinary one, of which it takes a third of the CPU for a page. It does not
-// isolate frames in processes.
+// headlessPath returns the headless shell of Chromium if it is installed, which uses
+// a third of the CPU time for a page, otherwise the ordinary browser. The headless
+// shell does not isolate frames in processes.
 var headlessPath = sync.OnceValue(func() string {
 	if path, err := exec.LookPath("chromium-headless-shell"); err == nil && os.Getenv("CHROMIUM") == "" {
 		return path
@@ -32,8 +32,8 @@ var headlessPath = sync.OnceValue(func() string {
 	return chromiumPath()
 })
 
-// chromium is the browser for a test that needs one. Programs in a home folder find
-// the one without windows in $CHROMIUM.
+// chromium returns the browser for a test that needs one, and skips the test if
+// there is none. Programs in a home folder find the headless one in $CHROMIUM.
 func chromium(t *testing.T) string {
 	t.Helper()
 	if path := chromiumPath(); path != "" {

@@ -22,7 +22,7 @@ var metaTools = []string{"execute_tool", "get_tool_details", "list_mcp_servers",
 
 var allVersions = []string{mcp.Version20241105, mcp.Version20250326, mcp.Version20250618, mcp.Version20251125, mcp.Version20260728}
 
-// sdkClient is the official Go client, which answers what it is asked.
+// sdkClient is the official Go client, which answers all requests of servers.
 func sdkClient(progress func(float64)) *sdk.Client {
 	return sdk.NewClient(&sdk.Implementation{Name: "e2e", Version: "1"}, &sdk.ClientOptions{
 		ElicitationHandler: func(context.Context, *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
@@ -49,9 +49,9 @@ func textOf(r *sdk.CallToolResult) string {
 	return b.String()
 }
 
-// The official Go client, in every version, over HTTP and over stdio, against
-// an upstream of either era: it lists, searches, calls, hears progress, and is
-// asked in the middle of calls.
+// TestGoSDKClient runs the official Go client, in every version of the protocol,
+// over HTTP and stdio, with upstreams of both eras: it lists, searches and calls
+// tools, receives progress, and answers requests during calls.
 func TestGoSDKClient(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, fmt.Sprintf(`{"mcpServers":{"modern":{"command":%q},"legacy":{"url":%q}}}`, everything(t), sessions(t)))
@@ -119,15 +119,16 @@ func TestGoSDKClient(t *testing.T) {
 					}
 					execute(server, "test_tool_with_progress", "p-"+server)
 				}
-				// An upstream of the handshake era asks in the middle of the
-				// call, whatever the client speaks.
+				// An upstream of the handshake era sends requests during the
+				// call, whichever version the client uses.
 				if got := textOf(execute("legacy", "test_elicitation", nil)); !strings.Contains(got, "ann") {
 					t.Errorf("elicitation = %s", got)
 				}
 				if got := textOf(execute("legacy", "test_sampling", nil)); !strings.Contains(got, "sampled words") {
 					t.Errorf("sampling = %s", got)
 				}
-				// One of the stateless era asks by its result.
+				// An upstream of the stateless era requests input with its
+				// result.
 				if got := execute("modern", "test_input_required_result_elicitation", nil); got.IsError || textOf(got) == "" {
 					t.Errorf("input required = %+v", textOf(got))
 				}
@@ -151,7 +152,7 @@ func TestGoSDKClient(t *testing.T) {
 	}
 }
 
-// Clients that know only the event-stream transport of 2024-11-05.
+// TestSSEClient: clients that support only the SSE transport of 2024-11-05 work.
 func TestSSEClient(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, stdioConfig(t))
@@ -169,7 +170,8 @@ func TestSSEClient(t *testing.T) {
 	}
 }
 
-// The official TypeScript client, in both eras, over HTTP and over stdio.
+// TestTypeScriptClient runs the official TypeScript client in both eras, over HTTP
+// and stdio.
 func TestTypeScriptClient(t *testing.T) {
 	t.Parallel()
 	npm(t, "mcp-remote") // the packages are installed
@@ -207,8 +209,8 @@ func TestTypeScriptClient(t *testing.T) {
 	}
 }
 
-// The inspector's command line, in both eras and in every view, and with the era
-// that it finds by itself.
+// TestInspector runs the inspector's command line in both eras and every view, and
+// with automatic detection of the era.
 func TestInspector(t *testing.T) {
 	t.Parallel()
 	inspector := npm(t, "mcp-inspector")
@@ -223,7 +225,7 @@ func TestInspector(t *testing.T) {
 			if out := call(g.url+"/mcp", "--method", "tools/call", "--tool-name", "execute_tool", "--tool-args-json", `{"server":"everything","tool":"test_simple_text","arguments":{}}`); !strings.Contains(out, "simple text response") {
 				t.Errorf("execute_tool = %s", out)
 			}
-			if era == "auto" { // which is one of the two from here on
+			if era == "auto" { // from here on the same as one of the others
 				return
 			}
 			if out := call(g.url+"/mcp", "--method", "tools/list"); !strings.Contains(out, "search_tools") {
@@ -248,7 +250,8 @@ func TestInspector(t *testing.T) {
 	})
 }
 
-// A client that knows stdio alone reaches the gateway through mcp-remote.
+// TestMCPRemote: a client that supports only stdio reaches the gateway through
+// mcp-remote.
 func TestMCPRemote(t *testing.T) {
 	t.Parallel()
 	remote := npm(t, "mcp-remote")

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// suiteNode returns a Node that the conformance suite runs on (22 or newer)
-// and the suite itself.
+// suiteNode returns the paths of a Node for the conformance suite (22 or newer) and
+// of the suite itself.
 func suiteNode(t *testing.T) (node, suite string) {
 	t.Helper()
 	missing := func(what string) {
@@ -40,8 +40,8 @@ func suiteNode(t *testing.T) (node, suite string) {
 	return node, suite
 }
 
-// nodePath is Node 22 or newer: what npm installed, or what the system has.
-// It is empty where there is none.
+// nodePath returns the path of Node 22 or newer, installed by npm or by the system,
+// or "" if there is none.
 var nodePath = sync.OnceValue(func() string {
 	modules, err := filepath.Abs("node_modules")
 	if err != nil {
@@ -61,9 +61,9 @@ var nodePath = sync.OnceValue(func() string {
 	return ""
 })
 
-// TestConformanceClient lets the official suite examine Junctor as a client,
-// against both sets of requirements: the wire and the logins. What the file of
-// expected failures names is not scored; any other failure, and any of those
+// TestConformanceClient runs the official suite against Junctor as a client, for
+// both sets of requirements: the protocol and the logins. Scenarios in the file of
+// expected failures are not scored. Any other failure, and any expected failure
 // that passes, fails the test.
 func TestConformanceClient(t *testing.T) {
 	t.Parallel()
@@ -88,12 +88,12 @@ func TestConformanceClient(t *testing.T) {
 		t.Run(revision, func(t *testing.T) { run(t, "--requirements", revision, "--expected-failures", expected) })
 	}
 	for _, scenario := range []string{"auth/2025-03-26-oauth-metadata-backcompat", "auth/2025-03-26-oauth-endpoint-fallback"} {
-		t.Run(scenario, func(t *testing.T) { run(t, "--scenario", scenario) }) // servers of the first version with logins are still about
+		t.Run(scenario, func(t *testing.T) { run(t, "--scenario", scenario) }) // servers with the first version of logins still exist
 	}
 }
 
-// failedScenarios returns what the suite saw of the scenarios that failed, and
-// what their clients wrote.
+// failedScenarios returns the suite's checks of the failed scenarios and the output
+// of their clients.
 func failedScenarios(results string) string {
 	var b strings.Builder
 	_ = filepath.WalkDir(results, func(path string, _ fs.DirEntry, _ error) error {

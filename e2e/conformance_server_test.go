@@ -16,8 +16,8 @@ import (
 	"junctor/internal/address/addresstest"
 )
 
-// exampleHTTP starts the SDK's example server over HTTP. With sessions it is a
-// server of the handshake era alone.
+// exampleHTTP starts the SDK's example server over HTTP. With sessions it supports
+// only the handshake era.
 func exampleHTTP(t *testing.T, args ...string) string {
 	t.Helper()
 	addr := fmt.Sprintf("127.0.0.1:%d", addresstest.UnusedPort(t))
@@ -48,11 +48,11 @@ type nopWriter struct{}
 
 func (nopWriter) Write(b []byte) (int, error) { return len(b), nil }
 
-// suiteRun is what the official suite says of a server: the checks of each
-// scored scenario, by status.
+// suiteRun is the result of the official suite for a server: the number of checks
+// of each scored scenario, by status.
 type suiteRun map[string]map[string]int
 
-// runSuite lets the official suite examine the server at a URL.
+// runSuite runs the official suite against the server at a URL.
 func runSuite(t *testing.T, url, revision string) suiteRun {
 	t.Helper()
 	node, suite := suiteNode(t)
@@ -99,32 +99,32 @@ func runSuite(t *testing.T, url, revision string) suiteRun {
 	return result
 }
 
-// The official suite examines the gateway's server side through the
-// transparent views of its example server, for both revisions of the protocol
-// and every kind of server: on stdio and over HTTP one that speaks both eras,
-// and one that has sessions alone. What the server passes by itself it passes
-// through the gateway. Where the eras differ the gateway translates, and what
-// cannot be translated is named here.
+// TestConformanceServer runs the official suite against the gateway's transparent
+// views of the suite's example server, for both revisions of the protocol and every
+// kind of server: one that supports both eras, on stdio and over HTTP, and one that
+// supports only sessions. The scenarios that the server passes directly it must
+// also pass through the gateway. If the eras differ, the gateway translates; the
+// exceptions that cannot be translated are listed here.
 func TestConformanceServer(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, fmt.Sprintf(`{"mcpServers":{"stdio":{"command":%q},"http":{"url":%q},"sessions":{"url":%q}}}`, everything(t), exampleHTTP(t), sessions(t)))
 	g := h.serve().ready("stdio", "http", "sessions")
-	// Without sessions the server cannot ask a client of the handshake era;
-	// it fails these without the gateway too.
+	// Without sessions the server cannot send requests to a client of the
+	// handshake era; it fails these without the gateway, too.
 	noSessions := []string{"elicitation-sep1034-defaults", "elicitation-sep1330-enums", "tools-call-elicitation", "tools-call-sampling"}
 	translated := []string{
-		// In the handshake era a server asks one question after the other,
-		// without names for them, and roots/list not at all on a connection
-		// that callers share.
+		// In the handshake era a server asks questions one after the other and
+		// without keys, and it cannot send roots/list on a connection that
+		// callers share.
 		"input-required-result-basic-elicitation", "input-required-result-basic-list-roots",
 		"input-required-result-multi-round", "input-required-result-multiple-input-requests",
-		// The server runs a tool without the capability that it needs, and
-		// answers unknown methods with HTTP 400.
+		// The server runs a tool without the required capability, and responds
+		// to unknown methods with HTTP 400.
 		"server-stateless",
 	}
-	// The server sends two questions at once, one for a capability of other
-	// callers that share the connection. If the refusal of that one arrives
-	// first, the server fails the call.
+	// The server sends two concurrent questions, one of which needs a
+	// capability of other callers that share the connection. If the refusal of
+	// that one arrives first, the server fails the call.
 	const dependsOnOrder = "input-required-result-capability-check"
 	for server, runs := range map[string][]struct {
 		revision string
@@ -145,8 +145,8 @@ func TestConformanceServer(t *testing.T) {
 					if failed := got[name]["FAILURE"] > 0; failed != slices.Contains(run.failures, name) {
 						t.Errorf("%s: %s: failed: %t (%v)", run.revision, name, failed, got[name])
 					}
-					// Quick answers are plain JSON, which the suite calls a
-					// remark in this scenario.
+					// Quick responses are plain JSON, for which the suite reports
+					// a warning in this scenario.
 					if name != "server-sse-multiple-streams" && got[name]["WARNING"]+got[name]["INFO"]+got[name]["SKIPPED"] > 0 {
 						t.Errorf("%s: %s: %v", run.revision, name, got[name])
 					}
@@ -156,8 +156,8 @@ func TestConformanceServer(t *testing.T) {
 	}
 }
 
-// runScenario lets the suite examine one scenario, which must pass. It may be
-// called from several goroutines.
+// runScenario runs one scenario of the suite, which must pass. It is safe for
+// concurrent use.
 func runScenario(t *testing.T, url, scenario string) {
 	node, suite := suiteNode(t)
 	dir := t.TempDir()

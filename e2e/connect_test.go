@@ -7,14 +7,14 @@ import (
 	"testing"
 )
 
-// TestConnectedClients lets Junctor write itself into real clients, and the
-// clients say what they see.
+// TestConnectedClients: Junctor adds itself to the configuration of real clients,
+// and the clients list it.
 func TestConnectedClients(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		client  string
 		list    []string
-		sees    []string // of what the client prints when Junctor is there
+		sees    []string // in the client's list if it sees Junctor
 		prepare map[string]string
 	}{
 		"claude": {client: "claude-code", list: []string{"mcp", "list"}, sees: []string{"junctor", "Connected"}},

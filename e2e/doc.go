@@ -1,4 +1,3 @@
-// Package e2e holds the tests that need the world outside: real clients, real
-// servers and the official conformance suite, installed by npm ci in this
-// folder.
+// Package e2e has the tests that need external programs: real clients, real servers
+// and the official conformance suite, installed by npm ci in this folder.
 package e2e

@@ -83,8 +83,8 @@ func blocks(t *testing.T) []block {
 	return out
 }
 
-// TestExamplesInDocs reads every JSON example: as JSON, and as a configuration
-// where it looks like one.
+// TestExamplesInDocs parses every JSON example as JSON, and as a configuration if
+// it looks like one.
 func TestExamplesInDocs(t *testing.T) {
 	t.Parallel()
 	configurations := 0
@@ -92,7 +92,7 @@ func TestExamplesInDocs(t *testing.T) {
 		if !b.is("json", "jsonc", "json5") {
 			continue
 		}
-		if text := strings.TrimSpace(b.text); strings.HasPrefix(text, `"`) { // servers without what is around them
+		if text := strings.TrimSpace(b.text); strings.HasPrefix(text, `"`) { // servers without the enclosing object
 			b.text = `{"mcpServers": {` + b.text + `}}`
 		}
 		plain, err := hujson.Standardize([]byte(b.text))
@@ -131,7 +131,7 @@ func TestExamplesInDocs(t *testing.T) {
 func anything(name string) (string, bool) {
 	switch {
 	case strings.HasPrefix(name, "JUNCTOR_"), strings.HasPrefix(name, "MCP_"), name == "PORT", name == "LOG_LEVEL", strings.HasSuffix(name, "_MS"), strings.HasPrefix(name, "MAX_"):
-		return "", false // these are settings of their own
+		return "", false // these override settings
 	case strings.Contains(name, "DATABASE"):
 		return "postgres://user:password@db.example/junctor", true
 	case strings.Contains(name, "URL"), strings.Contains(name, "BASE"):
@@ -140,7 +140,7 @@ func anything(name string) (string, bool) {
 	return "7", true
 }
 
-// isConfiguration tells Junctor's file from answers of its APIs and from
+// isConfiguration distinguishes Junctor's file from responses of its APIs and from
 // files of other programs.
 func isConfiguration(top map[string]any) bool {
 	known := map[string]bool{}
@@ -153,7 +153,7 @@ func isConfiguration(top map[string]any) bool {
 	for key := range schema.Properties {
 		known[key] = true
 	}
-	if _, ok := top["servers"].([]any); ok { // an answer that lists servers
+	if _, ok := top["servers"].([]any); ok { // a response that lists servers
 		return false
 	}
 	for key := range top {
@@ -164,11 +164,11 @@ func isConfiguration(top map[string]any) bool {
 	return len(top) > 0
 }
 
-// commandLine finds the commands of Junctor in a shell script.
+// commandLine matches the commands of Junctor in a shell script.
 var commandLine = regexp.MustCompile(`(?m)(?:^|[|;&(]\s*|\w=\S+ )(?:\./)?(?:bin/)?junctor(?:\s+([^|;&>#\n]*))?`)
 
-// TestCommandsInDocs looks at every shell block: whether a shell can read it,
-// and whether the commands and flags of Junctor in it exist.
+// TestCommandsInDocs checks that every shell block is valid shell syntax, and that
+// the commands and flags of Junctor in it exist.
 func TestCommandsInDocs(t *testing.T) {
 	t.Parallel()
 	help := helps(t)
@@ -203,7 +203,7 @@ func TestCommandsInDocs(t *testing.T) {
 	}
 }
 
-// helps returns a function that asks a command for its help, once.
+// helps returns a function that returns the help of a command and caches it.
 func helps(t *testing.T) func(path ...string) (string, bool) {
 	var mu sync.Mutex
 	known := map[string]string{}
@@ -223,11 +223,11 @@ func helps(t *testing.T) func(path ...string) (string, bool) {
 	}
 }
 
-// checkCommand walks down the words of a command line as far as they are
-// commands, and looks flags up in the help of the last one.
+// checkCommand follows the words of a command line as long as they are commands,
+// and looks up flags in the help of the last one.
 func checkCommand(help func(...string) (string, bool), words []string) error {
 	var path []string
-	arguments := false // the commands are over
+	arguments := false // all further words are arguments
 	for _, w := range words {
 		switch {
 		case w == "--":
@@ -257,8 +257,8 @@ func checkCommand(help func(...string) (string, bool), words []string) error {
 
 var isWord = regexp.MustCompile(`^[a-z]+$`)
 
-// TestRunnableDocs types the blocks that say that they can be run: "run" in a
-// home of their own, "serve" beside a gateway.
+// TestRunnableDocs runs the blocks that are marked as runnable: those with "run" in
+// their own home folder, those with "serve" with a running gateway.
 func TestRunnableDocs(t *testing.T) {
 	t.Parallel()
 	byFile := map[string][]block{}
@@ -273,7 +273,7 @@ func TestRunnableDocs(t *testing.T) {
 	for file, list := range byFile {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			h := newHome(t, "{}")
-			if err := os.Remove(h.config); err != nil { // a new user has none
+			if err := os.Remove(h.config); err != nil { // a new user has no configuration
 				t.Fatal(err)
 			}
 			bin := filepath.Join(h.dir, "bin")

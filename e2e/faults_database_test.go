@@ -18,14 +18,14 @@ import (
 	"junctor/internal/store"
 )
 
-// relay passes connections on to an address. While it is a black hole nothing
-// passes, and nothing is closed: both ends wait, as when a network drops
-// packets or the peer is stopped.
+// relay forwards connections to an address. While it is not open it forwards
+// nothing and closes nothing: both ends wait, as if a network dropped packets or
+// the peer were stopped.
 type relay struct {
 	listener net.Listener
 
 	mu   sync.Mutex
-	open chan struct{} // closed while bytes pass
+	open chan struct{} // closed while bytes are forwarded
 }
 
 func newRelay(t *testing.T, network, to string) *relay {
@@ -57,7 +57,7 @@ func newRelay(t *testing.T, network, to string) *relay {
 	return r
 }
 
-// setOpen forwards bytes, or holds them back.
+// setOpen starts or stops forwarding bytes.
 func (r *relay) setOpen(open bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -94,10 +94,10 @@ func (r *relay) copy(to, from net.Conn) {
 	}
 }
 
-// TestFaultsDatabaseHangs lets PostgreSQL hang without closing a connection:
-// calls are refused and health says so, or they are served without waiting for
-// it again and again, as configured. Both end when it answers again, and every
-// acknowledged call has its record.
+// TestFaultsDatabaseHangs lets PostgreSQL hang without closing a connection.
+// Depending on the configuration, calls are refused and health reports that, or
+// they are served without waiting for the database each time. Both end when it
+// answers again, and every acknowledged call has its record.
 func TestFaultsDatabaseHangs(t *testing.T) {
 	t.Parallel()
 	db := databases.Server(t)
@@ -157,10 +157,10 @@ func databaseHangs(t *testing.T, db *pgtest.Server, away store.OutagePolicy) {
 	g.awaitBaseline(t, before)
 }
 
-// refusedWhile calls while the database hangs, where calls are refused then.
+// refusedWhile makes calls while the database hangs, which must be refused.
 func (g *faultFixture) refusedWhile(t *testing.T, _ time.Duration) {
 	var wg sync.WaitGroup
-	for range 8 { // they do not wait for one another
+	for range 8 { // the calls do not wait for one another
 		wg.Go(func() {
 			g.eventually(t, "a refused call", func() bool {
 				o := g.call("good", "echo", "", 0)
@@ -174,8 +174,8 @@ func (g *faultFixture) refusedWhile(t *testing.T, _ time.Duration) {
 	}
 }
 
-// servedWhile calls while the database hangs, where calls are served all the
-// same. They do not wait for it each on its own account.
+// servedWhile makes calls while the database hangs, which must be served. They must
+// not each wait for the database separately.
 func (g *faultFixture) servedWhile(t *testing.T, timeout time.Duration) {
 	const callers, calls = 8, 40
 	begun := time.Now()

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestFaultsDiskFull lets no file of the gateway grow, as on a full disk: calls
-// are refused rather than answered without a record, health says so, and both
-// end when there is room again.
+// TestFaultsDiskFull prevents all files of the gateway from growing, like a full
+// disk: calls are refused rather than answered without a record, and health reports
+// that, until there is space again.
 func TestFaultsDiskFull(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, fmt.Sprintf(`{"mcpServers":{"good":%s}}`, faultServer(t, "")))

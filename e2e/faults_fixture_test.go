@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// faultFixture is a gateway on which faults happen, and the calls that it has
-// acknowledged meanwhile. docs/reliability.md has the table of faults.
+// faultFixture is a gateway on which faults are injected, with the calls that it has
+// acknowledged. docs/reliability.md has the table of faults.
 type faultFixture struct {
 	*gateway
 	next atomic.Int64
@@ -24,13 +24,12 @@ type faultFixture struct {
 	acked []string // the texts of calls that were answered with 200
 }
 
-// faultServer is a server of a configuration: the program that misbehaves when
-// it is told to.
+// faultServer returns the configuration of a server that misbehaves on request.
 func faultServer(t testing.TB, settings string) string {
 	return fmt.Sprintf(`{"command":%q%s}`, program(t, "junctor/e2e/testdata/faultserver"), settings)
 }
 
-// outcome is the answer to a call.
+// outcome is the response to a call.
 type outcome struct {
 	status int
 	body   string
@@ -43,8 +42,8 @@ func (o outcome) String() string { return fmt.Sprintf("%d %.300s %v", o.status, 
 
 var faultClient = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}, Timeout: 2 * time.Minute}
 
-// call calls a tool and remembers that it was acknowledged. text is made
-// unique where it is empty.
+// call calls a tool and records the call if it was acknowledged. An empty text is
+// replaced by a unique one.
 func (g *faultFixture) call(server, tool, text string, count int) outcome {
 	if text == "" {
 		text = fmt.Sprintf("call-%d", g.next.Add(1))
@@ -64,7 +63,7 @@ func (g *faultFixture) call(server, tool, text string, count int) outcome {
 	return outcome{res.StatusCode, string(answer), err}
 }
 
-// awaitServer calls until a call succeeds, after the server was lost.
+// awaitServer makes calls until one succeeds, after the server was lost.
 func (g *faultFixture) awaitServer(t *testing.T, server string) {
 	t.Helper()
 	ctx := ctxFor(t)
@@ -81,8 +80,8 @@ func (g *faultFixture) awaitServer(t *testing.T, server string) {
 	}
 }
 
-// bystander calls a healthy server until it is told to stop, and returns how
-// many calls were made and those that failed.
+// bystander calls a healthy server until stop is called, which returns the number of
+// calls and those that failed.
 func (g *faultFixture) bystander() (stop func() (calls int, failed []outcome)) {
 	end, done := make(chan struct{}), make(chan struct{})
 	var calls int
@@ -114,7 +113,7 @@ func (g *faultFixture) missing(t *testing.T) []string {
 	recorded := map[string]bool{}
 	for after := int64(0); ; {
 		var o outcome
-		g.eventually(t, "the call log", func() bool { // which a database that was away may not have at once
+		g.eventually(t, "the call log", func() bool { // may take a moment after the database was unavailable
 			o = g.get(fmt.Sprintf("/logs?after=%d&limit=1000", after))
 			return o.status != http.StatusServiceUnavailable
 		})
@@ -132,7 +131,7 @@ func (g *faultFixture) missing(t *testing.T) []string {
 			var input struct {
 				Text string `json:"text"`
 			}
-			if json.Unmarshal(r.Input, &input) == nil { // a string is the beginning of what was too long
+			if json.Unmarshal(r.Input, &input) == nil { // it is a string if the input was truncated
 				recorded[input.Text] = true
 			}
 			after = r.Seq
@@ -149,7 +148,7 @@ func (g *faultFixture) missing(t *testing.T) []string {
 	return lost
 }
 
-// usage is what the gateway's process holds.
+// usage is the resource usage of the gateway's process.
 type usage struct {
 	goroutines, descriptors int
 	memory                  int // bytes resident
@@ -182,7 +181,7 @@ func (g *faultFixture) usage(t *testing.T) usage {
 	return usage{value("go_goroutines"), value("process_open_fds"), value("process_resident_memory_bytes")}
 }
 
-// awaitBaseline waits until the process uses about as much as it used before.
+// awaitBaseline waits until the process uses about as many resources as before.
 func (g *faultFixture) awaitBaseline(t *testing.T, before usage) {
 	t.Helper()
 	faultClient.CloseIdleConnections()
@@ -200,7 +199,7 @@ func (g *faultFixture) awaitBaseline(t *testing.T, before usage) {
 	}
 }
 
-// check checks what must be true after any fault.
+// check checks the invariants after any fault.
 func (g *faultFixture) check(t *testing.T, before usage, stop func() (int, []outcome)) {
 	t.Helper()
 	calls, failed := stop()

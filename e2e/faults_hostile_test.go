@@ -18,18 +18,19 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// idleTimeout is the timeoutMs of the servers whose calls take longer. It is
-// long, so that a busy machine does not exceed it.
+// idleTimeout is the timeoutMs of the servers whose calls take longer than that in
+// total. It is long, so that a busy machine does not exceed it.
 const idleTimeout = 6 * time.Second
 
-// hostileServers are those of hostileRows, as more entries of mcpServers.
+// hostileServers returns the servers of hostileRows as further entries of
+// mcpServers.
 func hostileServers(t testing.TB) string {
 	return fmt.Sprintf(`,"hostile":%[1]s,"circuit":%[1]s,"reports":%[2]s,"queued":%[3]s`, faultServer(t, ""),
 		faultServer(t, fmt.Sprintf(`,"timeoutMs":%d`, idleTimeout.Milliseconds())),
 		faultServer(t, fmt.Sprintf(`,"timeoutMs":%d,"maxConcurrent":1`, idleTimeout.Milliseconds())))
 }
 
-// post makes a request and returns its answer.
+// post sends a request and returns the response.
 func (g *faultFixture) post(path, body string, header ...string) outcome {
 	req, err := http.NewRequest("POST", g.url+path, strings.NewReader(body))
 	if err != nil {
@@ -100,7 +101,7 @@ func (g *faultFixture) hostileRows(row func(string, func(*testing.T))) {
 	})
 	row("large bodies with small arguments", func(t *testing.T) {
 		body := `{"server":"good","tool":"echo","arguments":{"text":"small"}` + strings.Repeat(" ", 15<<20) + `}`
-		for range 20 { // more than check lets the process keep
+		for range 20 { // a leak of this many would exceed the limits of check
 			if o := g.post("/call_tool", body); !o.ok() {
 				t.Fatalf("a large request: %s", o)
 			}
@@ -142,8 +143,8 @@ func (g *faultFixture) hostileRows(row func(string, func(*testing.T))) {
 		g.awaitServer(t, "hostile")
 	})
 	row("waiting for a slot", func(t *testing.T) {
-		// The first call holds the only slot for longer than the idle timeout;
-		// those that wait meanwhile must not fail.
+		// The first call uses the only slot for longer than the idle timeout;
+		// queued calls must not fail.
 		begun := filepath.Join(t.TempDir(), "begun")
 		var wg sync.WaitGroup
 		wg.Go(func() {
@@ -207,11 +208,11 @@ func (g *faultFixture) session20250618(t *testing.T, path string) []string {
 	return []string{"Mcp-Session-Id", res.Header.Get("Mcp-Session-Id"), "MCP-Protocol-Version", "2025-06-18"}
 }
 
-// threshold is how many failures open a circuit, by default.
+// threshold is the default number of failures that open a circuit.
 const threshold = 5
 
-// circuit: late failures of calls from before the circuit opened do not open
-// it again, and an approval that nobody answers does not hold the trial.
+// circuit checks that late failures of calls made before the circuit opened do not
+// open it again, and that a pending approval does not block the trial call.
 func (g *faultFixture) circuit(t *testing.T) {
 	release := filepath.Join(t.TempDir(), "release")
 	late := make(chan outcome, threshold)
@@ -270,8 +271,8 @@ func (g *faultFixture) circuit(t *testing.T) {
 	<-done
 }
 
-// approver is an MCP client that is asked before it may call the guarded tool.
-// It returns a function that makes such a call.
+// approver connects an MCP client whose calls of the guarded tool need approval,
+// which decide is called for. It returns a function that makes such a call.
 func (g *faultFixture) approver(t *testing.T, decide func()) func(count int) string {
 	t.Helper()
 	client := sdk.NewClient(&sdk.Implementation{Name: "faults", Version: "1"}, &sdk.ClientOptions{

@@ -11,7 +11,7 @@ import (
 )
 
 // remoteServer is an MCP server over HTTP for the rows of TestFaultReports. It
-// shares no code with the gateway and remembers what it was sent.
+// shares no code with the gateway and records the calls that it receives.
 type remoteServer struct {
 	*httptest.Server
 	name string
@@ -21,7 +21,7 @@ type remoteServer struct {
 	calls   map[string][]sentCall // by tool
 }
 
-// sentCall is a tools/call as the server got it.
+// sentCall is a tools/call as the server received it.
 type sentCall struct {
 	header http.Header
 	meta   map[string]any
@@ -34,7 +34,7 @@ func newRemoteServer(t *testing.T, name string) *remoteServer {
 	return r
 }
 
-// sent returns the calls of a tool so far.
+// sent returns the calls of a tool received so far.
 func (r *remoteServer) sent(tool string) []sentCall {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -104,7 +104,7 @@ func (r *remoteServer) call(w http.ResponseWriter, name string, id json.RawMessa
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusBadRequest)
 		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32001,"message":"the session of your bank has ended"}}`, id)
-	case "lose": // the session, once
+	case "lose": // loses the session, once
 		if len(r.calls[name]) == 1 {
 			r.session++
 			w.WriteHeader(http.StatusNotFound)

@@ -15,16 +15,15 @@ import (
 	"junctor/internal/llm/llmtest"
 )
 
-// reportsConfig is the configuration of TestFaultReports; more is put before
-// its end.
+// reportsConfig returns the configuration of TestFaultReports with more appended.
 func reportsConfig(t *testing.T, web, twin *remoteServer, model *llmtest.Server, more string) string {
 	return fmt.Sprintf(`{"mcpServers":{"good":%[1]s,"plain":%[2]s,"web":{"url":%[3]q},"twin":{"url":%[4]q},"broken":{"command":"/nonexistent/server"}},
 		"llm":{"provider":"openai","model":"scripted","baseUrl":%[5]q,"apiKey":"sk-not-checked"},"chat":{"maxSteps":3,"maxIdenticalCalls":2}%[6]s}`,
 		faultServer(t, ""), faultServer(t, `,"env":{"LOG_LEVEL":"debug","API_TOKEN":"correct-horse-battery","ACCOUNT":"${FAULT_ACCOUNT:-none}"}`), web.URL, twin.URL, model.URL+"/v1", more)
 }
 
-// TestFaultReports checks, on one gateway, that what it reports is what it did:
-// to callers, to servers, in records, in figures and in the log.
+// TestFaultReports checks, on one gateway, that it reports correctly what it did: to
+// callers and servers, in records, metrics and the log.
 func TestFaultReports(t *testing.T) {
 	t.Parallel()
 	web, twin := newRemoteServer(t, "web"), newRemoteServer(t, "twin")
@@ -92,7 +91,7 @@ func TestFaultReports(t *testing.T) {
 			sessions := func(kind string, n int) bool {
 				return strings.Contains(g.get("/metrics").body, fmt.Sprintf("junctor_sessions{kind=%q} %d\n", kind, n))
 			}
-			if !sessions("mcp", 1) { // that of the row before
+			if !sessions("mcp", 1) { // the session of the previous row
 				t.Error("MCP sessions are not counted")
 			}
 			for range 50 {
@@ -198,8 +197,8 @@ func TestFaultReports(t *testing.T) {
 	}
 }
 
-// endWhileAsking stops the gateway while a call waits for an approval, and
-// returns what the caller gets then.
+// endWhileAsking stops the gateway while a call waits for an approval, and returns
+// the response that the caller gets.
 func (g *faultFixture) endWhileAsking(t *testing.T) string {
 	t.Helper()
 	request := func(body string, header ...string) *http.Response {

@@ -7,15 +7,15 @@ import (
 	"testing"
 )
 
-// The limits of what is kept for replays, as docs/reliability.md has them.
+// The limits of the replay buffers, as in docs/reliability.md.
 const (
 	replayStreams = 16       // per session
 	replayStream  = 4 << 20  // bytes of one stream
 	replayBytes   = 64 << 20 // in total
 )
 
-// unresumed reads streams to their end, more than are kept for a replay, and
-// then asks for all of them again.
+// unresumed reads more streams to their end than are stored for replays, and then
+// requests replays of all of them.
 func (g *faultFixture) unresumed(t *testing.T) {
 	const large = replayStream - 1<<20
 	sessions := []struct {
@@ -61,14 +61,14 @@ func (g *faultFixture) unresumed(t *testing.T) {
 		}
 		return n
 	}
-	// Whether a stream is kept is decided shortly after its reader has its end.
+	// Streams are evicted shortly after their reader has reached the end.
 	var n int
 	g.eventually(t, "at most 16 streams of a session", func() bool { n = replays(0); return n <= replayStreams })
 	t.Logf("%d of %d small streams are kept", n, sessions[0].streams)
 	g.eventually(t, "at most 64 MiB of streams", func() bool { n = replays(1) + replays(2); return n*large <= replayBytes })
 	t.Logf("%d MiB of streams are kept", n*large>>20)
 	g.eventually(t, "no stream over 4 MiB", func() bool { return replays(3) == 0 })
-	for _, s := range sessions { // which lets go of the streams at once
+	for _, s := range sessions { // closing a session releases its streams immediately
 		req, err := http.NewRequest("DELETE", g.url+"/mcp?mode=direct", nil)
 		if err != nil {
 			t.Fatal(err)

@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// TestFaults lets servers, clients and people do everything at once that must
-// not disturb others, on one gateway: a healthy server is called all the while.
+// TestFaults runs, on one gateway, all faults of servers, clients and users that
+// must not affect others, while a healthy server is called.
 func TestFaults(t *testing.T) {
 	t.Parallel()
-	marker := fmt.Sprintf("%d.75", 7000+os.Getpid()%1000) // how long grandchildren would sleep
+	marker := fmt.Sprintf("%d.75", 7000+os.Getpid()%1000) // sleep duration of grandchildren, to find them
 	servers := func(more string) string {
 		return fmt.Sprintf(`{"mcpServers":{"good":%[1]s,"dies":%[1]s,"hangs":%[2]s,"garbles":%[1]s,"floods":%[1]s,"forks":%[1]s,"gone":%[1]s,"broken":{"command":"/nonexistent/server"}%[3]s},
 			"toolRules":[{"pattern":"circuit:guarded","approval":"ask"}],"circuit":{"coolDownMs":300}}`,
@@ -120,7 +120,7 @@ func TestFaults(t *testing.T) {
 					_, err = io.WriteString(c, "GET /health HTTP/1.1\r\nHost: ")
 				case 1:
 					_, err = io.WriteString(c, "POST /call_tool HTTP/1.1\r\nHost: "+addr+"\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{")
-				case 2: // asks and does not read
+				case 2: // sends a request and does not read
 					_, err = io.WriteString(c, strings.Repeat("GET /tools HTTP/1.1\r\nHost: "+addr+"\r\n\r\n", 50))
 				}
 				if err != nil {
@@ -160,7 +160,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// eventually waits until something is so.
+// eventually waits until so returns true.
 func (g *faultFixture) eventually(t *testing.T, what string, so func() bool) {
 	t.Helper()
 	ctx := ctxFor(t)
@@ -173,7 +173,7 @@ func (g *faultFixture) eventually(t *testing.T, what string, so func() bool) {
 	}
 }
 
-// sleepers counts the processes that sleep for that long.
+// sleepers counts the processes that run sleep with this duration.
 func sleepers(seconds string) int {
 	all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	n := 0
@@ -185,8 +185,8 @@ func sleepers(seconds string) int {
 	return n
 }
 
-// TestFaultsGatewayKilled kills the gateway with -9 under load and starts it
-// again: every call that was answered has its record.
+// TestFaultsGatewayKilled kills the gateway with SIGKILL under load and restarts it:
+// every answered call has its record.
 func TestFaultsGatewayKilled(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, fmt.Sprintf(`{"mcpServers":{"good":%s}}`, faultServer(t, "")))
@@ -230,11 +230,11 @@ func TestFaultsGatewayKilled(t *testing.T) {
 		t.Errorf("%d of %d acknowledged calls have no record after the kills, such as %s", len(lost), len(g.acked), lost[0])
 	}
 	g.awaitServer(t, "good")
-	g.awaitBaseline(t, before) // what was recovered is not held on to
+	g.awaitBaseline(t, before) // recovery does not leak memory
 }
 
-// TestSoakFaults goes on for a minute: calls of a healthy server by eight
-// callers, while two others die, flood and hang. make test-soak runs it.
+// TestSoakFaults runs for a minute: eight callers call a healthy server while others
+// die, flood and hang. make test-soak runs it.
 func TestSoakFaults(t *testing.T) {
 	if os.Getenv("JUNCTOR_SOAK") == "" {
 		t.Skip("takes a minute; make test-soak runs it")
@@ -242,7 +242,7 @@ func TestSoakFaults(t *testing.T) {
 	h := newHome(t, fmt.Sprintf(`{"mcpServers":{"good":%[1]s,"dies":%[1]s,"floods":%[1]s,"hangs":%[2]s}}`, faultServer(t, ""), faultServer(t, `,"timeoutMs":300`)))
 	g := &faultFixture{gateway: h.serve()}
 	g.ready("good", "dies", "floods", "hangs")
-	for range 200 { // to its usual size
+	for range 200 { // until the process has its usual size
 		g.awaitServer(t, "good")
 	}
 	before := g.usage(t)

@@ -20,7 +20,7 @@ import (
 	"testing"
 	"time"
 
-	_ "junctor/internal/app" // so that the test cache sees what go build reads
+	_ "junctor/internal/app" // so that the test cache depends on what go build reads
 	"junctor/internal/postgres/pgtest"
 )
 
@@ -31,20 +31,20 @@ var built struct {
 	paths map[string]string
 }
 
-// databases is the PostgreSQL server of the tests that neither stop it nor look
-// at other databases than their own.
+// databases is the PostgreSQL server shared by tests that neither stop it nor
+// access databases other than their own.
 var databases pgtest.Shared
 
 const compileCache = "NODE_COMPILE_CACHE"
 
-// TestMain ends what the tests share and removes what they built.
+// TestMain stops the shared database server and removes the built programs.
 func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "junctor-e2e")
 	if err != nil {
 		log.Fatal(err)
 	}
 	built.dir, built.paths = dir, map[string]string{}
-	// Node keeps the JavaScript that it compiled there, for the next start.
+	// Node caches compiled JavaScript there.
 	if err := os.Setenv(compileCache, filepath.Join(dir, "node")); err != nil {
 		log.Fatal(err)
 	}
@@ -78,13 +78,14 @@ func program(t testing.TB, pkg string) string {
 
 func junctor(t testing.TB) string { return program(t, "junctor/cmd/junctor") }
 
-// everything is the conformance suite's example server, in the SDK's words.
+// everything returns the SDK's implementation of the conformance suite's example
+// server.
 func everything(t testing.TB) string {
 	return program(t, "github.com/modelcontextprotocol/go-sdk/conformance/everything-server")
 }
 
-// failures is the folder where failed tests leave what helps to understand
-// them. make test empties it first.
+// failures returns the folder for the logs and screenshots of failed tests. make
+// test empties it first.
 func failures(t testing.TB) string {
 	t.Helper()
 	dir, err := filepath.Abs(filepath.Join("..", ".cache", "failed"))
@@ -94,7 +95,7 @@ func failures(t testing.TB) string {
 	return dir
 }
 
-// homeFolder is a home folder of its own with a configuration of Junctor in it.
+// homeFolder is a temporary home folder with a configuration of Junctor.
 type homeFolder struct {
 	t      testing.TB
 	dir    string
@@ -103,7 +104,7 @@ type homeFolder struct {
 
 func newHome(t testing.TB, config string) *homeFolder {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "j") // short: sockets lie in it
+	dir, err := os.MkdirTemp("", "j") // short, because it contains sockets
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,12 +116,12 @@ func newHome(t testing.TB, config string) *homeFolder {
 	return h
 }
 
-// env is the environment of a program in the home folder. Nothing of the machine's
-// own settings, keys and proxies gets in.
+// env returns the environment of a program in the home folder. It contains none of
+// the machine's own settings, keys and proxies.
 func (h *homeFolder) env(extra ...string) []string {
 	node, _ := suiteNode(h.t.(*testing.T))
 	env := []string{
-		"HOME=" + h.dir, "TMPDIR=" + h.dir, // agents hand on little more to the programs they start
+		"HOME=" + h.dir, "TMPDIR=" + h.dir, // agents pass little more to the programs that they start
 		"PATH=" + filepath.Dir(node) + ":" + os.Getenv("PATH"), "LANG=C.UTF-8", "TERM=dumb", "NO_COLOR=1", "CI=1",
 		"NODE_NO_WARNINGS=1", compileCache + "=" + os.Getenv(compileCache), "GEMINI_CLI_NO_RELAUNCH=true", "no_proxy=127.0.0.1,localhost", "CHROMIUM=" + headlessPath(),
 	}
@@ -130,7 +131,7 @@ func (h *homeFolder) env(extra ...string) []string {
 	return append(env, extra...)
 }
 
-// gateway is a `junctor serve` that runs.
+// gateway is a running `junctor serve`.
 type gateway struct {
 	*homeFolder
 	url string
@@ -138,17 +139,17 @@ type gateway struct {
 	cmd *exec.Cmd
 	end func() // stops it
 
-	session func() string // of an administrator; see asAdmin
+	session func() string // returns the session of an administrator; see asAdmin
 
-	said   chan string   // where it is
-	read   chan struct{} // closed when its output has ended
+	said   chan string   // receives its address
+	read   chan struct{} // closed at the end of its stderr
 	killed atomic.Bool
 }
 
-// serve starts Junctor and waits until it says where it is.
+// serve starts Junctor and waits until it logs its address.
 func (h *homeFolder) serve(args ...string) *gateway { return h.begin(args...).await() }
 
-// begin starts Junctor; await waits until it says where it is.
+// begin starts Junctor; await waits until it logs its address.
 func (h *homeFolder) begin(args ...string) *gateway {
 	h.t.Helper()
 	cmd := exec.Command(junctor(h.t), append([]string{"serve", "--config", h.config, "--listen", "127.0.0.1:0"}, args...)...)
@@ -191,10 +192,10 @@ func (g *gateway) await() *gateway {
 	return g
 }
 
-// asAdmin returns the header, as name and value, of requests with the
-// administrator's rights. No Origin and no other header that a program can set
-// gives them: they come from the token that `junctor open` gets over the socket,
-// exchanged for a session as the page does.
+// asAdmin returns the header, as name and value, that gives requests the
+// administrator's rights. These come neither from an Origin nor from any other
+// header that any program can set, but from the token that `junctor open` gets
+// through the socket, which is exchanged for a session like the page does.
 func (g *gateway) asAdmin() []string { return []string{"X-Junctor-Session", g.session()} }
 
 func (g *gateway) signIn() string {
@@ -229,7 +230,7 @@ func (g *gateway) stop() {
 	}
 }
 
-// keepLog writes the log of a gateway whose test failed to a file.
+// keepLog saves the log of a gateway whose test failed.
 func (g *gateway) keepLog() string {
 	dir := filepath.Join(failures(g.t), strings.Map(func(r rune) rune {
 		if r == '/' || r == ' ' {
@@ -244,7 +245,7 @@ func (g *gateway) keepLog() string {
 	return file
 }
 
-// kill ends it with -9.
+// kill kills the gateway with SIGKILL.
 func (g *gateway) kill() {
 	g.killed.Store(true)
 	_ = g.cmd.Process.Kill()
@@ -285,7 +286,7 @@ func (g *gateway) ready(servers ...string) *gateway {
 	}
 }
 
-// lines keeps what a program printed.
+// lines collects the lines that a program printed.
 type lines struct {
 	mu  sync.Mutex
 	all []string
@@ -315,7 +316,7 @@ func ctxFor(t testing.TB) context.Context {
 	return ctx
 }
 
-// run runs a program in the home folder to its end and returns what it printed.
+// run runs a program in the home folder and returns its output.
 func (h *homeFolder) run(stdin io.Reader, env []string, name string, args ...string) (stdout, stderr string, err error) {
 	h.t.Helper()
 	cmd := exec.CommandContext(ctxFor(h.t), name, args...)
@@ -337,7 +338,7 @@ func (h *homeFolder) mustRun(env []string, name string, args ...string) string {
 	return out + errs
 }
 
-// npm returns a program that npm installed.
+// npm returns the path of a program that npm installed.
 func npm(t testing.TB, name string) string {
 	t.Helper()
 	path, err := filepath.Abs(filepath.Join("node_modules", ".bin", name))
@@ -353,7 +354,7 @@ func npm(t testing.TB, name string) string {
 	return path
 }
 
-// stdioConfig is a configuration with the example server as a child.
+// stdioConfig returns a configuration with the example server on stdio.
 func stdioConfig(t testing.TB) string {
 	return fmt.Sprintf(`{"mcpServers":{"everything":{"command":%q,"description":"Example tools of every kind"}}}`, everything(t))
 }

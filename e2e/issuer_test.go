@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TestGatewayBehindAnIssuer has a gateway that takes the tokens of a real
-// issuer, and an MCP client that knows nothing but its address: a second
-// gateway. From the first refusal on it must find its way to a token by itself.
+// TestGatewayBehindAnIssuer has a gateway that accepts the tokens of a real issuer,
+// and an MCP client that has only its address: a second gateway. Starting from the
+// first refusal, the client must obtain a token automatically.
 func TestGatewayBehindAnIssuer(t *testing.T) {
 	t.Parallel()
 	as := startGuarded(t, 3600)

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// TestChangedToolIsReportedOrBlocked lets a server change its tool behind a gateway that runs:
-// with warn the call goes on, with block it waits until someone approves it on
-// the command line, and the gateway knows at once.
+// TestChangedToolIsReportedOrBlocked: a server changes its tool while the gateway is
+// running. With warn the tool can still be called. With block it is blocked until it
+// is approved on the command line, which is effective immediately.
 func TestChangedToolIsReportedOrBlocked(t *testing.T) {
 	t.Parallel()
 	node, _ := suiteNode(t)

@@ -9,9 +9,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// TestFirstSteps types what a new user types, with nothing in the environment
-// but a home and a path. The packages of npx are those of this folder, so that
-// no registry is asked.
+// TestFirstSteps runs the commands of a new user, with only a home and a path in the
+// environment. npx uses the packages of this folder, so that no registry is needed.
 func TestFirstSteps(t *testing.T) {
 	t.Parallel()
 	npm(t, "mcp-server-filesystem")
@@ -23,16 +22,17 @@ func TestFirstSteps(t *testing.T) {
 	typeOnEmptyHome(t, "testdata/newcomer.txt", filepath.Dir(node), map[string]string{"node_modules": modules})
 }
 
-// TestFirstStepsWithTrouble goes the ways on which new users had trouble: an
-// install that takes longer than a start, variables without a value, wrong URLs,
-// servers that differ in a token alone. Two agents at once are in cmd/junctor.
+// TestFirstStepsWithTrouble covers problems that new users had: an install that
+// takes longer than the start timeout, variables without a value, wrong URLs,
+// servers that differ only in a token. Two concurrent agents are tested in
+// cmd/junctor.
 func TestFirstStepsWithTrouble(t *testing.T) {
 	t.Parallel()
 	typeOnEmptyHome(t, "testdata/newcomer-trouble.txt", "", map[string]string{"bin/example-server": everything(t)})
 }
 
-// typeOnEmptyHome runs a script with an empty home, and path in PATH. links are
-// made in its folder.
+// typeOnEmptyHome runs a script with an empty home and with path in PATH, after
+// creating the links in its folder.
 func typeOnEmptyHome(t *testing.T, script, path string, links map[string]string) {
 	t.Helper()
 	links["bin/junctor"] = junctor(t)
@@ -69,8 +69,8 @@ func TestFirstStepsMatchREADME(t *testing.T) {
 		}
 		for line := range strings.Lines(b.text) {
 			line, _, _ = strings.Cut(strings.TrimSpace(line), " #")
-			line = strings.ReplaceAll(line, `"$PWD"`, "$PWD")                         // scripts do not split what a variable holds
-			if strings.HasPrefix(line, "junctor ") && !strings.Contains(line, "&&") { // what is joined has tests of its own
+			line = strings.ReplaceAll(line, `"$PWD"`, "$PWD")                         // scripts do not split the value of a variable
+			if strings.HasPrefix(line, "junctor ") && !strings.Contains(line, "&&") { // combined commands have their own tests
 				found++
 				if !strings.Contains(script, "exec "+strings.TrimSpace(line)+"\n") {
 					t.Errorf("testdata/newcomer.txt does not type %q", line)
@@ -83,8 +83,8 @@ func TestFirstStepsMatchREADME(t *testing.T) {
 	}
 }
 
-// TestServerAddedToRunningGateway holds servers add to it that the gateway knows the
-// server when the command is done.
+// TestServerAddedToRunningGateway: the running gateway has a new server when servers
+// add returns.
 func TestServerAddedToRunningGateway(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, `{"mcpServers": {}}`)

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// nginx starts an nginx with servers at sockets in the home folder, given as the
-// directives of their only location, and returns a client for each.
+// nginx starts an nginx with servers on sockets in the home folder, and returns a
+// client for each. The values are the directives of their only location.
 func (h *homeFolder) nginx(servers map[string]string) map[string]*http.Client {
 	h.t.Helper()
 	program, err := exec.LookPath("nginx")
@@ -72,7 +72,7 @@ func (h *homeFolder) nginx(servers map[string]string) map[string]*http.Client {
 	return clients
 }
 
-// writerFunc is a writer of text.
+// writerFunc is an io.Writer that calls a function.
 type writerFunc func(string)
 
 func (f writerFunc) Write(p []byte) (int, error) {
@@ -80,9 +80,9 @@ func (f writerFunc) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A gateway on open loopback cannot know a proxy that adds no header. Nobody
-// becomes an administrator through it, whatever they send. A proxy that adds
-// one is refused, with what to set.
+// TestBehindNginx: a gateway on open loopback cannot recognize a proxy that adds no
+// header, but no request through it gets administrator's rights. Requests of a
+// proxy that adds a header are refused with the setting that is needed.
 func TestBehindNginx(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, `{"mcpServers":{}}`)
@@ -160,7 +160,7 @@ func TestBehindNginx(t *testing.T) {
 			t.Errorf("forwarded: GET %s: %d %s", path, status, body)
 		}
 	}
-	// The proxies work: what any local program may see comes through.
+	// The proxies work: what any local program may see is served.
 	if status, body := send("bare", "GET", "/tools/openai", ""); status != http.StatusOK {
 		t.Errorf("bare: %d %s", status, body)
 	}

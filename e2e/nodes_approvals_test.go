@@ -9,8 +9,8 @@ import (
 
 var waitingID = regexp.MustCompile(`"id":"(call_[A-Z0-9]+)"`)
 
-// approvals: a call on one node waits because the page is open on another, and a
-// third one allows it.
+// approvals: a call on one node waits for approval because the page is open on
+// another node, and is approved on a third.
 func (c *nodes) approvals(t *testing.T) {
 	ctx := ctxFor(t)
 	req, err := http.NewRequestWithContext(ctx, "GET", c.all[1].url+"/api/approvals/events", nil)

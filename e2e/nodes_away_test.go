@@ -9,10 +9,10 @@ import (
 	"junctor/internal/postgres/pgtest"
 )
 
-// TestNodesDatabaseUnavailable: the database is unavailable for a minute. Nodes that are set
-// to closed refuse calls meanwhile, one that is set to open serves them; all
-// are themselves again within 5 s of its return, with no gap in the live log
-// and every record of an answered call written.
+// TestNodesDatabaseUnavailable: while the database is unavailable, nodes that are set
+// to closed refuse calls, and one that is set to open serves them. All recover within
+// 5 s of its return, with no gap in the live log and with a record of every answered
+// call.
 func TestNodesDatabaseUnavailable(t *testing.T) {
 	t.Parallel()
 	away := 20 * time.Second // longer than every lease
@@ -36,7 +36,7 @@ func TestNodesDatabaseUnavailable(t *testing.T) {
 		}
 		return status == 200
 	}
-	for i, g := range c.all { // each knows the key
+	for i, g := range c.all { // so that each has cached the key
 		if !served(g) {
 			t.Fatalf("node %d does not serve", i)
 		}
@@ -95,7 +95,7 @@ func TestNodesDatabaseUnavailable(t *testing.T) {
 	}
 }
 
-// refuses waits until a node refuses calls; it must not answer one meanwhile.
+// refuses waits until a node refuses calls. It must not answer any call successfully.
 func (c *nodes) refuses(t *testing.T, i int, g *gateway) {
 	eventually(t, "a refusal", func() bool {
 		status, body, err := c.call(ctxFor(t), g.url, callEcho)

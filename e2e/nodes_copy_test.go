@@ -10,8 +10,8 @@ import (
 	"junctor/internal/upstream/upstreamtest"
 )
 
-// TestCopyFromSQLiteToPostgres: what a gateway kept in its file is copied into a
-// database, from which another goes on: calls, a chat, a key.
+// TestCopyFromSQLiteToPostgres: the store of a gateway is copied from its file to a
+// database, with which another gateway continues: calls, a chat, a key.
 func TestCopyFromSQLiteToPostgres(t *testing.T) {
 	t.Parallel()
 	db := databases.Database(t)
@@ -65,7 +65,7 @@ func TestCopyFromSQLiteToPostgres(t *testing.T) {
 	d.sendText("hello again")
 	d.readUntil("a reply", complete)
 
-	// A backup of the database while it serves goes into another database.
+	// A backup of the database in use is restored into another database.
 	kept := filepath.Join(t.TempDir(), "kept.backup")
 	if out := many.homeFolder.mustRun(nil, junctor(t), "store", "backup", kept, "--config", many.homeFolder.config); !strings.Contains(out, "Backed up 6 calls, 1 chats, 1 keys") {
 		t.Errorf("the backup says %s", out)
@@ -79,7 +79,7 @@ func TestCopyFromSQLiteToPostgres(t *testing.T) {
 		t.Errorf("the restore says %s", out)
 	}
 
-	// From here on they are two, and their numbers mean different calls.
+	// The stores have diverged, so the same numbers mean different calls.
 	if _, errs, err := h.run(nil, nil, junctor(t), copying...); err == nil || !strings.Contains(errs, "records of its own") {
 		t.Errorf("a copy over a store that went its own way: %v %s", err, errs)
 	}

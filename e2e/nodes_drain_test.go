@@ -15,10 +15,10 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// TestNodesRollingUpgrade: one node after the other is stopped as every
-// orchestrator does and started again, under load, behind a balancer that asks
-// for readiness. No call fails: not one that comes meanwhile, nor one that was
-// being executed; a chat's reply is given to its end; streams end cleanly.
+// TestNodesRollingUpgrade: one node after the other is stopped like orchestrators do
+// and started again, under load, behind a load balancer that checks readiness. No
+// call fails, neither new calls nor calls in flight; a chat's reply is completed;
+// streams end cleanly.
 func TestNodesRollingUpgrade(t *testing.T) {
 	t.Parallel()
 	slow := startSlow(t)
@@ -39,7 +39,7 @@ func TestNodesRollingUpgrade(t *testing.T) {
 	t.Logf("%d calls during three upgrades", len(l.answered()))
 }
 
-// askForReadiness lets the balancer leave out nodes that are not ready.
+// askForReadiness makes the load balancer skip nodes that are not ready.
 func (c *nodes) askForReadiness(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -61,14 +61,14 @@ func (c *nodes) askForReadiness(t *testing.T) {
 	}()
 }
 
-// at is a node by its number, whose process may change.
+// at returns the current process of a node.
 func (c *nodes) at(i int) *gateway {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.all[i]
 }
 
-// upgrade stops a node with everything that can be in progress on it, and
+// upgrade stops a node while everything that can be in progress is in progress, and
 // starts it again.
 func (c *nodes) upgrade(t *testing.T, i int, slow *slowServer) {
 	t.Helper()
@@ -105,7 +105,7 @@ func (c *nodes) upgrade(t *testing.T, i int, slow *slowServer) {
 		}
 		return status == 503
 	})
-	// It still serves whoever has not noticed.
+	// It still serves requests from clients that have not noticed.
 	if status, body, err := c.call(ctx, g.url, callEcho); status != 200 {
 		t.Errorf("a call to a node that was told to stop: %d %s %v", status, body, err)
 	}
@@ -114,7 +114,7 @@ func (c *nodes) upgrade(t *testing.T, i int, slow *slowServer) {
 		_, _, err := try(ctx, "GET", g.url+"/health/live", rootKey, "")
 		return err != nil
 	})
-	close(slow.release[i]) // a call that took until now
+	close(slow.release[i]) // let the slow call finish
 	if got := <-answered; !strings.HasPrefix(got, "200") || !strings.Contains(got, "at last") {
 		t.Errorf("the call in flight: %s", got)
 	}
@@ -125,9 +125,9 @@ func (c *nodes) upgrade(t *testing.T, i int, slow *slowServer) {
 		t.Errorf("the chat's connection ended with %v", err)
 	}
 	<-g.read
-	g.end() // it has ended by itself, well
+	g.end() // the process must have exited without an error
 
-	// What is changed meanwhile it learns when it comes back.
+	// It reads changes that are made meanwhile when it starts again.
 	other := c.at((i + 1) % len(c.all))
 	added := fmt.Sprintf("added%d", i)
 	if status, body, err := try(ctx, "POST", other.url+"/api/servers", rootKey, fmt.Sprintf(`{"servers":{%q:{"url":%q}}}`, added, c.tools.URL), "Origin", other.url); status/100 != 2 {
@@ -146,12 +146,12 @@ func (c *nodes) upgrade(t *testing.T, i int, slow *slowServer) {
 		defer c.mu.Unlock()
 		return !c.dead[i]
 	})
-	// The conversation goes on where it was, on the new one.
+	// The conversation continues on the new process.
 	d := fresh.dialChat(t, "?sessionId="+k.id)
 	d.readUntil("the history", func(m chatMessage) bool { return m.Type == "history" && len(m.Payload.Messages) == 2 })
 }
 
-// slowServer has a tool whose calls take until they are let go, in turn.
+// slowServer has a tool whose calls block until they are released, in turn.
 type slowServer struct {
 	url     string
 	called  chan struct{}

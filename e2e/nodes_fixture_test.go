@@ -37,8 +37,8 @@ const (
 	slowKey = "slow-key-of-the-nodes-tests-0123456789"
 )
 
-// nodes are real junctor processes on one real PostgreSQL, behind a proxy
-// that gives every request to the next of them.
+// nodes are real junctor processes on one real PostgreSQL, behind a proxy that
+// forwards requests to them in turn.
 type nodes struct {
 	t      *testing.T
 	db     *pgtest.Server
@@ -59,8 +59,8 @@ type nodes struct {
 // settings are a node's configuration.
 type settings map[string]any
 
-// startNodes starts n of them, all at once on an empty database. change may
-// alter what each is configured with.
+// startNodes starts n nodes concurrently on an empty database. change may modify the
+// configuration of each.
 func startNodes(t *testing.T, n int, change func(node int, s settings)) *nodes {
 	t.Helper()
 	return startNodesOn(t, databases.Server(t), n, change)
@@ -83,7 +83,7 @@ func startNodesOn(t *testing.T, db *pgtest.Server, n int, change func(node int, 
 	for i := range n {
 		c.all = append(c.all, c.home(i, change).begin())
 	}
-	t.Cleanup(func() { // together, as each of them takes its time
+	t.Cleanup(func() { // concurrently, because each of them takes some time
 		var wg sync.WaitGroup
 		for _, g := range c.all {
 			wg.Go(g.end)
@@ -104,13 +104,13 @@ func startNodesOn(t *testing.T, db *pgtest.Server, n int, change func(node int, 
 	return c
 }
 
-// soak tells whether this is make test-soak: nothing else runs beside it, and
-// there is time.
+// soak reports whether make test-soak runs, during which the machine has no other
+// work and tests may take longer.
 func soak() bool { return os.Getenv("JUNCTOR_SOAK") != "" }
 
-// within logs how long something took. In make test-soak, where the machine has
-// no other work, it fails at five times the limit: a busy machine must not fail a
-// test, and a hang must.
+// within logs how long something took. In make test-soak, where the machine has no
+// other work, the test fails above five times the limit, so that a hang fails it but
+// a slow machine does not.
 func within(t *testing.T, what string, took, limit time.Duration) {
 	t.Helper()
 	if soak() && took > 5*limit {
@@ -119,7 +119,7 @@ func within(t *testing.T, what string, took, limit time.Duration) {
 	t.Logf("%s: %v", what, took.Round(time.Millisecond))
 }
 
-// home is the home folder of one node.
+// home creates the home folder of one node.
 func (c *nodes) home(node int, change func(node int, s settings)) *homeFolder {
 	c.t.Helper()
 	h := newHome(c.t, "{}")
@@ -147,7 +147,7 @@ func (c *nodes) home(node int, change func(node int, s settings)) *homeFolder {
 	return h
 }
 
-// balancer starts the round robin and returns its address.
+// balancer starts the round-robin proxy and returns its address.
 func (c *nodes) balancer() string {
 	proxy := &httputil.ReverseProxy{
 		FlushInterval: -1,
@@ -158,12 +158,12 @@ func (c *nodes) balancer() string {
 		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
 	}
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// Read at once: Go's server closes the body when the answer begins,
-		// and its proxy, which may not know yet that it was at the body's end,
-		// then cuts the stream that it is passing on.
+		// Read the whole body first: Go's server closes it when the response
+		// begins, and ReverseProxy, which may not have noticed the end of the
+		// body yet, would then abort the stream that it forwards.
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
-			return // the client is gone
+			return // the client has disconnected
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		proxy.ServeHTTP(w, r)
@@ -172,8 +172,8 @@ func (c *nodes) balancer() string {
 	return front.URL
 }
 
-// guardLeases has the database itself look at every lease that changes hands,
-// and the test fail when one did before its time.
+// guardLeases adds a trigger that checks every change of a lease's owner. The test
+// fails if a lease was granted before the previous one expired.
 func (c *nodes) guardLeases() {
 	c.t.Helper()
 	if err := c.db.Exec(ctxFor(c.t), c.dbName, `
@@ -202,7 +202,7 @@ CREATE TRIGGER guard BEFORE UPDATE ON junctor.leases FOR EACH ROW EXECUTE FUNCTI
 	})
 }
 
-// pick is the next of the nodes that live; the next of all when none does.
+// pick returns the next live node, or the next of all nodes if none is live.
 func (c *nodes) pick() *gateway {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -215,7 +215,7 @@ func (c *nodes) pick() *gateway {
 	return c.all[i]
 }
 
-// kill ends a node with -9. The balancer notices at once.
+// kill kills a node with SIGKILL. The load balancer skips it immediately.
 func (c *nodes) kill(i int) {
 	c.mu.Lock()
 	c.dead[i] = true
@@ -239,7 +239,7 @@ func (c *nodes) ready(servers ...string) *nodes {
 	return c
 }
 
-// try makes one request.
+// try sends one request.
 func try(ctx context.Context, method, address, key, body string, header ...string) (status int, text string, err error) {
 	req, err := http.NewRequestWithContext(ctx, method, address, strings.NewReader(body))
 	if err != nil {
@@ -266,11 +266,11 @@ func (c *nodes) call(ctx context.Context, base, body string, header ...string) (
 	return try(ctx, "POST", base+"/call_tool", rootKey, body, header...)
 }
 
-// load makes calls through the proxy until it is stopped, and remembers the
-// ids of those that were answered. Only make test-soak has the machine to itself:
-// elsewhere its callers pause between calls.
+// load makes calls through the proxy until it is stopped, and records the ids of
+// those that were answered. Except in make test-soak, which has the machine to
+// itself, its callers pause between calls.
 type load struct {
-	stop     func() // and wait
+	stop     func() // stops the calls and waits for them
 	answered func() []string
 	failed   func() []string
 }
@@ -312,7 +312,7 @@ func (c *nodes) load(t *testing.T, callers int) *load {
 	return &load{stop: func() { cancel(); wg.Wait() }, answered: get(&good), failed: get(&bad)}
 }
 
-// recorded fails the test when an answered call has no record.
+// recorded fails the test if an answered call has no record.
 func (c *nodes) recorded(t *testing.T, ids []string) {
 	t.Helper()
 	ctx := ctxFor(t)
@@ -351,7 +351,7 @@ func (c *nodes) tail(t *testing.T, g *gateway) *tail {
 		defer close(done)
 		for ctx.Err() == nil {
 			l.read(ctx, g)
-			select { // the line broke: go on where it ended
+			select { // the connection was lost: continue where it ended
 			case <-ctx.Done():
 			case <-time.After(50 * time.Millisecond):
 			}

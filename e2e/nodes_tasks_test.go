@@ -9,7 +9,7 @@ import (
 	"junctor/internal/mcpserver"
 )
 
-// taskServerURL starts a server that keeps tasks.
+// taskServerURL starts a server with tasks and returns its URL.
 func taskServerURL(t *testing.T) string {
 	t.Helper()
 	server := mcpserver.New(mcpserver.Options{}, &taskServer{tasks: map[string]*serverTask{}})
@@ -23,8 +23,8 @@ var (
 	beginsATask = `{"call":{"name":"jobs__confirm_delete","input":{}},"provider":"anthropic","wait":false}`
 )
 
-// beginTask leaves a call on the node that dies first. The server makes a task
-// of it, which asks a question.
+// beginTask starts a call on the node that is killed first. The server runs it as a
+// task that asks a question.
 func (c *nodes) beginTask(t *testing.T) (id, question string) {
 	ctx := ctxFor(t)
 	node := c.all[c.owner(t)]
@@ -45,8 +45,8 @@ func (c *nodes) beginTask(t *testing.T) (id, question string) {
 	return m[1], question
 }
 
-// endTask answers the question on a node that lives: it has taken the task of
-// the dead one over.
+// endTask answers the question on another node, which has taken over the task of
+// the dead one.
 func (c *nodes) endTask(t *testing.T, id, question string) {
 	ctx := ctxFor(t)
 	eventually(t, "the question of the node that took the task over", func() bool {

@@ -18,7 +18,7 @@ import (
 	"junctor/internal/store"
 )
 
-// TestNodes is a day in the life of three nodes.
+// TestNodes runs all tests that share the same three nodes.
 func TestNodes(t *testing.T) {
 	t.Parallel()
 	jobs := taskServerURL(t)
@@ -42,8 +42,7 @@ func TestNodes(t *testing.T) {
 	t.Run("task of a killed node", func(t *testing.T) { c.endTask(t, task, question) })
 }
 
-// sessions: a session made anywhere is served everywhere, and ended
-// everywhere.
+// sessions: a session that is created or closed on one node is so on all nodes.
 func (c *nodes) sessions(t *testing.T) {
 	ctx := ctxFor(t)
 	req, _ := http.NewRequestWithContext(ctx, "POST", c.proxy+"/mcp", strings.NewReader(initialize))
@@ -76,7 +75,7 @@ func (c *nodes) sessions(t *testing.T) {
 	}
 }
 
-// keyed puts the key on every request.
+// keyed is an http.RoundTripper that adds the key to every request.
 type keyed struct{}
 
 func (keyed) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -85,8 +84,8 @@ func (keyed) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// officialClient: the official SDK's client calls, is asked, and hears of
-// changes, each of its requests on another node.
+// officialClient: the official SDK's client makes calls, answers requests and
+// receives notifications of changes, with each of its requests on another node.
 func (c *nodes) officialClient(t *testing.T) {
 	ctx := ctxFor(t)
 	changed := make(chan struct{}, 100)
@@ -107,8 +106,8 @@ func (c *nodes) officialClient(t *testing.T) {
 			t.Fatalf("%+v, %v", r, err)
 		}
 	}
-	// The client begins to listen at some later time, and is not notified of
-	// changes before that.
+	// The client starts listening asynchronously, and is not notified of earlier
+	// changes.
 	for notified := false; !notified; {
 		if _, err := s.CallTool(ctx, &sdk.CallToolParams{Name: "tools__change", Arguments: map[string]any{}}); err != nil {
 			t.Fatal(err)
@@ -121,7 +120,8 @@ func (c *nodes) officialClient(t *testing.T) {
 	}
 }
 
-// stream posts and reads events until one is a response; others go to each.
+// stream posts a request and reads events until one is a response, which it returns.
+// Other messages are passed to each.
 func (c *nodes) stream(t *testing.T, address, body string, each func(m map[string]json.RawMessage), header ...string) (result string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(ctxFor(t), "POST", address, strings.NewReader(body))
@@ -158,8 +158,8 @@ func (c *nodes) stream(t *testing.T, address, body string, each func(m map[strin
 	return ""
 }
 
-// questions: a question asked on one node's stream is answered through
-// another.
+// questions: a question that is asked on one node's stream is answered through
+// another node.
 func (c *nodes) questions(t *testing.T) {
 	ctx := ctxFor(t)
 	body := strings.Replace(initialize, `"capabilities":{}`, `"capabilities":{"elicitation":{}}`, 1)
@@ -215,7 +215,7 @@ func (c *nodes) parkedCalls(t *testing.T) {
 	}
 }
 
-// keys: one that is revoked on one node is refused on all within 2 s.
+// keys: a key that is revoked on one node is refused on all within 2 s.
 func (c *nodes) keys(t *testing.T) {
 	ctx := ctxFor(t)
 	key := strings.TrimSpace(firstLine(c.all[0].mustRun(nil, junctor(t), "keys", "add", "guest", "--config", c.all[0].config)))
@@ -235,7 +235,7 @@ func (c *nodes) keys(t *testing.T) {
 	within(t, "a revoked key is refused everywhere", time.Since(revoked), 2*time.Second)
 }
 
-// configuration: what an administrator changes on one node changes on all.
+// configuration: a change by an administrator on one node applies to all.
 func (c *nodes) configuration(t *testing.T) {
 	ctx := ctxFor(t)
 	ask := func(g *gateway, method, path, body string) {
@@ -268,7 +268,7 @@ func firstLine(s string) string {
 	return line
 }
 
-// rate: a limit holds over all nodes together.
+// rate: a rate limit applies to all nodes together.
 func (c *nodes) rate(t *testing.T) {
 	ctx := ctxFor(t)
 	var served, refused atomic.Int64

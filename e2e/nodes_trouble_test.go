@@ -13,8 +13,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// connectionsCut: every connection of every node to the database is cut, one
-// after the other and the listening ones too, and nobody notices.
+// connectionsCut: every connection of every node to the database is terminated, one
+// after the other and including the listening ones, without any failed call.
 func (c *nodes) connectionsCut(t *testing.T) {
 	ctx := ctxFor(t)
 	tail := c.tail(t, c.all[0])
@@ -119,10 +119,9 @@ func complete(m chatMessage) bool {
 	return m.Type == "status" && m.Payload.Tool == "" && m.Payload.State == "complete"
 }
 
-// killedUnderLoad: nodes die with -9 in the middle of many calls and of a
-// chat's reply, first the one that runs the singleton. No record of an answered
-// call is lost, the chat goes on elsewhere, and what one alone may do is never
-// done by two.
+// killedUnderLoad: nodes are killed with SIGKILL during many calls and a chat's
+// reply, first the one that runs the singleton. No record of an answered call is
+// lost, the chat continues on another node, and the singleton never runs twice.
 func (c *nodes) killedUnderLoad(t *testing.T) {
 	first := c.owner(t)
 	second := (first + 1) % len(c.all)
@@ -146,7 +145,7 @@ func (c *nodes) killedUnderLoad(t *testing.T) {
 	}
 }
 
-// owner is the node that runs the singleton.
+// owner returns the node that runs the singleton.
 func (c *nodes) owner(t *testing.T) int {
 	t.Helper()
 	for i, g := range c.all {
@@ -167,8 +166,8 @@ func (c *nodes) owner(t *testing.T) int {
 	return 0
 }
 
-// watchSingleton counts the processes of the singleton until it is asked how
-// many there were at most.
+// watchSingleton counts the processes of the singleton until most is called, which
+// returns the maximum.
 func (c *nodes) watchSingleton(t *testing.T) (most func() int) {
 	stop, done := make(chan struct{}), make(chan int)
 	go func() {
@@ -188,9 +187,8 @@ func (c *nodes) watchSingleton(t *testing.T) (most func() int) {
 	return most
 }
 
-// dies kills a node that has many calls in hand and is giving a reply, which
-// is followed on another node. It returns how long the conversation stood
-// still.
+// dies kills a node with many calls and a chat reply in flight, and follows the
+// reply on another node. It returns how long the conversation was interrupted.
 func (c *nodes) dies(t *testing.T, victim, other int) time.Duration {
 	t.Helper()
 	a := c.all[victim].dialChat(t, "")
@@ -198,7 +196,7 @@ func (c *nodes) dies(t *testing.T, victim, other int) time.Duration {
 	a.readUntil("the first reply", complete)
 	a.sendText("tell me slowly")
 	a.readUntil("some of the reply", func(m chatMessage) bool { return m.Type == "text" })
-	// On another node: what is said there comes here live.
+	// Another node receives the conversation live.
 	b := c.all[other].dialChat(t, fmt.Sprintf("?sessionId=%s&after=%d", a.id, a.seq))
 	if b.id != a.id {
 		t.Fatalf("session %q, want %q", b.id, a.id)
@@ -218,7 +216,7 @@ func (c *nodes) dies(t *testing.T, victim, other int) time.Duration {
 	more := len(l.answered()) + 100
 	eventually(t, "more calls", func() bool { return len(l.answered()) > more })
 	l.stop()
-	// Those that the dead node had in hand may fail, no others.
+	// Only calls in flight on the dead node may fail.
 	if bad := l.failed(); len(bad) > 6 {
 		t.Errorf("%d calls failed: %s", len(bad), strings.Join(bad[:7], "\n"))
 	}
@@ -238,9 +236,9 @@ func (c *nodes) dies(t *testing.T, victim, other int) time.Duration {
 	return took
 }
 
-// TestNodesRefreshOnce: at the moment a login expires, 50 callers on each of
-// three nodes need it: it is refreshed once, no call fails, and no token that
-// was used up is shown again. The same when a token is refused before its end.
+// TestNodesRefreshOnce: when a login expires, 50 callers on each of three nodes need
+// it. It is refreshed once, no call fails, and no used refresh token is sent again.
+// The same applies to a token that is refused before it expires.
 func TestNodesRefreshOnce(t *testing.T) {
 	t.Parallel()
 	g := startGuarded(t, 4)
@@ -270,7 +268,7 @@ func TestNodesRefreshOnce(t *testing.T) {
 			t.Errorf("%s: %d refreshes and %d replays for 150 callers on three nodes", when, got, after.Replays)
 		}
 	}
-	// What is refreshed lasts longer than the crowd takes on a busy machine.
+	// The new token lasts longer than the calls on a busy machine.
 	g.expire()
 	g.set("life", "3600")
 	crowd("at its end", func() { g.set("hold", "false") })

@@ -23,14 +23,14 @@ type guarded struct {
 	Resource string `json:"resource"`
 }
 
-// happened is what the two saw.
+// happened counts what the authorization server and the MCP server received.
 type happened struct {
 	Codes, Refreshes, Replays, Own, Registered, Served, Refused, TurnedAway int
 	Authorization, Forwarded                                                []string
-	Expired, Ending                                                         bool // the latest token; Ending: it has at most a tenth of its life left
+	Expired, Ending                                                         bool // state of the latest token; Ending: at most a tenth of its lifetime is left
 }
 
-// startGuarded starts them; tokens last for so many seconds.
+// startGuarded starts both servers; life is the lifetime of tokens in seconds.
 func startGuarded(t *testing.T, life int) *guarded {
 	t.Helper()
 	node, _ := suiteNode(t)
@@ -48,7 +48,7 @@ func startGuarded(t *testing.T, life int) *guarded {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = in.Close() // it ends by itself then
+		_ = in.Close() // the process exits when its stdin is closed
 		kill := time.AfterFunc(10*time.Second, func() { _ = cmd.Process.Kill() })
 		defer kill.Stop()
 		_ = cmd.Wait()
@@ -81,8 +81,8 @@ func (g *guarded) happened() happened {
 	return h
 }
 
-// expire waits until the token has expired. Refreshes wait until hold is set to
-// false, so that no background refresh comes before the test's own calls.
+// expire waits until the token has expired. Refreshes are held until hold is set
+// to false, so that no background refresh precedes the test's own calls.
 func (g *guarded) expire() {
 	g.t.Helper()
 	g.set("hold", "true")
@@ -115,7 +115,7 @@ func (g *guarded) config(more string) string {
 	return fmt.Sprintf(`{"mcpServers":{"guarded":{"url":%q,"proxy":true%s}}}`, g.Resource, more)
 }
 
-// browser returns the command of a person who signs in and consents.
+// browser returns the command of a browser in which a user signs in and consents.
 func browser(t *testing.T) string {
 	t.Helper()
 	chromium(t)
@@ -123,7 +123,8 @@ func browser(t *testing.T) string {
 	return node + " " + filepath.Join(here(t), "testdata", "browser.mjs")
 }
 
-// send makes a request of the gateway and returns the answer's body.
+// send sends a request to the gateway and returns the status and the body of the
+// response.
 func (g *gateway) send(method, path, body string, header ...string) (int, string) {
 	g.t.Helper()
 	req, err := http.NewRequestWithContext(ctxFor(g.t), method, g.url+path, strings.NewReader(body))
@@ -147,11 +148,11 @@ func (g *gateway) send(method, path, body string, header ...string) (int, string
 
 const whoami = `{"method":"tools/call","params":{"name":"whoami","arguments":{}}}`
 
-// bossKey is an administrator's.
+// bossKey is the key of an administrator.
 const bossKey = "jct_THEKEYOFTHEADMINISTRATOR"
 
-// signedIn runs a gateway that is signed in. TestLoginByCommand and
-// TestLoginByPage sign in with a real browser.
+// signedIn starts a gateway and signs it in, without a browser. TestLoginByCommand
+// and TestLoginByPage sign in with a real browser.
 func signedIn(t *testing.T, g *guarded) *gateway {
 	t.Helper()
 	h := newHome(t, strings.TrimSuffix(g.config(""), "}")+`,"auth":{"keys":[{"name":"boss","key":"`+bossKey+`","admin":true}]}}`)
@@ -171,8 +172,8 @@ func (g *guarded) signIn(gw *gateway, key string) {
 	g.consent("ada", begun.URL)
 }
 
-// TestLoginByCommand signs in with the real command and a real browser, and
-// out again.
+// TestLoginByCommand signs in and out again with the real command and a real
+// browser.
 func TestLoginByCommand(t *testing.T) {
 	t.Parallel()
 	g := startGuarded(t, 3600)
@@ -194,7 +195,7 @@ func TestLoginByCommand(t *testing.T) {
 	if out := h.mustRun(nil, junctor(t), append([]string{"servers", "list"}, config...)...); !strings.Contains(out, "connected") {
 		t.Errorf("servers list says %s", out)
 	}
-	// At rest nothing can be read, and the key is its owner's alone.
+	// The stored tokens are encrypted, and only the owner can read the key.
 	saw := g.happened()
 	if saw.Codes != 1 || saw.Registered != 1 || len(saw.Authorization) != 1 {
 		t.Errorf("saw %+v", saw)
@@ -203,7 +204,7 @@ func TestLoginByCommand(t *testing.T) {
 	var keys int
 	err = filepath.WalkDir(h.dir, func(path string, d os.DirEntry, err error) error {
 		if d != nil && d.IsDir() && strings.HasPrefix(d.Name(), "browser-") {
-			return filepath.SkipDir // the browser may still be tidying its profile
+			return filepath.SkipDir // the browser may still be cleaning up its profile
 		}
 		if err != nil || !d.Type().IsRegular() {
 			return err
@@ -229,7 +230,7 @@ func TestLoginByCommand(t *testing.T) {
 	if _, errs, err := h.run(nil, nil, junctor(t), append([]string{"tools", "call", "guarded:whoami"}, config...)...); err == nil || !strings.Contains(errs, "sign-in") {
 		t.Errorf("a call after the logout: %v\n%s", err, errs)
 	}
-	// The registration is used again, the revoked token is not.
+	// The registration is reused, the revoked token is not.
 	h.mustRun(env, junctor(t), append([]string{"servers", "login", "guarded"}, config...)...)
 	if out := h.mustRun(nil, junctor(t), append([]string{"tools", "call", "guarded:whoami"}, config...)...); !strings.Contains(out, "account ada") {
 		t.Errorf("whoami says %s", out)
@@ -237,7 +238,7 @@ func TestLoginByCommand(t *testing.T) {
 	if saw := g.happened(); saw.Codes != 2 || len(saw.Authorization) != 2 || saw.Replays != 0 {
 		t.Errorf("saw %+v", saw)
 	}
-	// Somebody who does not consent.
+	// A user who does not consent.
 	h.mustRun(nil, junctor(t), append([]string{"servers", "logout", "guarded"}, config...)...)
 	_, errs, err = h.run(nil, append(env, "DENY=1"), junctor(t), append([]string{"servers", "login", "guarded"}, config...)...)
 	if err == nil || !strings.Contains(errs, "access_denied") {
@@ -249,7 +250,7 @@ func TestLoginByCommand(t *testing.T) {
 func TestLoginByPage(t *testing.T) {
 	t.Parallel()
 	g := startGuarded(t, 3600)
-	gw := newHome(t, g.config("")).serve("--log-level", "trace") // as talkative as it gets
+	gw := newHome(t, g.config("")).serve("--log-level", "trace") // to check that no log level shows secrets
 	status, body := gw.send("POST", "/api/mcp/guarded/proxy", whoami)
 	var failed struct {
 		Code    string
@@ -271,8 +272,8 @@ func TestLoginByPage(t *testing.T) {
 	if !strings.Contains(out, "signed in to guarded") || !strings.Contains(out, gw.url+"/oauth/callback") {
 		t.Errorf("the browser ends with %s", out)
 	}
-	// The sign-in is in effect at once, and nothing shows its address, which
-	// is used up.
+	// The sign-in is effective immediately, and its address, which can be
+	// used only once, is no longer shown.
 	if status, body := gw.send("POST", "/api/mcp/guarded/proxy", whoami); status != 200 || !strings.Contains(body, "account ada") {
 		t.Errorf("whoami: %d %s", status, body)
 	}
@@ -285,8 +286,8 @@ func TestLoginByPage(t *testing.T) {
 	if _, body := gw.send("GET", "/api/connections", ""); strings.Contains(body, `"lastAuthorized":null`) {
 		t.Errorf("connections: %s", body)
 	}
-	// Upstreams see their token and who called, never the caller's key; and
-	// nobody else sees the token.
+	// Upstreams receive their token and the caller's identity, but never the
+	// caller's key. No one else receives the token.
 	const key = "jct_CALLERSOWNKEY1234567890"
 	gw.send("POST", "/api/mcp/guarded/proxy", whoami, "X-Api-Key", key) // not a key of this gateway
 	gw.send("POST", "/api/mcp/guarded/proxy", whoami, "Authorization", "Basic "+key)
@@ -339,7 +340,7 @@ func TestExpiredTokenIsRefreshedOnce(t *testing.T) {
 			t.Errorf("%s: %d refreshes, %d replays", what, got, after.Replays)
 		}
 	}
-	for _, life := range []string{"30", "3600"} { // longer than the calls take on a busy machine
+	for _, life := range []string{"30", "3600"} { // longer than the calls on a busy machine
 		g.expire()
 		g.set("life", life)
 		burst("at the end", func() { g.set("hold", "false") })
@@ -386,7 +387,7 @@ func TestStepUpAndClientCredentials(t *testing.T) {
 	var failed struct {
 		Details struct{ URL string }
 	}
-	// The login is everybody's: only an administrator is shown how to replace it.
+	// The login is shared, so only an administrator gets the URL to replace it.
 	status, body := gw.send("POST", "/api/mcp/guarded/proxy", whoami)
 	if err := json.Unmarshal([]byte(body), &failed); err != nil || status != 401 || failed.Details.URL != "" || strings.Contains(body, "state=") {
 		t.Fatalf("a call that needs more: %d %s", status, body)
@@ -400,7 +401,7 @@ func TestStepUpAndClientCredentials(t *testing.T) {
 		t.Fatalf("the address asks for %v", u.Query())
 	}
 	g.consent("ada", failed.Details.URL)
-	if status, body := gw.send("POST", "/api/mcp/guarded/proxy", whoami); status != 200 { // at once
+	if status, body := gw.send("POST", "/api/mcp/guarded/proxy", whoami); status != 200 { // immediately
 		t.Errorf("a call after the sign-in: %d %s", status, body)
 	}
 	if strings.Contains(gw.log.String(), u.Query().Get("state")) {

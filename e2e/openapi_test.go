@@ -17,8 +17,8 @@ import (
 	"junctor/internal/llm/llmtest"
 )
 
-// TestOpenAPIUpstreams makes tools of two HTTP services: another gateway, by
-// the document that it publishes, and GitHub, by its whole document.
+// TestOpenAPIUpstreams uses two HTTP services as upstreams: another gateway with
+// the document that it publishes, and GitHub with its complete document.
 func TestOpenAPIUpstreams(t *testing.T) {
 	t.Parallel()
 	github := githubDocument(t)
@@ -62,7 +62,7 @@ func TestOpenAPIUpstreams(t *testing.T) {
 		t.Errorf("a refused call: %s", out)
 	}
 
-	// The operation is among the first three for everyday requests.
+	// The operation is among the first three hits for common requests.
 	for query, want := range map[string]string{
 		"close an issue": "issues_update", "add a label": "issues_add-labels", "open a new issue": "issues_create",
 		"create a pull request": "pulls_create", "merge a pull request": "pulls_merge", "list open pull requests": "pulls_list",
@@ -84,7 +84,8 @@ func TestOpenAPIUpstreams(t *testing.T) {
 	}
 }
 
-// githubDocument is GitHub's OpenAPI document, which scripts/setup installs.
+// githubDocument returns the path of GitHub's OpenAPI document, which
+// scripts/setup installs.
 func githubDocument(t *testing.T) string {
 	t.Helper()
 	path, err := filepath.Abs(filepath.Join("node_modules", ".github-openapi.json"))

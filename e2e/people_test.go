@@ -12,12 +12,12 @@ import (
 	"testing"
 )
 
-// formAction finds where the form of the provider's page goes.
+// formAction matches the target of the form on the provider's page.
 var formAction = regexp.MustCompile(`<form[^>]* action="([^"]+)"`)
 
-// TestPeopleSignInWithRealProvider signs three people in on the page with a real
+// TestPeopleSignInWithRealProvider signs three users in to the page with a real
 // OpenID provider: one with rights, an administrator, and one without a rule. Then
-// each of them tries every API.
+// each of them uses every API.
 func TestPeopleSignInWithRealProvider(t *testing.T) {
 	t.Parallel()
 	as := startGuarded(t, 3600)
@@ -33,7 +33,7 @@ func TestPeopleSignInWithRealProvider(t *testing.T) {
 	sessions := map[string]string{"eve": "none"}
 	for person, want := range map[string]struct {
 		status int
-		config int // of a request for administrators
+		config int // status of a request that only administrators may make
 	}{"ada": {200, 403}, "root": {200, 200}, "eve": {403, 0}} {
 		b := newBrowserWindow(t)
 		at, body := b.open("GET", gw.url+"/api/oidc/start", nil)
@@ -74,7 +74,7 @@ func TestPeopleSignInWithRealProvider(t *testing.T) {
 	peopleUseEveryAPI(t, gw, sessions)
 }
 
-// peopleUseEveryAPI sends the same requests as each person: root, who may use
+// peopleUseEveryAPI sends the same requests as each user: root, who may use
 // everything, ada, who may use one tool, and eve, who may use nothing.
 func peopleUseEveryAPI(t *testing.T, gw *gateway, sessions map[string]string) {
 	t.Helper()
@@ -121,7 +121,7 @@ func peopleUseEveryAPI(t *testing.T, gw *gateway, sessions map[string]string) {
 		{"WebSocket: log", "GET", "/ws/logs", "", 403, any},
 		{"metrics", "GET", "/metrics", "", 403, 200},
 	}
-	for _, person := range []string{"root", "ada", "eve"} { // what root did is there to be seen
+	for _, person := range []string{"root", "ada", "eve"} { // root first, so that there is something to hide
 		for _, q := range requests {
 			header := []string{"X-Junctor-Session", sessions[person], "Content-Type", "application/json"}
 			if strings.HasPrefix(q.path, "/mcp") {
@@ -153,7 +153,7 @@ func peopleUseEveryAPI(t *testing.T, gw *gateway, sessions map[string]string) {
 	}
 }
 
-// pageClient is a gateway's page as the provider knows it.
+// pageClient is the registration of a gateway's page with the provider.
 type pageClient struct {
 	ID     string `json:"client_id"`
 	Secret string `json:"client_secret"`
@@ -174,7 +174,7 @@ func (g *guarded) registerPage(gateway string) (client pageClient) {
 	return client
 }
 
-// browserWindow is a browser as far as forms and cookies go.
+// browserWindow is a minimal browser with forms and cookies.
 type browserWindow struct {
 	t      *testing.T
 	client *http.Client
@@ -190,7 +190,8 @@ func newBrowserWindow(t *testing.T) *browserWindow {
 	return &browserWindow{t: t, client: &http.Client{Jar: jar}}
 }
 
-// open follows a link, or sends a form or a body, and returns where that leads.
+// open follows a link, or sends a form or a body, and returns the final URL and the
+// page.
 func (b *browserWindow) open(method, target string, form url.Values, body ...string) (*url.URL, string) {
 	b.t.Helper()
 	req, err := http.NewRequestWithContext(ctxFor(b.t), method, target, strings.NewReader(form.Encode()+strings.Join(body, "")))

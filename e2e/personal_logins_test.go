@@ -19,10 +19,10 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 )
 
-// TestCallersUseTheirOwnAccounts has two people with keys and one with a token
-// sign in to a server behind a real authorization server, and call it over two
-// nodes: the server sees each of them, whatever API they use, after a restart
-// and until they sign out.
+// TestCallersUseTheirOwnAccounts: two users with keys and one with a token sign in
+// to a server behind a real authorization server and call it through two nodes.
+// The server sees the account of each of them, with every API, after a restart and
+// until they sign out.
 func TestCallersUseTheirOwnAccounts(t *testing.T) {
 	t.Parallel()
 	g := startGuarded(t, 3600)
@@ -36,7 +36,7 @@ func TestCallersUseTheirOwnAccounts(t *testing.T) {
 		}
 	})
 	ctx := ctxFor(t)
-	// send makes a request of a node and returns the answer.
+	// send sends a request to a node and returns the response.
 	send := func(node int, method, path, key, body string, header ...string) (int, string) {
 		t.Helper()
 		status, text, err := try(ctx, method, c.all[node].url+path, key, body, header...)
@@ -58,7 +58,7 @@ func TestCallersUseTheirOwnAccounts(t *testing.T) {
 		g.consent(person, refused.Details.URL)
 	}
 
-	// Each in their own name, over both nodes and several APIs at once.
+	// Concurrent calls with each account, through both nodes and several APIs.
 	execute := `{"server":"guarded","tool":"whoami","arguments":{}}`
 	check := func(people map[string]string) {
 		t.Helper()
@@ -90,8 +90,8 @@ func TestCallersUseTheirOwnAccounts(t *testing.T) {
 	}
 	check(keys)
 
-	// Who has no login sees nothing of the server but that it wants one, and
-	// is told so in every API.
+	// A caller without a login sees only that the server requires one, in
+	// every API.
 	for node := range 2 {
 		if _, body := send(node, "GET", "/api/tools?server=guarded", rootKey, ""); strings.Contains(body, `"whoami"`) || !strings.Contains(body, "sign in with your own account") {
 			t.Errorf("node %d lists for a caller without a login: %s", node, body)
@@ -104,7 +104,7 @@ func TestCallersUseTheirOwnAccounts(t *testing.T) {
 		}
 	}
 
-	// A client of the handshake era that can open URLs is given one.
+	// A client of the handshake era that can open URLs receives one.
 	initialize := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","clientInfo":{"name":"t","version":"1"},"capabilities":{"elicitation":{"url":{}}}}}`
 	session := openSession(t, c.all[0].url+"/mcp", rootKey, initialize)
 	for _, mode := range []string{"execute_tool"} {
@@ -115,12 +115,12 @@ func TestCallersUseTheirOwnAccounts(t *testing.T) {
 		}
 	}
 
-	// Over a restart the logins stay, and nothing is asked again.
+	// The logins survive a restart, and no new sign-in is needed.
 	c.all[1].end()
 	c.all[1] = c.all[1].serve()
 	check(keys)
 
-	// A login ends on every node, for its caller alone.
+	// A sign-out is effective on every node, and only for its caller.
 	if status, body := send(0, "DELETE", "/api/mcp/guarded/authorize", keys["ada"], ""); status != 204 {
 		t.Errorf("ada signs out: %d %s", status, body)
 	}
@@ -158,11 +158,11 @@ func openSession(t *testing.T, address, key, initialize string) string {
 	return res.Header.Get("Mcp-Session-Id")
 }
 
-// hiddenField finds the fields of the gateway's page.
+// hiddenField matches the hidden fields of the gateway's page.
 var hiddenField = regexp.MustCompile(`name="(\w+)" value="([^"]*)"`)
 
-// consent signs a person in at the provider, consents, and confirms that the
-// gateway may use the account where it asks for that.
+// consent signs a user in at the provider, consents and, if the gateway asks for
+// that, confirms that it may use the account.
 func (g *guarded) consent(person, address string) {
 	g.t.Helper()
 	b := newBrowserWindow(g.t)
@@ -182,7 +182,7 @@ func (g *guarded) consent(person, address string) {
 		}
 		at, body = b.open("POST", target.String(), url.Values{"prompt": {prompt}, "login": {person}, "password": {"x"}})
 	}
-	if b.status == http.StatusOK && strings.Contains(body, "Signed in") { // the login is everybody's
+	if b.status == http.StatusOK && strings.Contains(body, "Signed in") { // a shared login needs no confirmation
 		return
 	}
 	fields := url.Values{}
@@ -197,8 +197,8 @@ func (g *guarded) consent(person, address string) {
 	}
 }
 
-// startTokenIssuer serves the keys of an issuer, and returns its address and
-// what makes the tokens of a subject.
+// startTokenIssuer serves the keys of an issuer, and returns its address and a
+// function that creates a token for a subject.
 func startTokenIssuer(t *testing.T) (string, func(subject string) string) {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)

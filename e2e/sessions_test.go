@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// rss is the resident memory of the gateway, in bytes.
+// rss returns the resident memory of the gateway, in bytes.
 func (g *gateway) rss() int {
 	g.t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", g.cmd.Process.Pid))
@@ -27,7 +27,7 @@ func (g *gateway) rss() int {
 	return kb << 10
 }
 
-// open makes a session over HTTP and returns its id.
+// open opens a session over HTTP and returns its id.
 func (g *gateway) open() string {
 	g.t.Helper()
 	post := func(body, session string) *http.Response {
@@ -56,14 +56,14 @@ func (g *gateway) open() string {
 	return id
 }
 
-// A thousand idle sessions, each with its stream open, add less than 15 MB;
-// and news reaches all of them.
+// TestThousandIdleSessions: a thousand idle sessions, each with an open stream, add
+// less than 15 MB, and notifications reach all of them.
 func TestThousandIdleSessions(t *testing.T) {
 	t.Parallel()
 	const n = 1000
 	h := newHome(t, `{}`)
 	g := h.serve().ready("junctor")
-	for range 50 { // what the first ones cost is not theirs alone
+	for range 50 { // the first ones cause other allocations, too
 		g.open()
 	}
 	before := g.rss()
@@ -83,7 +83,7 @@ func TestThousandIdleSessions(t *testing.T) {
 		streams[i] = conn
 	}
 	var grown int
-	eventually(t, "a thousand idle sessions add less than 15 MB", func() bool { // when what was garbage is gone
+	eventually(t, "a thousand idle sessions add less than 15 MB", func() bool { // after garbage collection
 		grown = g.rss() - before
 		return grown < 15<<20
 	})
@@ -125,8 +125,9 @@ func TestMaxSessions(t *testing.T) {
 	}
 }
 
-// A change of the configuration reaches clients that are connected: tools of a
-// new server appear, those of a removed one go, and the session lives on.
+// TestReloadReachesClients: a change of the configuration is visible to connected
+// clients: tools of a new server appear, those of a removed one disappear, and the
+// session continues.
 func TestReloadReachesClients(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, stdioConfig(t))

@@ -34,7 +34,7 @@ type serverTask struct {
 	failure   *mcp.Error
 	questions map[string]json.RawMessage
 	answers   map[string]json.RawMessage
-	answered  chan struct{} // closed when all questions are
+	answered  chan struct{} // closed when all questions are answered
 	stop      chan struct{}
 }
 
@@ -134,7 +134,7 @@ func (s *taskServer) call(ctx context.Context, r *mcpserver.Request, declared bo
 	return nil, &mcp.Error{Code: mcp.CodeInvalidParams, Message: "no tool " + r.Name()}
 }
 
-// start makes a task and returns the result that announces it.
+// start starts a task and returns the result with its id.
 func (s *taskServer) start(run func(*serverTask)) json.RawMessage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -210,9 +210,9 @@ var taskScenarios = []string{
 	"tasks-request-headers", "tasks-dispatch-and-envelope", "tasks-required-task-error", "tasks-mrtr-composition",
 }
 
-// The suite's scenarios of the tasks extension pass through the transparent
-// view, where the tasks are the server's, and in the direct view, where they are
-// the gateway's.
+// TestConformanceTasks: the suite's scenarios of the tasks extension pass in the
+// transparent view, where the tasks are the server's, and in the direct view, where
+// they are the gateway's.
 func TestConformanceTasks(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, fmt.Sprintf(`{"mcpServers":{"tasks":{"url":%q}}}`, taskServerURL(t)))
@@ -225,19 +225,19 @@ func TestConformanceTasks(t *testing.T) {
 			var wg sync.WaitGroup
 			defer wg.Wait()
 			for _, scenario := range taskScenarios {
-				// A client without tasks gets the result here: the gateway
-				// waits for the task, where the suite wants a refusal.
+				// A client without tasks gets the result here, because the
+				// gateway waits for the task; the suite expects a refusal.
 				if name == "direct" && scenario == "tasks-required-task-error" {
 					continue
 				}
-				wg.Go(func() { runScenario(t, url, scenario) }) // they mostly wait
+				wg.Go(func() { runScenario(t, url, scenario) }) // mostly idle, so all run concurrently
 			}
 		})
 	}
 }
 
-// underPublicNames hands requests on with the names that tools have in the
-// direct view.
+// underPublicNames forwards requests with the names that tools have in the direct
+// view.
 func underPublicNames(t *testing.T, url, prefix string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)

@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// TestWebPage uses the page as a person does: a real browser, the real binary
-// with the page in it, real MCP servers and a scripted model. The steps are in
-// web/*.test.mjs; each is a subtest here. PAGE names one of the files, such as
-// chat, to run it alone. With SHOTS set to a folder it leaves pictures there. A
-// step that fails leaves a screenshot, the page's console and the gateway's log
-// in a folder under .cache/failed.
+// TestWebPage uses the page like a user: with a real browser, the real binary with
+// the page in it, real MCP servers and a scripted model. The steps are in
+// web/*.test.mjs; each is a subtest here. Set PAGE to the name of a file, such as
+// chat, to run only that file. Set SHOTS to a folder for screenshots. A failed step
+// saves a screenshot, the page's console and the gateway's log in a folder under
+// .cache/failed.
 func TestWebPage(t *testing.T) {
 	t.Parallel()
 	missing := func(what string) {
@@ -36,7 +36,8 @@ func TestWebPage(t *testing.T) {
 	if _, err := os.Stat(filepath.Join("..", "internal", "webui", "dist", "index.html")); err != nil {
 		missing("the page is not built; run make page")
 	}
-	// What Node reads is read here too, so that the test cache sees it.
+	// The files that Node reads are read here too, so that the test cache
+	// depends on them.
 	for _, pattern := range []string{"web/*.mjs", "testdata/guarded.mjs", "../internal/webui/dist/index.html", "package-lock.json"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) == 0 {

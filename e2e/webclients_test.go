@@ -25,7 +25,7 @@ import (
 	"junctor/internal/mcp"
 )
 
-// dialogue is a program that is talked to line by line.
+// dialogue is a program that exchanges lines on stdin and stdout.
 type dialogue struct {
 	t   *testing.T
 	cmd *exec.Cmd
@@ -75,9 +75,9 @@ func (d *dialogue) ask(line string, into any) {
 	}
 }
 
-// TestWebClients signs four official clients in to a gateway that is its own
-// authorization server, with one browser, has the official suite examine it,
-// and revokes them.
+// TestWebClients signs four official clients in, with one browser, to a gateway that
+// is its own authorization server, runs the official suite against it, and revokes
+// the clients.
 func TestWebClients(t *testing.T) {
 	t.Parallel()
 	chromium(t)
@@ -111,7 +111,7 @@ func TestWebClients(t *testing.T) {
 	call := &sdk.CallToolParams{Name: "execute_tool", Arguments: map[string]any{"server": "junctor", "tool": "calculate", "arguments": map[string]any{"expression": "6*7"}}}
 	ctx := ctxFor(t)
 
-	// The Go SDK. After the revocation the person does not let it in again.
+	// The Go SDK. After the revocation the user does not consent again.
 	asked := false
 	handler, err := sdkauth.NewAuthorizationCodeHandler(&sdkauth.AuthorizationCodeHandlerConfig{
 		DynamicClientRegistrationConfig: &sdkauth.DynamicClientRegistrationConfig{Metadata: &oauthex.ClientRegistrationMetadata{
@@ -156,7 +156,7 @@ func TestWebClients(t *testing.T) {
 		t.Errorf("the TypeScript SDK: %+v, %s", result, ts.err)
 	}
 
-	// mcp-remote, for clients that know stdio alone.
+	// mcp-remote, for clients that support only stdio.
 	cmd := exec.Command(remote, gw.url+"/mcp", "--allow-http")
 	cmd.Env, cmd.Dir = home.env("BROWSER=true"), home.dir
 	stderr, err := cmd.StderrPipe()
@@ -235,7 +235,8 @@ func TestWebClients(t *testing.T) {
 		t.Errorf("the conformance suite: %v\n%s", err, said.String())
 	}
 
-	// The call log has both the person and the program; the person revokes them.
+	// The call log has both the user and the program; the user revokes the
+	// programs.
 	eventually(t, "the call log names person and program", func() bool {
 		return strings.Contains(home.mustRun(nil, junctor(t), "logs", "--json", "--config", home.config), "ada via Go SDK")
 	})
