@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// layer is the height of every package under internal/. A package imports
-// only lower ones, and its own parent; those of one layer never import each
-// other. Adding a package is a decision: a missing one fails.
+// layer has the layer of every package under internal/. A package may import only
+// packages of lower layers, and its own parent; those of one layer never import each
+// other. The test fails if a package is missing, so that adding one is a decision.
 var layer = map[string]int{
 	"address":   0,
 	"filelock":  0,
@@ -92,7 +92,7 @@ func TestImportsPointDown(t *testing.T) {
 			return err
 		}
 		if d.IsDir() && (d.Name() == "testdata" || strings.HasSuffix(d.Name(), "test")) {
-			return filepath.SkipDir // serves tests alone
+			return filepath.SkipDir // only used by tests
 		}
 		if d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 			return nil
@@ -129,7 +129,7 @@ func TestImportsPointDown(t *testing.T) {
 	}
 }
 
-// TestPackagesHaveComments asks every package for a comment.
+// TestPackagesHaveComments checks that every package has a comment.
 func TestPackagesHaveComments(t *testing.T) {
 	documented := map[string]bool{}
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestReliabilityNamesItsTests looks for every test that docs/reliability.md
-// names, in the package that it names before it.
+// TestReliabilityNamesItsTests checks that every test named in docs/reliability.md
+// exists in the package that is named before it.
 func TestReliabilityNamesItsTests(t *testing.T) {
 	defined := map[string]bool{}
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {

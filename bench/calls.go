@@ -23,15 +23,15 @@ import (
 // path is one way from a client to the tool.
 type path struct {
 	name  string
-	via   *process // whose CPU time counts; nil for none
+	via   *process // whose CPU time is measured; nil for none
 	call  func(ctx context.Context) error
 	close func()
 }
 
-// sample is what a path costs at some number of callers.
+// sample is the cost of a path with some number of callers.
 type sample struct {
 	p50, p99 time.Duration
-	cpu      time.Duration // of the process in between, per call
+	cpu      time.Duration // CPU time per call of the process via
 	rate     float64       // calls per second
 }
 
@@ -103,8 +103,8 @@ func (b *bench) measureCalls() error {
 	return nil
 }
 
-// compare measures all paths at each number of callers, in turns, so that other
-// work on the machine affects all of them.
+// compare measures all paths with each number of callers, one directly after the
+// other, so that other work on the machine affects all of them.
 func (b *bench) compare(title string, paths []path) error {
 	for _, callers := range []int{1, 16, 64} {
 		var rows [][]string
@@ -139,7 +139,7 @@ func (b *bench) compare(title string, paths []path) error {
 func (b *bench) load(p path, callers int) (sample, error) { return b.loadN(p, callers, b.calls) }
 
 func (b *bench) loadN(p path, callers, calls int) (sample, error) {
-	for range callers { // connections are made before the clock runs
+	for range callers { // connect before measuring
 		if err := p.call(b.ctx); err != nil {
 			return sample{}, err
 		}
@@ -178,7 +178,7 @@ func (b *bench) loadN(p path, callers, calls int) (sample, error) {
 	return s, nil
 }
 
-// post returns a call that posts a body and wants the payload back.
+// post returns a call that posts a body and expects the payload in the response.
 func post(client *http.Client, url, body string, headers map[string]string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
@@ -209,7 +209,7 @@ func post(client *http.Client, url, body string, headers map[string]string) func
 	}
 }
 
-// directStdio talks to a server's pipes without anything in between.
+// directStdio is a path that uses a server's pipes directly.
 func (b *bench) directStdio() (path, error) {
 	cmd := exec.CommandContext(b.ctx, b.self, "-role", "stdio")
 	in, err := cmd.StdinPipe()

@@ -43,7 +43,7 @@ func (b *bench) measureMemory() error {
 		if err := checkToolCount(gate, size.servers*size.tools); err != nil {
 			return err
 		}
-		time.Sleep(5 * time.Second) // until the garbage of the start is collected
+		time.Sleep(5 * time.Second) // until memory used only during the start is released
 		rows = append(rows, []string{fmt.Sprintf("%d × %d", size.servers, size.tools), fmt.Sprintf("%.1f MB", gate.memory("RssAnon")), fmt.Sprintf("%.1f MB", gate.memory("RssFile"))})
 		b.stop()
 	}
@@ -109,8 +109,8 @@ func (b *bench) measureStart() error {
 
 func millis(d time.Duration) string { return fmt.Sprintf("%.0f ms", float64(d.Microseconds())/1000) }
 
-// firstAnswer starts the gateway on stdio in its own home folder, and requests
-// the tools as an agent does.
+// firstAnswer starts the gateway on stdio in its own home folder, and requests the
+// tools like an agent.
 func (b *bench) firstAnswer(config string) (time.Duration, error) {
 	home, err := os.MkdirTemp(b.dir, "start")
 	if err != nil {

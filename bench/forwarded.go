@@ -108,11 +108,11 @@ func runsServer(client *http.Client, addr, server string) (bool, error) {
 	return false, fmt.Errorf("%s does not know the server %s", addr, server)
 }
 
-// databaseCPU is the CPU time of the database processes that serve a database.
+// databaseCPU returns the CPU time of the server processes of a database.
 func databaseCPU(name string) (sum time.Duration) {
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, file := range files {
-		line, _ := os.ReadFile(file) // of a process that has just ended
+		line, _ := os.ReadFile(file) // fails if the process has just ended
 		if strings.HasPrefix(string(line), "postgres: ") && strings.Contains(string(line), " "+name+" ") {
 			sum += cpuOf(filepath.Dir(file))
 		}

@@ -1,13 +1,13 @@
-// Command bench measures what the gateway costs, as ratios to a direct
-// connection and to a bare reverse proxy in the same run: machines differ, and
-// this one may be busy.
+// Command bench measures the cost of the gateway as ratios to a direct connection
+// and to a bare reverse proxy in the same run, because machines differ and may be
+// busy.
 //
-// It starts every part as a process of its own (a server, a reverse proxy, the
-// real junctor binary), so that the CPU time of each can be distinguished. All
-// traffic stays on loopback and every loop is bounded.
+// It starts every part as a separate process (a server, a reverse proxy, the real
+// junctor binary), so that the CPU time of each can be measured. All traffic stays
+// on loopback and every loop is bounded.
 //
-// It is a module of its own, so that the product does not depend on what it is
-// compared with; run it with go -C bench run .
+// It is a separate module, so that the product does not depend on what it is
+// compared to; run it with go -C bench run .
 package main
 
 import (
@@ -63,11 +63,11 @@ type bench struct {
 	ctx      context.Context
 	self     string // this program
 	junctor  string // the program under test
-	before   string // another version of it; empty for none
+	before   string // another version of junctor to compare; empty for none
 	match    string // part of the titles of the price scenarios to run
-	dir      string // scratch
+	dir      string // for temporary files
 	calls    int
-	rounds   int    // of price
+	rounds   int    // of the price scenarios
 	profile  string // where profiles go; empty for none
 	children []*process
 }
@@ -118,7 +118,7 @@ func measure(b *bench, only string) error {
 	return nil
 }
 
-// tags are those that the gateway is built with.
+// tags returns the build tags for the gateway.
 func (b *bench) tags() string {
 	if b.profile != "" {
 		return "profile"
@@ -126,7 +126,7 @@ func (b *bench) tags() string {
 	return ""
 }
 
-// table prints rows in columns, as docs/performance.md has them.
+// table prints rows in columns, as in docs/performance.md.
 func table(title string, head []string, rows [][]string) {
 	fmt.Printf("\n%s\n\n", title)
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)

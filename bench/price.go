@@ -130,7 +130,7 @@ func (b *bench) measureScenario(s scenario) error {
 			if err != nil {
 				return fmt.Errorf("%s: %w", p.name, err)
 			}
-			if round > 0 { // the first one warms up
+			if round > 0 { // the first round is a warm-up
 				samples[i] = append(samples[i], got)
 			}
 		}
@@ -159,8 +159,8 @@ func (b *bench) measureScenario(s scenario) error {
 	return nil
 }
 
-// profilePaths takes a CPU profile of each path through the gateway, under more
-// calls than the measurement made, and prints which files they are.
+// profilePaths takes a CPU profile of each path through the gateway, with more calls
+// than the measurement, and prints the names of the files.
 func (b *bench) profilePaths(client *http.Client, s scenario) error {
 	for _, p := range s.paths {
 		if p.via.cmd.Path != b.junctor {
@@ -179,7 +179,7 @@ func (b *bench) profilePaths(client *http.Client, s scenario) error {
 	return nil
 }
 
-// median returns the middle of each figure.
+// median returns the median of each figure.
 func median(all []sample) sample {
 	middle := func(less func(a, b sample) int) sample {
 		sorted := slices.SortedFunc(slices.Values(all), less)

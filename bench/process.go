@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// process is a part of the benchmark that runs on its own.
+// process is a part of the benchmark in a separate process.
 type process struct {
 	cmd  *exec.Cmd
 	addr string // where it listens, if it does
@@ -20,7 +20,8 @@ type process struct {
 	profiles int // CPU profiles that were taken
 }
 
-// start runs a program and reads the address that it prints first.
+// start starts a program and, with printsAddress, reads the address that it prints
+// first.
 func (b *bench) start(env []string, printsAddress bool, name string, args ...string) (*process, error) {
 	cmd := exec.CommandContext(b.ctx, name, args...)
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + b.dir}, env...)
@@ -73,8 +74,8 @@ func (b *bench) gateway(binary, config string) (*process, error) {
 		binary, "--config", file, "serve", "--listen", "127.0.0.1:0", "--log-level", "info")
 }
 
-// profileSignal begins and ends a CPU profile of a gateway that was built for
-// it; see cmd/junctor/profile.go.
+// profileSignal starts and stops a CPU profile of a gateway that was built with
+// support for that; see cmd/junctor/profile.go.
 const profileSignal = syscall.Signal(10)
 
 func (p *process) beginProfile() error { return p.cmd.Process.Signal(profileSignal) }
@@ -95,7 +96,7 @@ func (p *process) endProfile(dir string) (file string, err error) {
 	return "", err
 }
 
-// stop ends all processes.
+// stop stops all processes, and kills them after five seconds.
 func (b *bench) stop() {
 	for _, p := range b.children {
 		_ = p.cmd.Process.Signal(os.Interrupt)
@@ -108,8 +109,8 @@ func (b *bench) stop() {
 	b.children = nil
 }
 
-// cpu is the CPU time that the threads of a process have used so far, to the
-// nanosecond; the process's own figure counts in hundredths of a second.
+// cpu returns the CPU time that the threads of a process have used so far, in
+// nanoseconds; the figure of the process itself has a resolution of 10 ms.
 func (p *process) cpu() time.Duration { return cpuOf(fmt.Sprintf("/proc/%d", p.cmd.Process.Pid)) }
 
 // cpuOf is cpu for a process by its folder under /proc.
@@ -117,7 +118,7 @@ func cpuOf(proc string) time.Duration {
 	files, _ := filepath.Glob(proc + "/task/*/schedstat")
 	var sum time.Duration
 	for _, file := range files {
-		raw, _ := os.ReadFile(file) // of a thread that has just ended
+		raw, _ := os.ReadFile(file) // fails if the thread has just ended
 		used, _, _ := strings.Cut(string(raw), " ")
 		n, _ := strconv.ParseInt(used, 10, 64)
 		sum += time.Duration(n)
@@ -125,9 +126,8 @@ func cpuOf(proc string) time.Duration {
 	return sum
 }
 
-// memory is a figure of a process's memory in megabytes: RssAnon is its own,
-// RssFile the pages of its program file, which the system takes back when it
-// needs them.
+// memory returns a figure of a process's memory in megabytes: RssAnon is its own
+// memory, RssFile the pages of its program file, which the system can reclaim.
 func (p *process) memory(figure string) float64 {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
 	if err != nil {

@@ -19,7 +19,8 @@ import (
 // server is the MCP server behind the gateway. It does as little as possible.
 type server struct{ list json.RawMessage }
 
-// newServer returns a server with n tools with descriptions and schemas of the usual size.
+// newServer returns a server with n tools, with descriptions and schemas of typical
+// size.
 func newServer(n int) *mcpserver.Server {
 	var b strings.Builder
 	b.WriteString(`{"tools":[{"name":"echo","description":"Answers with what it was given.","inputSchema":{"type":"object","properties":{"text":{"type":"string"}}}}`)
@@ -66,7 +67,7 @@ func serveStdio(tools int) error {
 	return newServer(tools).ServeStream(context.Background(), os.Stdin, os.Stdout)
 }
 
-// serveProxy runs a bare reverse proxy, with which the gateway is compared.
+// serveProxy runs a bare reverse proxy to which the gateway is compared.
 func serveProxy(target string) error {
 	u, err := url.Parse("http://" + target)
 	if err != nil {
@@ -79,8 +80,8 @@ func serveProxy(target string) error {
 		Transport: transport,
 	}
 	return listen(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// Without this an answer that comes at once closes the request's body
-		// while it is still being sent, and is cut off.
+		// Without this, an early response closes the request's body while it is
+		// still being sent, and is truncated.
 		if err := http.NewResponseController(w).EnableFullDuplex(); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return

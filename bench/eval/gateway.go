@@ -25,8 +25,8 @@ import (
 // startTimeout is how long a gateway may take to connect to all upstreams.
 const startTimeout = 3 * time.Minute
 
-// gateway asks search_tools of a running gateway, over MCP: what an agent
-// gets. The upstreams with the tools of the set are served by this program.
+// gateway is a ranker that calls search_tools of a running gateway over MCP, like an
+// agent. The upstreams with the tools of the set are served by this program.
 type gateway struct {
 	client    *mcpclient.Client
 	program   *exec.Cmd
@@ -104,11 +104,11 @@ func (g *gateway) serve(set *searchtest.Set) (map[string]any, error) {
 		servers[name] = map[string]string{"url": "http://" + ln.Addr().String() + "/" + name}
 	}
 	g.upstreams = &http.Server{Handler: mux, ReadHeaderTimeout: startTimeout}
-	go func() { _ = g.upstreams.Serve(ln) }() // ends with Close
+	go func() { _ = g.upstreams.Serve(ln) }() // until Close
 	return servers, nil
 }
 
-// run starts the program and returns the address that it announces.
+// run starts the program and returns the address that it logs.
 func (g *gateway) run(program string, args ...string) (string, error) {
 	g.program = exec.Command(program, args...)
 	g.program.Dir = g.folder
@@ -124,7 +124,7 @@ func (g *gateway) run(program string, args ...string) (string, error) {
 	var lines strings.Builder
 	for scanner := bufio.NewScanner(stderr); scanner.Scan(); {
 		if _, url, ok := strings.Cut(scanner.Text(), " is at "); ok {
-			go func() { _, _ = io.Copy(io.Discard, stderr) }() // ends with the program
+			go func() { _, _ = io.Copy(io.Discard, stderr) }() // until the program exits
 			url, _, _ = strings.Cut(url, " ")
 			return url, nil
 		}
@@ -133,7 +133,7 @@ func (g *gateway) run(program string, args ...string) (string, error) {
 	return "", fmt.Errorf("it ended: %s", lines.String())
 }
 
-// connections counts the upstreams that a gateway is connected to.
+// connections returns the number of upstreams to which a gateway is connected.
 func connections(ctx context.Context, url string) (int, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/health", nil)
 	if err != nil {
@@ -183,7 +183,7 @@ func (g *gateway) Search(text string, limit int) ([]tool.Name, error) {
 	return names, nil
 }
 
-// Close ends the gateway and the upstreams.
+// Close stops the gateway and the upstreams.
 func (g *gateway) Close() error {
 	var errs []error
 	if g.client != nil {

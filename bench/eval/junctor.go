@@ -12,7 +12,7 @@ type junctor struct{ ix *search.Index }
 func buildJunctor(set *searchtest.Set) (ranker, error) {
 	ix := search.New()
 	set.Fill(ix)
-	ix.Len() // puts the parts together, as the first query would
+	ix.Len() // merges the parts, like the first query would
 	return junctor{ix}, nil
 }
 
@@ -28,7 +28,7 @@ func (j junctor) Search(text string, limit int) ([]tool.Name, error) {
 	return names, nil
 }
 
-// bm25 is the textbook ranking.
+// bm25 is the standard BM25 ranking.
 type bm25 struct{ *searchtest.BM25 }
 
 func buildBM25(set *searchtest.Set) (ranker, error) {

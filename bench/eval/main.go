@@ -1,13 +1,12 @@
-// Command eval measures how well tools are found: Junctor's ranking beside a
-// plain BM25 and an index of the bleve library, on labelled sets.
+// Command eval measures how well tools are found, on labelled sets: with Junctor's
+// ranking, plain BM25, and an index of the bleve library.
 //
 //	go -C bench run ./eval [-set folder]... [-json] [-fails] [-through program]
 //
-// Without -set it takes the repository's own set and, where they exist, those
-// beside the repository. It prints recall, MRR and nDCG by kind of query,
-// latency (of the fastest of five runs of each query), the time to build and
-// the heap that the index keeps. With -through it also asks a running gateway
-// over MCP, which it starts from that program.
+// Without -set it uses the repository's own set and, if they exist, those next to the
+// repository. It prints recall, MRR and nDCG by kind of query, the latency (of the
+// fastest of five runs of each query), the build time and the heap size of the index.
+// With -through it also starts a gateway from that program and queries it over MCP.
 package main
 
 import (
@@ -32,23 +31,23 @@ type ranker interface {
 	Search(text string, limit int) ([]tool.Name, error)
 }
 
-// rankerKind is a way to make rankers.
+// rankerKind is a constructor of rankers.
 type rankerKind struct {
 	name  string
 	build func(*searchtest.Set) (ranker, error)
 }
 
-// rankers are what is always measured, the first being Junctor's.
+// rankers are always measured. The first is Junctor's.
 var rankers = []rankerKind{
 	{"junctor", buildJunctor},
 	{"bm25", buildBM25},
 	{"bleve", buildBleve},
 }
 
-// runs is how often every query is asked.
+// runs is the number of runs of each query.
 const runs = 5
 
-// result is what was measured of one ranker on one set.
+// result is the result of one ranker on one set.
 type result struct {
 	Set       string                      `json:"set"`
 	Tools     int                         `json:"tools"`
@@ -125,7 +124,7 @@ func run(w io.Writer, args []string) error {
 	return table(w, results)
 }
 
-// measure builds one ranker and asks it everything.
+// measure builds one ranker and runs all queries.
 func measure(set *searchtest.Set, name string, build func(*searchtest.Set) (ranker, error), w io.Writer, fails bool) (result, error) {
 	before := heap()
 	start := time.Now()
@@ -139,7 +138,7 @@ func measure(set *searchtest.Set, name string, build func(*searchtest.Set) (rank
 		HeapBytes: heap() - before,
 	}
 	var failure error
-	fastest := make(map[string]time.Duration) // of several runs, so that other work on the machine counts less
+	fastest := make(map[string]time.Duration) // of several runs, to reduce the effect of other work on the machine
 	rank := func(text string) []tool.Name {
 		start := time.Now()
 		found, err := r.Search(text, searchtest.Depth)
@@ -170,11 +169,11 @@ func measure(set *searchtest.Set, name string, build func(*searchtest.Set) (rank
 
 func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
 
-// heap returns the bytes alive after a collection.
+// heap returns the size of the live heap after a collection.
 func heap() int64 {
 	var m runtime.MemStats
 	runtime.GC()
-	runtime.GC() // the first one empties pools into their victims
+	runtime.GC() // the first collection only moves pooled memory to the victim caches
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
 }

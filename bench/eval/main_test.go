@@ -26,7 +26,7 @@ func TestRunPrintsATableForEveryRanker(t *testing.T) {
 	}
 }
 
-// Junctor's ranking is there because it finds more than the baselines do.
+// TestJunctorRanksAboveBaselines: Junctor's ranking finds more than the baselines.
 func TestJunctorRanksAboveBaselines(t *testing.T) {
 	var out bytes.Buffer
 	if err := run(&out, []string{"-set", ownSet, "-json"}); err != nil {
@@ -47,7 +47,8 @@ func TestJunctorRanksAboveBaselines(t *testing.T) {
 	}
 }
 
-// A gateway that runs finds what the index finds in process.
+// TestEvaluationThroughGatewayMatchesIndex: a running gateway finds the same tools as
+// the index in process.
 func TestEvaluationThroughGatewayMatchesIndex(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "junctor")
 	if out, err := exec.Command("go", "-C", "../..", "build", "-o", program, "./cmd/junctor").CombinedOutput(); err != nil {

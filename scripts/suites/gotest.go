@@ -18,14 +18,14 @@ type goTest struct {
 
 type goPackage struct {
 	tests  map[string]*goTestRun
-	output strings.Builder // of no test
+	output strings.Builder // output that belongs to no test
 	passed int
-	failed bool // a test of it
+	failed bool // a test of the package failed
 }
 
 type goTestRun struct {
 	output strings.Builder
-	parent bool // it has subtests: those are counted
+	parent bool // it has subtests, which are counted instead
 }
 
 // event is a line of go test -json.
@@ -43,7 +43,7 @@ func (g *goTest) result() result { return g.res }
 func (g *goTest) line(text string) {
 	var e event
 	if json.Unmarshal([]byte(text), &e) != nil || e.Action == "" {
-		fmt.Fprintln(g.progress, text) // of the go command itself
+		fmt.Fprintln(g.progress, text) // output of the go command itself
 		return
 	}
 	switch {
@@ -99,7 +99,7 @@ func (g *goTest) testEvent(e event) {
 		}
 	case "fail":
 		p.failed = true
-		// A parent without words of its own fails because a subtest did.
+		// A parent without output of its own failed because a subtest did.
 		if !t.parent || strings.TrimSpace(t.output.String()) != "" {
 			g.fail(e.Package, e.Test, t.output.String())
 		}
@@ -128,7 +128,7 @@ func (g *goTest) packageEvent(e event) {
 			g.fail(e.Package, "does not build", b.String())
 			return
 		}
-		// A crash or a timeout ends the process in the middle of its tests.
+		// A crash or a timeout terminated the process during a test.
 		unfinished := false
 		for name, t := range p.tests {
 			if !t.parent {
@@ -149,9 +149,9 @@ func (g *goTest) fail(pkg, test, output string) {
 func short(pkg string) string { return strings.TrimPrefix(pkg, "junctor/") }
 
 var (
-	// ceremony are the lines that say only that a test began or ended.
+	// ceremony matches lines that only report the start or end of a test.
 	ceremony = regexp.MustCompile(`^\s*(=== (RUN|PAUSE|CONT|NAME)|--- (PASS|SKIP|FAIL):)`)
-	// where a skip was written: "    file_test.go:12: reason"
+	// location matches the location of a skip: "    file_test.go:12: reason"
 	location = regexp.MustCompile(`^\s*[\w./-]+\.go:\d+: `)
 )
 

@@ -18,7 +18,7 @@ func parse(p parser, lines string) result {
 	return p.result()
 }
 
-// events makes lines of go test -json: "action package test output".
+// events returns lines of go test -json, given action, package, test and output.
 func events(t *testing.T, list ...[4]string) string {
 	t.Helper()
 	var b strings.Builder
@@ -150,7 +150,8 @@ failed:
 	}
 }
 
-// A command that fails and names no test is a failure all the same.
+// TestCommandThatFails: a command that fails without naming a failed test counts as
+// a failure, too.
 func TestCommandThatFails(t *testing.T) {
 	dir := t.TempDir()
 	for _, tt := range []struct {

@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// outcome is what came of a suite.
+// outcome is the result of a suite.
 type outcome struct {
 	suite string
 	result
 	took time.Duration
 }
 
-// summarize prints the output of what failed, then the summary.
+// summarize prints the output of failed tests, then the summary.
 func summarize(w io.Writer, outcomes []outcome) {
 	var total result
 	var took time.Duration
@@ -58,8 +58,8 @@ func summarize(w io.Writer, outcomes []outcome) {
 	fmt.Fprintf(w, "%d passed, %d failed, %d skipped\n", total.passed, len(total.failed), len(total.skipped))
 }
 
-// byReason gives one line for each reason: the tests, at most three of them,
-// and the reason.
+// byReason returns one line for each reason: at most three of the tests, and the
+// reason.
 func byReason(skips []skip) []string {
 	tests := map[string][]string{}
 	var reasons []string

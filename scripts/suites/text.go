@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// textFormat says how a test runner that prints for people reports. Each
+// textFormat describes the output of a test runner that prints for people. Each
 // pattern has the number or the text in its first group.
 type textFormat struct {
-	passed, failed, skipped *regexp.Regexp // numbers, in the last lines; without failed the named ones count
-	all                     *regexp.Regexp // where the passed are not counted: the number of all
+	passed, failed, skipped *regexp.Regexp // numbers in the last lines; without failed, named failures are counted
+	all                     *regexp.Regexp // the total, if the runner does not print the number of passed tests
 	skippedTest             *regexp.Regexp // a test and a reason
 	failedTest              *regexp.Regexp
 	details                 *regexp.Regexp // begins the report on the failed tests
@@ -42,7 +42,7 @@ var (
 	}
 )
 
-// textParser reads the output of such a runner.
+// textParser parses the output of a runner with a textFormat.
 type textParser struct {
 	format                       textFormat
 	passed, failed, skipped, all int
@@ -83,8 +83,7 @@ func (t *textParser) line(text string) {
 	}
 }
 
-// result names each failed test once; the report on all of them goes with the
-// first.
+// result returns each failed test once. The first has the report on all of them.
 func (t *textParser) result() result {
 	r := result{passed: t.passed, skipped: t.skips}
 	for len(r.skipped) < t.skipped {
