@@ -167,7 +167,7 @@ async def _in_thread(work: Callable[[], T]) -> T:
     done: "asyncio.Future[T]" = loop.create_future()
 
     def settle(result: Optional[T], failure: Optional[BaseException]) -> None:
-        if done.done():  # nobody waits any more
+        if done.done():  # the awaiting task was cancelled
             return
         if failure is None:
             done.set_result(result)  # type: ignore[arg-type]
@@ -184,7 +184,7 @@ async def _in_thread(work: Callable[[], T]) -> T:
         try:
             loop.call_soon_threadsafe(settle, result, failure)
         except RuntimeError:
-            pass  # the loop has ended
+            pass  # the loop is closed
 
     threading.Thread(target=body, name="junctor-request", daemon=True).start()
     return await done

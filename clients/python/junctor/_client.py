@@ -98,7 +98,7 @@ class GatewayClient:
 
     # Calls
 
-    # Overlaps on purpose: a list is the one kind of call that has many results.
+    # The overlap is intentional: only a list of calls has several results.
     @overload
     def execute(  # type: ignore[overload-overlap] # pyright: ignore[reportOverlappingOverload]
         self, provider: Optional[str], call: List[Any], server: Optional[str] = None

@@ -14,7 +14,7 @@ from typing import Any, Callable, Iterator, Mapping, Optional, Tuple
 
 from ._errors import GatewayConnectionError, GatewayError, GatewayTimeout, error_for
 
-#: A wait that the gateway asks for is honoured up to this many seconds.
+#: The longest Retry-After that is honoured, in seconds.
 MAX_WAIT = 30.0
 
 

@@ -14,7 +14,7 @@ from ._http import Transport, events
 Json = Dict[str, Any]
 Since = Union[str, datetime.datetime, None]
 
-#: The longest pause, in seconds, before a lost connection is made again.
+#: The maximum pause, in seconds, before reconnecting after a lost connection.
 MAX_PAUSE = 5.0
 
 
@@ -47,7 +47,7 @@ class LogStream:
         return self
 
     def __next__(self) -> Json:
-        pause = 0.0  # the first time at once
+        pause = 0.0  # the first attempt is immediate
         while not self._closed.is_set():
             try:
                 for name, data in self._events:
@@ -74,15 +74,15 @@ class LogStream:
     def close(self) -> None:
         """Ends the stream."""
         self._closed.set()
-        # A thread that waits for the next record holds the reader; it lets go
-        # when the connection is shut.
+        # A thread that waits for the next record holds the reader's lock until
+        # the connection is shut down.
         raw = getattr(getattr(self._response, "fp", None), "raw", None)
         sock = getattr(raw, "_sock", None)
         if sock is not None:
             try:
                 sock.shutdown(socket.SHUT_RDWR)
             except OSError:
-                pass  # it is shut already
+                pass  # already shut down
         self._response.close()
 
     def __enter__(self) -> "LogStream":

@@ -109,7 +109,7 @@ def _gemini(response: Any) -> Tuple[List[Any], List[Any]]:
         return [], []
     parts = get(content, "parts") or []
     calls = [call for call in (get(part, "functionCall", "function_call") for part in parts) if call]
-    # The turn goes back as it came: the parts carry thought signatures, and
+    # The turn is sent back unchanged: its parts carry thought signatures, and
     # the API refuses a history without them.
     return [content], calls
 

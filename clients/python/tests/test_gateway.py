@@ -45,7 +45,7 @@ class Gateway(unittest.TestCase):
         self.assertGreater(len(self.gateway.context("gemini", detail="full")), len(self.gateway.context("gemini")))
 
     def test_execute_first_example(self) -> None:
-        # An object with a name and args, as google.generativeai has it.
+        # An object with a name and args, as in google.generativeai.
         fc = types.SimpleNamespace(name="calculate", args={"expression": "6*7"})
         result = self.gateway.execute("gemini", fc, server="junctor")
         self.assertEqual({"result": "42", "exact": True}, result["output"])
@@ -123,7 +123,7 @@ class Gateway(unittest.TestCase):
         reader = threading.Thread(target=list, args=(stream,), daemon=True)
         reader.start()
         stream.close()
-        reader.join(50)  # below the time that reading may take
+        reader.join(50)  # less than the read timeout
         self.assertFalse(reader.is_alive())
 
     def test_health(self) -> None:

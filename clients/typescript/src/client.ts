@@ -204,7 +204,7 @@ function logQuery({ signal: _, since, ...rest }: LogFilter): Query {
   return { ...rest, since: since instanceof Date ? since.toISOString() : since };
 }
 
-/** Bedrock's library wants bytes where the API has base64: in media, not in the JSON that a tool returned. */
+/** Decodes base64 to bytes, which Bedrock's library requires in media, but not in the JSON that a tool returned. */
 function decodeMedia(result: BedrockResult): BedrockResult {
   for (const block of result.toolResult.content) {
     for (const kind of ["image", "document", "video"]) {

@@ -132,7 +132,7 @@ export class Transport {
   }
 }
 
-/** encode encodes a body as JSON. A value that JSON cannot represent is an error of the caller, not of the gateway. */
+/** Encodes a body as JSON. A value that JSON cannot represent is an error of the caller, not of the gateway. */
 function encode(body: unknown): string {
   try {
     return JSON.stringify(body);

@@ -1,6 +1,6 @@
 /**
- * Every example, run as a user runs it: the provider's real library, the real
- * gateway, and a scripted model in the provider's place.
+ * Runs every example like a user: with the provider's real library, the real
+ * gateway, and a scripted model in place of the provider.
  */
 
 import assert from "node:assert/strict";
@@ -17,7 +17,7 @@ import { promisify } from "node:util";
 import { root, startGateway, startModel, stopAll } from "./programs.js";
 
 const packages = join(root, "e2e", "node_modules");
-const node = join(packages, ".bin", "node"); // openai's library wants 22
+const node = join(packages, ".bin", "node"); // openai's library requires Node 22
 const needs = ["openai", "@anthropic-ai/sdk", "@google/genai", "ollama", "@aws-sdk/client-bedrock-runtime"];
 const missing = [node, ...needs.map((name) => join(packages, name))].filter((path) => !existsSync(path));
 
@@ -71,7 +71,7 @@ describe("the examples", { skip: missing.length > 0 && !process.env["CI"] ? `${m
       const path = example.endsWith(".py") ? join(root, "examples", "providers", example) : join(folder, example);
       const program = example.endsWith(".py") ? "python3" : node;
       const { stdout } = await promisify(execFile)(program, [path], { env, cwd: folder, timeout: 120_000 });
-      // Gemini takes a value: it gets the structured content, which has the text in it.
+      // Gemini accepts a value: it gets the structured content, which contains the text.
       const result = example.startsWith("gemini.") ? '{"result":"42","exact":true}' : "42";
       assert.equal(stdout.trim(), `The sum is ${result}.`);
     });
@@ -100,7 +100,7 @@ async function read(stream: AsyncIterable<Buffer>): Promise<any> {
   return JSON.parse(Buffer.concat(chunks).toString() || "{}");
 }
 
-/** Stands in for Ollama, which the scripted model does not speak. */
+/** Stands in for Ollama, whose API the scripted model does not support. */
 async function ollama(req: any, res: any): Promise<void> {
   const { messages, tools } = await read(req);
   const last = messages.at(-1);

@@ -19,7 +19,7 @@ import {
 
 type Answer = "hang" | "drop" | { status?: number; headers?: Record<string, string>; body: unknown };
 
-/** Runs a test against a server that answers with these, in turn. */
+/** Runs a test against a server that sends the given responses in turn. */
 async function stub(answers: Answer[], test: (client: (o?: ClientOptions) => GatewayClient, requests: IncomingMessage[], waits: number[]) => Promise<void>) {
   const requests: IncomingMessage[] = [];
   const waits: number[] = [];

@@ -1,4 +1,4 @@
-/** The programs that the tests talk to: the real gateway, and a scripted model. */
+/** The programs that the tests use: the real gateway and a scripted model. */
 
 import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -41,14 +41,14 @@ async function firstLine(stream: NodeJS.ReadableStream, pattern: RegExp): Promis
     seen.push(line);
     const found = pattern.exec(line)?.[1];
     if (found) {
-      stream.resume(); // the rest is read and dropped
+      stream.resume(); // discard the rest
       return found;
     }
   }
   throw new Error(`the program did not start:\n${seen.join("\n")}`);
 }
 
-/** Starts the gateway with a throw-away home and returns its URL. */
+/** Starts the gateway with a temporary home folder and returns its URL. */
 export async function startGateway(): Promise<string> {
   const home = mkdtempSync(join(scratch, "home-"));
   const config = join(home, "junctor.json");
