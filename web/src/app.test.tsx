@@ -1,7 +1,7 @@
 import { renderToStaticMarkup } from 'react-dom/server';
 import { beforeAll, expect, it, vi } from 'vitest';
 
-// The page's parts as a screen reader meets them, whatever the style sheet hides.
+// Tests of the page's structure for screen readers, which does not depend on the style sheet.
 beforeAll(() => {
   vi.stubGlobal('matchMedia', () => ({ matches: false, addEventListener() {}, removeEventListener() {} }));
   vi.stubGlobal('navigator', { platform: '' });

@@ -3,7 +3,7 @@ import { ApiError, signIn } from './lib/api';
 import { Logo } from './ui/icons';
 import { Button, ErrorNote, Field } from './ui/ui';
 
-/** SignIn exchanges an API key for a session, or sends the person to the provider. */
+/** SignIn exchanges an API key for a session, or sends the user to the provider. */
 export function SignIn({ onDone, onCancel, provider }: { onDone: () => void; onCancel?: () => void; provider?: string }) {
   const [key, setKey] = useState('');
   const [busy, setBusy] = useState(false);

@@ -1,4 +1,4 @@
-// The loaded part of the call log, and its filter. Figures, charts
+// The loaded part of the call log, and its filter. Statistics, charts
 // and exports come from the gateway, over all records of the range.
 import type { Call } from '../lib/api';
 

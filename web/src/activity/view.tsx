@@ -16,7 +16,7 @@ import { isWaitingCallId, WaitingCallDetails, WaitingCalls } from './waiting';
 /** intervals is the number of intervals of the charts. */
 const intervals = 60;
 
-/** useStats reads the figures of a filter, again at most every 2 seconds when newest changes. */
+/** useStats reads the statistics of a filter, again at most every 2 seconds when newest changes. */
 function useStats(filter: Filter, newest: number) {
   const key = JSON.stringify(filter);
   const stats = useQuery(key, async (signal) => {
@@ -42,7 +42,7 @@ function useStats(filter: Filter, newest: number) {
   return stats;
 }
 
-/** useFilterOptions reads which servers, APIs and callers the range has, whatever the other filters. */
+/** useFilterOptions reads the servers, APIs and callers of the range, regardless of the other filters. */
 function useFilterOptions({ range, from, to }: Filter) {
   return useQuery(`${range} ${from} ${to}`, (signal) => {
     const empty = filterFromQuery(new URLSearchParams({ range, from, to }));

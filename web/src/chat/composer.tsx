@@ -50,7 +50,7 @@ export function Composer({
   const hasContent = text.trim() !== '' || files.length > 0;
   const submit = () => {
     if (queued || !hasContent) return;
-    updateDraft(sessionId, { text: '', files: [] }); // first, because a refused message is restored at once
+    updateDraft(sessionId, { text: '', files: [] }); // before sending, because a refused message is restored immediately
     if (!onSend(text, files)) updateDraft(sessionId, { text, files });
   };
   const handleKeyDown = (e: KeyboardEvent) => {

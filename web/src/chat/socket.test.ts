@@ -233,7 +233,7 @@ describe('a message of the user', () => {
     expect(messages(r)).toHaveLength(0);
     r.greet(0);
     expect(messages(r)).toEqual([{ type: 'message', payload: { text: 'hello', model: 'm1' } }]);
-    expect(r.socket.sendMessage({ text: 'again' })).toBe(false); // one at a time
+    expect(r.socket.sendMessage({ text: 'again' })).toBe(false); // only one message may be pending
     r.receive('message', 1, { text: 'hello', id: 'x' });
     expect(r.pending).toEqual(['hello', null]);
     expect(r.socket.sendMessage({ text: 'again' })).toBe(true);
@@ -387,7 +387,7 @@ describe('a message of the user', () => {
     // An earlier message.
     expect(after([notes])).toEqual({ sent: 2, pending: 'dot.png, notes.txt' });
     expect(after([])).toEqual({ sent: 2, pending: 'dot.png, notes.txt' });
-    // Somebody else's, then this one.
+    // A message of another user, then this one.
     expect(after([], [{ text: '', attachments: [{ name: 'x', size: 3 }] }])).toEqual({ sent: 2, pending: 'dot.png, notes.txt' });
     expect(after([], [{ text: '', attachments: [{ name: 'image', size: 4 }, { name: 'notes.txt', size: 17 }] }])).toEqual({ sent: 2, pending: null });
   });
@@ -420,7 +420,7 @@ describe('a message during a reply', () => {
     r.greet(0);
     r.receive('message', 1, { text: 'first' });
     expect(r.socket.sendMessage({ text: 'second' })).toBe(true);
-    expect(r.socket.sendMessage({ text: 'third' })).toBe(false); // one waits
+    expect(r.socket.sendMessage({ text: 'third' })).toBe(false); // another message is pending
     expect(r.ws().sent).toEqual([]);
     r.receive('status', 2, { state: 'complete', message: 'Done' });
     expect(r.ws().sent.map((m) => m.payload.text)).toEqual(['second']);

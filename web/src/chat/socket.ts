@@ -81,7 +81,7 @@ export class ChatSocket {
     this.setState('closed');
   }
 
-  /** reconnectNow reconnects at once, when the browser reports that the network is back. */
+  /** reconnectNow reconnects immediately, when the browser reports that the network is back. */
   reconnectNow() {
     if (this.stopped || this.socket) return;
     this.clearTimer(this.reconnectTimer);

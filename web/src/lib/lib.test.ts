@@ -88,7 +88,7 @@ describe('the forms’ validator', () => {
     expect(validator.isValid({ properties: { p: { $ref: '#/$defs/x' } } }, { p: 1 }, root)).toBe(false);
   });
   it('does not generate code', () => {
-    // The page's policy forbids it; here it would not be noticed otherwise.
+    // The page's Content-Security-Policy forbids creating code; the test environment does not.
     const real = globalThis.Function;
     globalThis.Function = (() => {
       throw new Error('code was made');

@@ -8,7 +8,7 @@ import { initialValue, valueToSend, withNewItems } from './values';
 
 type Schema = Record<string, unknown>;
 
-/** html is the form of a schema as the page draws it first, or for a value. */
+/** html returns the first rendering of the form of a schema, optionally with a value. */
 function html(schema: Schema, value?: unknown): string {
   return renderToStaticMarkup(<SchemaForm formId="f" schema={schema} value={value} onChange={() => {}} onSubmit={() => {}} />);
 }

@@ -91,7 +91,7 @@ function prepareSubschemas(root: SchemaNode, p: SchemaNode): SchemaNode {
         .map(([name, v]) => [name, prepareField(root, v, required.includes(name))]),
     );
   } else delete out.properties;
-  // The form library knows tuples only as an array in items, from before draft 2020-12.
+  // The form library supports tuples only as an array in items, as before draft 2020-12.
   if (Array.isArray(out.prefixItems)) {
     if (isObject(out.items)) out.additionalItems = out.items;
     out.items = out.prefixItems;

@@ -5,7 +5,7 @@ import { toErrorList, toErrorSchema, validationDataMerge } from '@rjsf/utils';
 /**
  * The forms' validator. It walks the schema instead of compiling it to code,
  * which the page's Content-Security-Policy forbids. The gateway checks the
- * arguments again with its own validator, so this one only has to help.
+ * arguments again with its own validator, so this one only helps the user.
  */
 class WalkingValidator implements ValidatorType {
   /** toolSchema, if given, replaces the prepared schema of the form for validation. */
