@@ -68,7 +68,7 @@ type bench struct {
 	dir      string // for temporary files
 	calls    int
 	rounds   int    // of the price scenarios
-	profile  string // where profiles go; empty for none
+	profile  string // the folder for profiles; empty for none
 	children []*process
 }
 

@@ -117,7 +117,7 @@ func (b *bench) measureScenarios(scenarios ...scenario) error {
 	return nil
 }
 
-// measureScenario measures the paths of a scenario in turns and prints the
+// measureScenario measures the paths of a scenario in alternation and prints the
 // medians. The ratios are medians of the ratios to the first path in each round,
 // because other work on the machine changes from round to round.
 func (b *bench) measureScenario(s scenario) error {

@@ -15,7 +15,7 @@ import (
 // process is a part of the benchmark in a separate process.
 type process struct {
 	cmd  *exec.Cmd
-	addr string // where it listens, if it does
+	addr string // the address on which it listens; empty for none
 
 	profiles int // CPU profiles that were taken
 }

@@ -24,7 +24,7 @@ type server struct{ list json.RawMessage }
 func newServer(n int) *mcpserver.Server {
 	var b strings.Builder
 	b.WriteString(`{"tools":[{"name":"echo","description":"Answers with what it was given.","inputSchema":{"type":"object","properties":{"text":{"type":"string"}}}}`)
-	for i := 2; i < n; i++ { // echo and large are two
+	for i := 2; i < n; i++ { // the other two are echo and large
 		fmt.Fprintf(&b, `,{"name":"tool_%d","description":"Creates, updates or removes record %d of the accounts database and returns what it looks like afterwards.","inputSchema":{"type":"object","properties":{"id":{"type":"string","description":"The record's id"},"fields":{"type":"object","description":"What to change"},"dryRun":{"type":"boolean","description":"Only say what would happen"}},"required":["id"]}}`, i, i)
 	}
 	b.WriteString(`,{"name":"large","description":"Answers with 256 KB.","inputSchema":{"type":"object","properties":{"text":{"type":"string"}}}}]}`)

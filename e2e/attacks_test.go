@@ -182,7 +182,7 @@ func TestKeyCannotReachHiddenToolsOnAnyAPI(t *testing.T) {
 			t.Errorf("%s: %d %s", allowed.path, status, tool200(body))
 		}
 	}
-	// Lists and searches show nothing else.
+	// Lists and searches must not show anything else.
 	for _, look := range []struct {
 		what string
 		ask  func() (int, string)
@@ -220,7 +220,7 @@ func TestKeyCannotReachHiddenToolsOnAnyAPI(t *testing.T) {
 			t.Errorf("%s shows what it must not: %d %s", look.what, status, tool200(body))
 		}
 	}
-	// Calls reach nothing else.
+	// Calls must not reach anything else.
 	forbidden := map[string]func() (int, string){
 		"call_tool": func() (int, string) {
 			return plain(limited, "POST", "/call_tool", `{"server":"mine","tool":"test_image_content","arguments":{}}`)

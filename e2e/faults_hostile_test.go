@@ -61,7 +61,7 @@ func send(req *http.Request) outcome {
 	return outcome{res.StatusCode, string(body), err}
 }
 
-// hostileRows are faults of messages, schemas and timing, on the gateway of
+// hostileRows runs faults of messages, schemas and timing on the gateway of
 // TestFaults.
 func (g *faultFixture) hostileRows(row func(string, func(*testing.T))) {
 	row("hostile schema", func(t *testing.T) {

@@ -67,7 +67,7 @@ func program(t testing.TB, pkg string) string {
 		args = append(args, "-cover", "-coverpkg=junctor/internal/...,junctor/cmd/...")
 	}
 	cmd := exec.CommandContext(t.Context(), "go", append(args, pkg)...)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as it is shipped
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // like released binaries
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("build %s: %v\n%s", pkg, err, out)

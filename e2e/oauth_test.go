@@ -89,7 +89,7 @@ func (g *guarded) expire() {
 	eventually(g.t, "the token has expired", func() bool { return g.happened().Expired })
 }
 
-// set changes how the servers behave.
+// set changes the behaviour of the servers.
 func (g *guarded) set(key, value string) {
 	g.t.Helper()
 	resp, err := http.Get(strings.TrimSuffix(g.Resource, "/mcp") + "/test/set?" + url.Values{key: {value}}.Encode())

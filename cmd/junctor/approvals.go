@@ -39,7 +39,7 @@ func (c *cli) approvalsList() *cobra.Command {
 		Use: "list", Short: `List the calls that wait, and the tools that you allowed with "always"`, Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var list approvalLists
-			err := c.withGateway(cmd.Context(), func(g *launch.Gateway) error { // whether an approval applies depends on the current definition
+			err := c.withGateway(cmd.Context(), func(g *launch.Gateway) error { // with servers, because an approval applies only to the approved definition
 				return g.Get(cmd.Context(), "/api/approvals", nil, &list)
 			})
 			if err != nil {

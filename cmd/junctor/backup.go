@@ -14,7 +14,7 @@ import (
 	"junctor/internal/store"
 )
 
-// keyNotice says that a backup does not contain the key.
+// keyNotice explains that a backup does not contain the key.
 const keyNotice = `Tokens of servers are in the backup as they are in the store: encrypted. The key
 that decrypts them is not in it. Keep it apart from the backup and as safe: it is
 in JUNCTOR_SECRET_KEY, in the keyring, or in secret.key in the data folder.`

@@ -75,7 +75,7 @@ func TestImportPromptSelectsServers(t *testing.T) {
 		saying string
 	}{
 		"all\n":         {exitDone, "have first second", "Imported"},
-		"2\n":           {exitDone, "have first", "Imported first"}, // as the table numbers them
+		"2\n":           {exitDone, "have first", "Imported first"}, // the number in the table
 		"second, 2\n":   {exitDone, "have first second", "Imported second, first"},
 		"none\n":        {exitDone, "have", "STATE"},
 		"\n":            {exitDone, "have", "STATE"},

@@ -37,11 +37,11 @@ const (
 	exitUsage  = 2
 )
 
-// environment is everything outside the program that commands may use.
+// environment is the environment of the program, which tests replace.
 type environment struct {
 	launch.Launcher
 	workDir string
-	userDir string // of configuration
+	userDir string // the user's configuration folder
 	home    string
 }
 
@@ -80,7 +80,7 @@ func run(args []string, w *environment) int {
 		_ = w.LogBuffer.Load().Unbuffer()
 		stop()
 	}()
-	defer func() { _ = w.LogBuffer.Load().Unbuffer() }() // panics included
+	defer func() { _ = w.LogBuffer.Load().Unbuffer() }() // also after a panic
 	root := rootCommand(w)
 	root.SetArgs(args)
 	root.SetIn(w.In)
@@ -108,7 +108,7 @@ func run(args []string, w *environment) int {
 // cli is the state that the commands share.
 type cli struct {
 	*environment
-	configFile string // of the command line
+	configFile string // from the command line
 }
 
 func rootCommand(w *environment) *cobra.Command {

@@ -208,7 +208,7 @@ func TestAgentsThatStartTogetherShareServers(t *testing.T) {
 	if n := a.starts(); n != 1 {
 		t.Errorf("the server was started %d times for %d agents", n, len(all))
 	}
-	// An unknown server is an error, and --standalone is a gateway of its own.
+	// An unknown server is an error, and --standalone starts a separate gateway.
 	if out, err := a.command("mcp", "--server", "nowhere").Output(); err == nil {
 		t.Errorf("mcp --server nowhere: %s", out)
 	}
@@ -235,7 +235,7 @@ func TestRequestsBeforeTheEndOfInputAreAnswered(t *testing.T) {
 	if err := c.cmd.Wait(); err != nil {
 		t.Errorf("junctor mcp: %v", err)
 	}
-	// The same for an unknown server, alone.
+	// An unknown server is an error, also if the process itself is the gateway.
 	cmd := a.command("mcp", "--server", "nowhere")
 	cmd.Stderr = nil
 	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "nowhere") {

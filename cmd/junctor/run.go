@@ -65,7 +65,7 @@ tools.call("server:tool", args), and what it returns is printed.`,
 	return cmd
 }
 
-// scriptSource returns the script of a flag, a file or stdin.
+// scriptSource returns the script from a flag, a file or stdin.
 func (c *cli) scriptSource(code string, args []string) (string, error) {
 	switch {
 	case code != "" && len(args) > 0:

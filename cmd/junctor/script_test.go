@@ -98,7 +98,7 @@ func build(t *testing.T, flags ...string) string {
 	args := slices.Concat([]string{"build", "-ldflags=-s -w"}, flags, []string{"-o", filepath.Join(dir, "junctor"), "."})
 	cmd := exec.Command("go", args...)
 	if !slices.Contains(flags, "-race") {
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as it is shipped
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // like released binaries
 	}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)

@@ -23,7 +23,7 @@ func (o *openAPIFlags) add(f *pflag.FlagSet) {
 	f.StringArrayVar(&o.credentials, "credential", nil, "a credential for a security scheme of the OpenAPI document: `SCHEME=VALUE` (repeatable)")
 }
 
-// fill writes the flags into a server's entry.
+// fill adds the values of the flags to a server's entry.
 func (o *openAPIFlags) fill(entry map[string]any) error {
 	entry["openapi"] = o.document
 	if !strings.Contains(o.document, "://") {

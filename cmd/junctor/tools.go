@@ -96,7 +96,7 @@ func (c *cli) pendingNote(list control.ToolList) {
 		c.Note("Still starting, not in this list: %s", strings.Join(list.Pending, ", "))
 	}
 	for _, d := range list.Down {
-		if slices.Contains(list.Pending, d.Name) { // an install
+		if slices.Contains(list.Pending, d.Name) { // still being installed
 			c.Note("%s is %s", d.Name, terminal.OneLine(d.Reason))
 			continue
 		}

@@ -89,7 +89,7 @@ func (t *terminalChat) converse(ctx context.Context, first string) error {
 	}
 }
 
-// greet reads the first message and prints the session.
+// greet reads the first message and prints the model and unavailable servers.
 func (t *terminalChat) greet(ctx context.Context) error {
 	var hello wire.ConnectionPayload
 	m, err := t.conn.next(ctx)

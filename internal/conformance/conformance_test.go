@@ -21,7 +21,7 @@ import (
 type suite struct {
 	mu    sync.Mutex
 	asked []string
-	fail  string // a method that is refused
+	fail  string // a method that gets an error response
 }
 
 const tools = `[{"name":"add_numbers","inputSchema":{"type":"object"}},

@@ -18,7 +18,7 @@ import (
 // Severity is the severity of a finding.
 type Severity string
 
-// The severities, worst last.
+// The severities, in ascending order.
 const (
 	OK      Severity = "ok"
 	Info    Severity = "info"    // worth knowing

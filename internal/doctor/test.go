@@ -29,7 +29,7 @@ type TestOptions struct {
 	Calls   []ToolCall
 	NoCalls bool
 
-	Timeout  time.Duration // of one step; 30 s when zero
+	Timeout  time.Duration // of one step; zero means 30 s
 	Progress func(step string)
 }
 
@@ -286,7 +286,7 @@ func (r *TestReport) errors(ctx context.Context, o TestOptions, c *connection, i
 	}
 }
 
-// latency measures the simplest request.
+// latency measures the round trip of the simplest request.
 func (r *TestReport) latency(ctx context.Context, o TestOptions, c *connection, info mcpclient.ServerInfo) {
 	method := mcp.MethodPing
 	if mcp.Stateless(info.Protocol) {

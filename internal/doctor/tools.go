@@ -153,7 +153,7 @@ func refused(tools *provider.Tools, name string, which []tool.Name) Finding {
 	return f
 }
 
-// safety inspects the definitions for text that instructs the model.
+// safety inspects the definitions for text that tries to instruct the model.
 func (r *Report) safety(defs []tool.Definition) {
 	flagged := 0
 	for _, d := range defs {

@@ -50,7 +50,7 @@ type breaker struct {
 	generation int
 }
 
-// permit is the admission of one call; it ends with done.
+// permit is the admission of one call, to be passed to done when the call ends.
 type permit struct {
 	generation int
 	trial      bool
@@ -100,7 +100,7 @@ func (b *breaker) change(opened time.Time) {
 type outcome int
 
 const (
-	succeeded    outcome = iota // the upstream answered
+	succeeded    outcome = iota // the upstream responded
 	reported                    // the tool ran and reported an error; its upstream is healthy
 	failed                      // the upstream failed
 	inconclusive                // the call ended for another reason, such as cancellation

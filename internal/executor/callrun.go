@@ -22,7 +22,7 @@ import (
 // recordTimeout bounds how long a call waits for its record to be committed.
 const recordTimeout = 10 * time.Second
 
-// callRun is the state of one call in progress, and how it ended.
+// callRun is the state of one call in flight.
 type callRun struct {
 	x       *Executor
 	ctx     context.Context
@@ -37,7 +37,7 @@ type callRun struct {
 	span    telemetry.Span
 	trace   trace.SpanContext // the trace context sent to the upstream; zero if the call is not traced
 	endCall func()
-	within  lateContext // of the record
+	within  lateContext // for committing the record
 
 	rule    string // the select of the tool's rules; empty for none
 	refused bool   // calls cannot be recorded now, so this one was refused without a record

@@ -86,10 +86,10 @@ type Options struct {
 	Tracer    *telemetry.Tracer                     // nil traces nothing
 	Log       *slog.Logger
 	Node      string         // names this process in records
-	Closed    bool           // a call whose record cannot be kept is refused; otherwise it is served all the same
-	Budgets   Budgets        // shares rate limits with other processes; nil when there are none
+	Closed    bool           // calls that cannot be recorded fail; otherwise they are served anyway
+	Budgets   Budgets        // shares rate limits with other processes; nil if there are none
 	Tokens    TokenStore     // counts the tokens of models; nil counts none
-	Results   *results.Cache // keeps results over the limit; nil keeps none
+	Results   *results.Cache // stores results over the limit; nil stores none
 	// StoreTimeout bounds how long a call waits for its share of a budget.
 	StoreTimeout time.Duration
 	Config       Config
@@ -103,7 +103,7 @@ type Executor struct {
 	limits   limiter
 	inFlight atomic.Int64
 
-	stopping context.Context // ends the waits for a person
+	stopping context.Context // cancelled by StopWaiting
 	stop     context.CancelCauseFunc
 }
 
@@ -113,7 +113,7 @@ func New(o Options) *Executor {
 		o.Redact = func(raw json.RawMessage) json.RawMessage { return raw }
 	}
 	if o.Meter == nil {
-		o.Meter = (*telemetry.Metrics)(nil) // which counts nothing
+		o.Meter = (*telemetry.Metrics)(nil) // counts nothing
 	}
 	o.Log = o.Log.With(telemetry.KeyComponent, "executor")
 	x := &Executor{Options: o}
@@ -145,7 +145,7 @@ func (x *Executor) SetConfig(cfg Config) { x.cfg.Store(&cfg) }
 // CurrentConfig returns the settings in effect.
 func (x *Executor) CurrentConfig() Config { return *x.cfg.Load() }
 
-// Stats returns the reliability figures of a tool.
+// Stats returns the call statistics of a tool in this process.
 func (x *Executor) Stats(n tool.Name) Stats {
 	if b := x.breakers.peek(n); b != nil {
 		return b.snapshot(x.cfg.Load().Circuit, time.Now())
@@ -195,7 +195,7 @@ func (x *Executor) Forward(ctx context.Context, r tool.Forward) (json.RawMessage
 	return result.Raw, err
 }
 
-// execute takes a tool call through every step but the record.
+// execute runs all steps of a tool call except recording it.
 func (x *Executor) execute(ctx context.Context, f *callRun) (tool.Result, error) {
 	if err := x.recordable(ctx, f); err != nil {
 		return tool.Result{}, err

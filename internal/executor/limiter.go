@@ -20,8 +20,8 @@ const maxLimiters = 10_000
 // Budgets stores rate limits that several processes share. Each process takes a
 // number of calls in advance and spends them locally.
 type Budgets interface {
-	// TakeBudget takes up to want calls from the budget of that name; if there
-	// are none, it returns how long to wait.
+	// TakeBudget takes up to want calls from the budget with that name. If there
+	// are none left, it returns how long to wait.
 	TakeBudget(ctx context.Context, name string, rate tool.Rate, want int) (got int, wait time.Duration, err error)
 }
 
@@ -105,8 +105,8 @@ func (l *limiter) allow(caller *tool.Caller, n tool.Name, cfg LimitConfig) error
 	return nil
 }
 
-// take takes one call from the budget. It returns a function that returns the
-// call to the budget, or how long to wait.
+// take takes one call from the budget. It returns how long to wait if there is
+// none, otherwise a function that undoes it.
 func (l *limiter) take(key string, r tool.Rate, now time.Time) (wait time.Duration, giveBack func()) {
 	b := l.bucket(key, r.Calls, r.Per)
 	if l.budgets != nil {
@@ -114,7 +114,7 @@ func (l *limiter) take(key string, r tool.Rate, now time.Time) (wait time.Durati
 		if shared {
 			return wait, b.refund
 		}
-		// The store is unavailable: meanwhile the limit applies to each process.
+		// The store is unavailable, so the limit applies to each process.
 	}
 	res := b.own.ReserveN(now, 1)
 	if wait := res.DelayFrom(now); wait > 0 {
@@ -151,7 +151,7 @@ func (b *bucket) spend(l *limiter, key string, r tool.Rate, now time.Time) (wait
 		if pending == nil {
 			b.refill(l, key, r, now)
 		} else {
-			<-pending // which has a deadline
+			<-pending // the query has a timeout
 		}
 	}
 }

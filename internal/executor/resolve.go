@@ -72,14 +72,14 @@ func (x *Executor) down(ctx context.Context, f *callRun) error {
 		return nil
 	}
 	if s := x.Catalog.Snapshot().Server(server); s != nil && s.Callers == nil {
-		return nil // otherwise the caller may have to sign in
+		return nil // connected; with Callers, the caller may have to sign in
 	}
 	unknown := f.name
 	f.name.Server = server // dispatch uses its timeouts
 	_, err := x.dispatch(ctx, f, tool.Request{Method: mcp.MethodPing, Caller: f.call.Caller.ID})
 	if !errors.Is(err, tool.ErrDown) {
 		if tool.KindOf(err) == tool.Timeout {
-			return err // it may have the tool
+			return err // the server may have the tool
 		}
 		f.name = unknown
 		return nil

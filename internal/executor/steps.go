@@ -168,7 +168,7 @@ func notVisibleError(o tool.Origin, name tool.Name) error {
 	return &tool.Error{Kind: tool.Denied, Msg: fmt.Sprintf("tool %s is for the app of its server alone, not for models: its visibility is [\"app\"]", name)}
 }
 
-// join lists up to n names.
+// join returns a list of up to n names, with the number of the others.
 func join(names []string, n int) string {
 	if len(names) > n {
 		return strings.Join(names[:n], ", ") + fmt.Sprintf(" and %d more", len(names)-n)

@@ -274,7 +274,7 @@ func (g *Guard) reload(ctx context.Context) (changed bool, err error) {
 	return changed, nil
 }
 
-// Approve records that by approved the definition.
+// Approve records the approval of a definition by the given caller.
 func (g *Guard) Approve(ctx context.Context, d tool.Definition, by string) error {
 	o := store.Observation{Tool: d.Name.Tool, Fingerprint: d.Fingerprint(), Definition: d.Raw}
 	if err := g.store.Approve(ctx, d.Name.Server, o, by); err != nil {
@@ -293,11 +293,11 @@ type Change struct {
 	Name   tool.Name
 	Print  store.Fingerprint
 	Before json.RawMessage // the approved definition
-	After  json.RawMessage // the current one; nil when this process has not seen it
+	After  json.RawMessage // the current one; nil if this process has not seen it
 }
 
-// Changes returns the tools of a server (of all when empty) whose definition is
-// not the approved one, ordered by name.
+// Changes returns the tools of a server (of all if server is empty) whose
+// definition is not the approved one, ordered by name.
 func (g *Guard) Changes(ctx context.Context, server string) ([]Change, error) {
 	prints, err := g.store.Fingerprints(ctx, server)
 	if err != nil {

@@ -143,7 +143,7 @@ func joining(r rune) bool {
 
 func rightToLeft(r rune) bool { return unicode.In(r, unicode.Arabic, unicode.Hebrew, unicode.Syriac) }
 
-// tagText returns the text that tag characters spell.
+// tagText returns the text that is encoded in tag characters.
 func tagText(runes []rune) string {
 	var b strings.Builder
 	for _, r := range runes {

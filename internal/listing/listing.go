@@ -37,7 +37,7 @@ type Upstreams interface {
 // Logins provides the servers for which each caller has its own login and
 // therefore its own list of tools.
 type Logins interface {
-	// LoadCallerTools loads the lists of tools of a caller's own logins.
+	// LoadCallerTools loads the lists of tools for a caller's own logins.
 	LoadCallerTools(ctx context.Context, caller string, servers ...string)
 	// StatusForCaller returns a status as a caller sees it.
 	StatusForCaller(st upstream.Status, caller string) upstream.Status
@@ -91,8 +91,8 @@ func (s *Service) Await(ctx context.Context, caller *tool.Caller, names ...strin
 	return nil
 }
 
-// LoadCallerTools loads the caller's lists of tools from servers where each caller
-// has a login of its own. Await does this, too.
+// LoadCallerTools loads the caller's lists of tools from servers for which each
+// caller has its own login. Await does this, too.
 func (s *Service) LoadCallerTools(ctx context.Context, caller *tool.Caller, names ...string) {
 	if s.opts.Logins != nil {
 		s.opts.Logins.LoadCallerTools(ctx, caller.ID, names...)
@@ -194,7 +194,7 @@ func (s *Service) signals(snap *catalog.Snapshot) search.Signals {
 }
 
 // isDeprecated reports whether a description begins with a note that the tool
-// is deprecated, as those of OpenAPI operations do.
+// is deprecated, like those of OpenAPI operations.
 func isDeprecated(description string) bool {
 	const word = "deprecated"
 	start := strings.TrimLeft(description[:min(len(description), 40)], " \t\r\n[(*_!-")

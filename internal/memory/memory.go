@@ -30,9 +30,10 @@ const (
 	// collections. Above that much live heap the default applies.
 	headroom = 64 << 20
 
-	// busyInterval is the longest interval between two collections under load,
-	// with the default setting. With a higher setting the intervals are longer,
-	// up to maxBusyInterval, which must be shorter than idleAfter.
+	// busyInterval is the interval between two collections below which the
+	// program is considered under load, with the default setting. With a higher
+	// setting the limit is proportionally longer, up to maxBusyInterval, which
+	// must be shorter than idleAfter.
 	busyInterval    = time.Second
 	maxBusyInterval = 2500 * time.Millisecond
 
@@ -53,7 +54,7 @@ type manager struct {
 
 	mu        sync.Mutex
 	idleTimer *time.Timer // runs during and shortly after load; nil before the first load
-	percent   int         // as last set; 0 if it was set elsewhere
+	percent   int         // the current setting; 0 if the environment sets it
 	starting  bool
 	loadedGCs int       // consecutive collections during the start with a call in flight
 	last      time.Time // time of the previous collection
@@ -140,7 +141,7 @@ func (m *manager) set(percent int) {
 	debug.SetGCPercent(percent)
 }
 
-// started ends the setting of the start.
+// started marks the end of the start and restores the default setting.
 func (m *manager) started() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -41,7 +41,7 @@ func (Approval) Values() []string { return []string{string(Ask)} }
 // maxInstructions bounds the instructions of a profile.
 const maxInstructions = 16 << 10
 
-// Validate reports everything that is wrong with the profile.
+// Validate reports everything that is wrong with the profile's settings.
 func (c Config) Validate() error {
 	errs := []error{
 		checkGlobs("servers", c.Servers), checkGlobs("tags", c.Tags), checkGlobs("tools", c.Tools),

@@ -16,7 +16,7 @@ import (
 // Limits of the cache.
 const (
 	textTTL        = time.Hour
-	maxCallerBytes = 32 << 20 // bytes of one caller
+	maxCallerBytes = 32 << 20 // per caller
 	maxTotalBytes  = 256 << 20
 	maxTexts       = 10_000
 )

@@ -67,9 +67,9 @@ func Selected(ctx context.Context, expression string, raw json.RawMessage) (json
 	return TextResult(Text(value)), nil
 }
 
-// Fit returns a CallToolResult whose text has at most limit bytes. A longer text
-// is stored, and the result says how to read on. Blocks other than text are
-// unchanged.
+// Fit returns a CallToolResult whose text has at most limit bytes, not counting a
+// note. A longer text, or the structured content if there is any, is stored, and the
+// note says how to read on. Blocks other than text are unchanged.
 func (c *Cache) Fit(caller *tool.Caller, raw json.RawMessage, limit int) json.RawMessage {
 	if limit <= 0 || len(raw) <= limit {
 		return raw

@@ -112,7 +112,7 @@ func restrictTerm(t *gojq.Term) error {
 			return errors.New("select has recurse without arguments only")
 		}
 		if name == "path" || name == "getpath" || name == "recurse" || name == "first" || name == "last" || name == "select" || name == "empty" || name == "error" {
-			return nil // parts of paths, and of what they are given
+			return nil // parts of paths and their arguments
 		}
 	case gojq.TermTypeArray, gojq.TermTypeObject, gojq.TermTypeFormat:
 	case gojq.TermTypeString:

@@ -41,7 +41,7 @@ type token struct {
 // check recovers.
 type checker struct {
 	ctx   context.Context
-	steps int // left
+	steps int // the remaining steps
 	next  int // ctx is checked when steps falls below it
 	depth int
 	path  []token

@@ -68,7 +68,7 @@ const (
 // digit.
 type decimal struct {
 	negative bool
-	digits   string // without zeros at either end; empty for zero
+	digits   string // without leading and trailing zeros; empty for zero
 	exponent int
 }
 

@@ -40,7 +40,7 @@ type LineBuffer struct {
 	last     time.Time     // of the last flush
 	timer    *time.Timer   // flushes; nil before the first use
 	waiting  bool          // the timer is running
-	direct   bool          // every line is written at once
+	direct   bool          // every line is written immediately
 }
 
 // NewLineBuffer returns a LineBuffer that writes to out.
@@ -68,7 +68,7 @@ func (b *LineBuffer) Write(lines []byte) (int, error) {
 	}
 	b.waiting = true
 	if b.timer == nil {
-		b.timer = time.AfterFunc(flushAfter-since, func() { _ = b.Flush() }) // a write error of the log cannot be logged
+		b.timer = time.AfterFunc(flushAfter-since, func() { _ = b.Flush() }) // a failed log write cannot be logged
 	} else {
 		b.timer.Reset(flushAfter - since)
 	}

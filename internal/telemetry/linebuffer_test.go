@@ -62,7 +62,7 @@ func TestLineBuffer(t *testing.T) {
 	})
 }
 
-// writes counts what is written to it.
+// writes records and counts writes.
 type writes struct {
 	mu  sync.Mutex
 	n   int

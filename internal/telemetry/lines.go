@@ -25,7 +25,7 @@ type lines struct {
 	direct bool
 }
 
-// lineTarget is where the lines of a logger and of those derived from it go.
+// lineTarget is the destination of a logger and of the loggers derived from it.
 type lineTarget struct {
 	out    io.Writer       // nil for none
 	recent *Ring[LogEntry] // nil for none

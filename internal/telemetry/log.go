@@ -64,7 +64,7 @@ type LogOptions struct {
 	Format   LogFormat       // auto: text on a terminal, JSON otherwise
 	Level    *slog.LevelVar  // may be changed while the program runs; nil means info
 	Redactor *Redactor       // applied to everything
-	Recent   *Ring[LogEntry] // keeps the latest lines for the page
+	Recent   *Ring[LogEntry] // stores the latest lines for the page
 }
 
 // NewLogger returns the program's logger. Every line has the request, session and
@@ -130,7 +130,7 @@ func (f flushing) reportDropped(ctx context.Context) {
 	if n := f.buffer.takeDropped(); n > 0 {
 		rec := slog.NewRecord(time.Now(), slog.LevelWarn, "log lines were dropped because the output did not accept them", 0)
 		rec.AddAttrs(slog.Int64("lines", n))
-		_ = f.plain.Handle(ctx, rec) // a write error of the log cannot be logged
+		_ = f.plain.Handle(ctx, rec) // a failed log write cannot be logged
 	}
 }
 

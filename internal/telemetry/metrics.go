@@ -102,9 +102,8 @@ func (m *Metrics) Begin() (end func()) {
 	return m.endCall
 }
 
-// Call counts one finished call. status is ok, error or failed; kind says why
-// it failed and is empty otherwise. server must be the name of a configured
-// upstream, or empty.
+// Call counts one finished call. status is ok, error or failed; kind is the kind of
+// error, or empty. server must be the name of a configured upstream, or empty.
 func (m *Metrics) Call(face, server, tool, status, kind string, took time.Duration) {
 	if m == nil {
 		return

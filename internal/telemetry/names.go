@@ -2,7 +2,7 @@ package telemetry
 
 import "strings"
 
-// maxNameLength bounds how far a name is read backwards.
+// maxNameLength is the maximum length of a name that is checked.
 const maxNameLength = 64
 
 // SecretName reports whether the value of a key of this name is a secret:
@@ -31,7 +31,7 @@ func SecretName(name string) bool {
 	return secretWord(buf[n:])
 }
 
-// lastLetter marks the letters that secret names end with.
+// lastLetter contains the last letters of secret names.
 var lastLetter = func() (t [256]bool) {
 	for _, c := range []byte("detnylshDETNYLSH") {
 		t[c] = true
@@ -187,7 +187,7 @@ func masked(value string) bool {
 	return ok && (rest == "" || endsBare(rest[0], false))
 }
 
-// listAt masks all of a list of strings: "cookie": ["a", "b"].
+// listAt masks a whole list of strings: "cookie": ["a", "b"].
 func listAt(s string, v int) (start, end int, mask string) {
 	first, count := -1, 0
 	for i := v + 1; i < len(s); i++ {

@@ -40,7 +40,7 @@ func NewTracer(cfg *OTLPConfig, version string, r *Redactor, exporter sdktrace.S
 	return &Tracer{provider: p, tracer: p.Tracer("junctor")}
 }
 
-// Span is one piece of work within a trace.
+// Span is a span of a trace.
 type Span struct{ trace.Span }
 
 // Start begins a span as a child of that of ctx. The returned context has a trace

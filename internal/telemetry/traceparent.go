@@ -65,7 +65,7 @@ func TraceID(ctx context.Context) string {
 	return ""
 }
 
-// newTrace begins a trace that is not recorded.
+// newTrace returns a new trace context that is not sampled.
 func newTrace() trace.SpanContext {
 	var c trace.SpanContextConfig
 	binary.LittleEndian.PutUint64(c.TraceID[:8], rand.Uint64()) // ids are not secret

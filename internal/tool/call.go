@@ -9,7 +9,7 @@ import (
 
 // Caller identifies who makes a call, and what it may do.
 type Caller struct {
-	ID    string // stable, unique and never used again: "local", "key:<key id>", "sub:<issuer>|<subject>", "client:<issuer>|<client id>"
+	ID    string // stable, unique and never reused: "local", "key:<key id>", "sub:<issuer>|<subject>", "client:<issuer>|<client id>"
 	Name  string // for people and logs; not unique
 	Admin bool   // may change the configuration
 
@@ -29,7 +29,7 @@ type Caller struct {
 	// Rate limits the caller's calls; zero means no limit.
 	Rate Rate
 
-	// Chat is the right to use models: to chat, and to have tasks planned.
+	// Chat is the right to use models, for chats and for planning tasks.
 	Chat bool
 	// TokensPerDay limits the tokens of models; zero means no limit.
 	TokensPerDay int64
@@ -97,8 +97,8 @@ type Exchange struct {
 	// nil if it declared none.
 	Capabilities json.RawMessage
 
-	// Protocol is the version of MCP that the caller speaks; "" for a caller of
-	// another API.
+	// Protocol is the MCP version that the caller uses; "" for callers of other
+	// APIs.
 	Protocol string
 
 	// Transparent means that the caller sees only this server. Its
@@ -118,8 +118,8 @@ type Exchange struct {
 	// upstream then waits for. It may be nil.
 	Task func(ServerTask)
 
-	// TaskStatus is called with the status of that task, and again when it or
-	// its message has changed. It may be nil.
+	// TaskStatus is called with the status of that task, and again when the
+	// status or its message changes. It may be nil.
 	TaskStatus func(TaskStatus)
 
 	// Resume makes tasks/result wait for the task in either era of the
@@ -170,7 +170,7 @@ type Call struct {
 	Parent    string // ID of the call that caused this one; empty means that of the context
 	Face      string // discovery, tools, broker, chat, agentify, control, app
 	Origin    Origin
-	Caller    Caller // one without an ID is Anonymous
+	Caller    Caller // without an ID it is Anonymous
 	Session   string // chat or MCP session, for the record; may be empty
 	Server    string // may be empty when Tool is qualified or unique
 	Tool      string // bare or qualified

@@ -10,8 +10,7 @@ import (
 // error code in response bodies.
 type Kind string
 
-// The kinds of failure. Every face maps them with [Kind.HTTP] and
-// [Kind.JSONRPC]; none invents its own.
+// The kinds of failure. All faces map them with [Kind.HTTP] and [Kind.JSONRPC].
 const (
 	InvalidArguments     Kind = "INVALID_ARGUMENTS"
 	ServerNotFound       Kind = "SERVER_NOT_FOUND"
@@ -89,7 +88,7 @@ var ErrStopping = errors.New("the gateway is stopping")
 // Error is the only error whose message reaches a caller.
 type Error struct {
 	Kind       Kind
-	Msg        string        // safe to show: no secret, no path, says what to do
+	Msg        string        // safe to show, without secrets and paths; explains what to do
 	Details    any           // included in response bodies as JSON; may be nil
 	RetryAfter time.Duration // after which a retry may succeed; 0 if unknown
 	Err        error         // the cause, for logs and errors.Is; never shown

@@ -6,7 +6,7 @@ type Guidance struct {
 	Source GuidanceSource
 }
 
-// GuidanceSource is where guidance came from.
+// GuidanceSource is the source of guidance.
 type GuidanceSource string
 
 // The sources, best first. The source is empty for guidance that was stored by a

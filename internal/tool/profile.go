@@ -10,13 +10,13 @@ import (
 // rights of its callers and never extends them.
 type Profile interface {
 	Name() string
-	// Allows reports whether the profile has the tool, or the method of a
-	// server other than a tool call.
+	// Allows reports whether the profile includes the tool, or the method of
+	// a server for requests other than tool calls.
 	Allows(Name) bool
 	// Excludes reports whether a glob that begins with "!" excludes the tool
 	// from the profile, as in [Caller.Excludes].
 	Excludes(Name) bool
-	// Shows reports whether the profile has the server.
+	// Shows reports whether the profile includes the server.
 	Shows(server string) bool
 	// Settings returns the settings that apply to callers with the profile.
 	Settings() ProfileSettings
@@ -105,7 +105,7 @@ func (c *Caller) RightsView() string {
 	}
 	rights, err := json.Marshal([]any{c.Servers, c.Tools, c.Grants})
 	if err != nil {
-		return c.View() // cannot happen: these are lists of strings
+		return c.View() // cannot happen: lists of strings can be marshalled
 	}
 	return c.View() + "\x00" + string(rights)
 }

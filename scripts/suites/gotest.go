@@ -12,7 +12,7 @@ import (
 type goTest struct {
 	progress io.Writer
 	packages map[string]*goPackage
-	builds   map[string]*strings.Builder // what the compiler printed, by package
+	builds   map[string]*strings.Builder // output of the compiler, by package
 	res      result
 }
 
