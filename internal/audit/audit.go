@@ -22,7 +22,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// Entry is one action of a user or a program.
+// Entry is one action of a person or a program.
 type Entry struct {
 	ID     string          `json:"id"` // in the order of time
 	Time   time.Time       `json:"time"`

@@ -10,7 +10,7 @@ import (
 	"junctor/internal/rawjson"
 )
 
-// Difference is one difference between two definitions.
+// Difference is one place in which two definitions differ.
 type Difference struct {
 	Where  string          `json:"where"` // description, inputSchema.properties.path …
 	Before json.RawMessage `json:"before,omitempty"`

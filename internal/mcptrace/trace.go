@@ -32,12 +32,12 @@ const (
 )
 
 // Entry is one message between the gateway and an upstream, or one step of a
-// task, in the debug API.
+// task, as the debug API shows it.
 type Entry struct {
 	Timestamp int64           `json:"timestamp"` // milliseconds since 1970
 	Direction string          `json:"direction"` // INCOMING_TO_GATEWAY or OUTGOING_FROM_GATEWAY
 	BackendID string          `json:"backendId,omitempty"`
-	ID        int64           `json:"id,omitempty"` // the same for a request, its notifications and its response
+	ID        int64           `json:"id,omitempty"` // the same for a request, what belongs to it, and its answer
 	Method    string          `json:"method"`
 	Payload   json.RawMessage `json:"paramsOrResult,omitempty"`
 	Error     json.RawMessage `json:"error,omitempty"`

@@ -35,7 +35,7 @@ func (Level) Values() []string {
 	return []string{"trace", "debug", "info", "warn", "error", "fatal", "silent"}
 }
 
-// LogFormat is the format of log lines.
+// LogFormat is the form of log lines.
 type LogFormat string
 
 // The formats of log lines.

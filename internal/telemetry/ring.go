@@ -77,7 +77,7 @@ func (r *Ring[T]) Follow(ctx context.Context, n int) (latest []T, more <-chan T,
 	return r.latest(n), f.ch, func() int64 { return f.missed.Swap(0) }
 }
 
-// LogEntry is a log line in the debug API.
+// LogEntry is one line of the log as the debug API shows it.
 type LogEntry struct {
 	Timestamp int64           `json:"timestamp"` // milliseconds since 1970
 	Level     string          `json:"level"`     // TRACE, DEBUG, INFO, WARN, ERROR, FATAL

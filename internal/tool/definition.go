@@ -23,7 +23,7 @@ type Definition struct {
 	Raw          json.RawMessage `json:"-"`
 }
 
-// Annotations are the upstream's hints about a tool. A nil hint is absent.
+// Annotations are the upstream's hints about a tool. A nil hint was not given.
 type Annotations struct {
 	Title           string `json:"title,omitempty"`
 	ReadOnlyHint    *bool  `json:"readOnlyHint,omitempty"`

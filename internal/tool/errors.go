@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Kind classifies failures by what the caller can do about them. Its text is the
-// error code in response bodies.
+// Kind says what went wrong in terms of what the caller can do about it. Its
+// text is the code that bodies carry.
 type Kind string
 
 // The kinds of failure. All faces map them with [Kind.HTTP] and [Kind.JSONRPC].
