@@ -10,9 +10,10 @@ import (
 	"testing"
 )
 
-// layer has the layer of every package under internal/. A package may import only
-// packages of lower layers, and its own parent; those of one layer never import each
-// other. The test fails if a package is missing, so that adding one is a decision.
+// layer has the layer of every package under internal/. A package may import
+// only packages of lower layers, and its own parent; those of one layer never
+// import each other. The test fails if a package is missing, so that adding one
+// is a decision.
 var layer = map[string]int{
 	"address":   0,
 	"filelock":  0,

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestReliabilityNamesItsTests checks that every test named in docs/reliability.md
-// exists in the package that is named before it.
+// TestReliabilityNamesItsTests checks that every test named in
+// docs/reliability.md exists in the package that is named before it.
 func TestReliabilityNamesItsTests(t *testing.T) {
 	defined := map[string]bool{}
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {

@@ -103,8 +103,8 @@ func (b *bench) measureCalls() error {
 	return nil
 }
 
-// compare measures all paths with each number of callers, one directly after the
-// other, so that other work on the machine affects all of them.
+// compare measures all paths with each number of callers, one directly after
+// the other, so that other work on the machine affects all of them.
 func (b *bench) compare(title string, paths []path) error {
 	for _, callers := range []int{1, 16, 64} {
 		var rows [][]string
@@ -178,7 +178,8 @@ func (b *bench) loadN(p path, callers, calls int) (sample, error) {
 	return s, nil
 }
 
-// post returns a call that posts a body and expects the payload in the response.
+// post returns a call that posts a body and expects the payload in the
+// response.
 func post(client *http.Client, url, body string, headers map[string]string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))

@@ -109,8 +109,8 @@ func (b *bench) measureStart() error {
 
 func millis(d time.Duration) string { return fmt.Sprintf("%.0f ms", float64(d.Microseconds())/1000) }
 
-// firstAnswer starts the gateway on stdio in its own home folder, and requests the
-// tools like an agent.
+// firstAnswer starts the gateway on stdio in its own home folder, and requests
+// the tools like an agent.
 func (b *bench) firstAnswer(config string) (time.Duration, error) {
 	home, err := os.MkdirTemp(b.dir, "start")
 	if err != nil {

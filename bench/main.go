@@ -1,10 +1,10 @@
-// Command bench measures the cost of the gateway as ratios to a direct connection
-// and to a bare reverse proxy in the same run, because machines differ and may be
-// busy.
+// Command bench measures the cost of the gateway as ratios to a direct
+// connection and to a bare reverse proxy in the same run, because machines
+// differ and may be busy.
 //
-// It starts every part as a separate process (a server, a reverse proxy, the real
-// junctor binary), so that the CPU time of each can be measured. All traffic stays
-// on loopback and every loop is bounded.
+// It starts every part as a separate process (a server, a reverse proxy, the
+// real junctor binary), so that the CPU time of each can be measured. All
+// traffic stays on loopback and every loop is bounded.
 //
 // It is a separate module, so that the product does not depend on what it is
 // compared to; run it with go -C bench run .

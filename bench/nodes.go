@@ -19,11 +19,11 @@ import (
 	"junctor/internal/telemetry"
 )
 
-// measureNodes compares the two stores on one node, and one node with three that
-// share a database: the calls per second, and the cost of a call's record. All run on
-// this machine, including the database, so the figures show the cost of sharing and
-// not the throughput of three machines. The database waits for its disk at every
-// commit, as in production.
+// measureNodes compares the two stores on one node, and one node with three
+// that share a database: the calls per second, and the cost of a call's record.
+// All run on this machine, including the database, so the figures show the cost
+// of sharing and not the throughput of three machines. The database waits for
+// its disk at every commit, as in production.
 func (b *bench) measureNodes() error {
 	db, err := pgtest.Start("fsync=on", "shared_buffers=128MB", "max_wal_size=1GB")
 	if errors.Is(err, pgtest.ErrMissing) {
@@ -68,8 +68,8 @@ func (b *bench) measureNodes() error {
 	return b.measureRecords(db)
 }
 
-// measureRecords measures only the time for writing a record, which the call log adds
-// to each call.
+// measureRecords measures only the time for writing a record, which the call
+// log adds to each call.
 func (b *bench) measureRecords(db *pgtest.Server) error {
 	log := slog.New(slog.DiscardHandler)
 	var files [2]store.Store

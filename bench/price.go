@@ -117,9 +117,9 @@ func (b *bench) measureScenarios(scenarios ...scenario) error {
 	return nil
 }
 
-// measureScenario measures the paths of a scenario in alternation and prints the
-// medians. The ratios are medians of the ratios to the first path in each round,
-// because other work on the machine changes from round to round.
+// measureScenario measures the paths of a scenario in alternation and prints
+// the medians. The ratios are medians of the ratios to the first path in each
+// round, because other work on the machine changes from round to round.
 func (b *bench) measureScenario(s scenario) error {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}, Timeout: time.Minute}
 	defer client.CloseIdleConnections()
@@ -159,8 +159,8 @@ func (b *bench) measureScenario(s scenario) error {
 	return nil
 }
 
-// profilePaths takes a CPU profile of each path through the gateway, with more calls
-// than the measurement, and prints the names of the files.
+// profilePaths takes a CPU profile of each path through the gateway, with more
+// calls than the measurement, and prints the names of the files.
 func (b *bench) profilePaths(client *http.Client, s scenario) error {
 	for _, p := range s.paths {
 		if p.via.cmd.Path != b.junctor {

@@ -20,8 +20,8 @@ type process struct {
 	profiles int // CPU profiles that were taken
 }
 
-// start starts a program and, with printsAddress, reads the address that it prints
-// first.
+// start starts a program and, with printsAddress, reads the address that it
+// prints first.
 func (b *bench) start(env []string, printsAddress bool, name string, args ...string) (*process, error) {
 	cmd := exec.CommandContext(b.ctx, name, args...)
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + b.dir}, env...)
@@ -126,8 +126,9 @@ func cpuOf(proc string) time.Duration {
 	return sum
 }
 
-// memory returns a figure of a process's memory in megabytes: RssAnon is its own
-// memory, RssFile the pages of its program file, which the system can reclaim.
+// memory returns a figure of a process's memory in megabytes: RssAnon is its
+// own memory, RssFile the pages of its program file, which the system can
+// reclaim.
 func (p *process) memory(figure string) float64 {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 // server is the MCP server behind the gateway. It does as little as possible.
 type server struct{ list json.RawMessage }
 
-// newServer returns a server with n tools, with descriptions and schemas of typical
-// size.
+// newServer returns a server with n tools, with descriptions and schemas of
+// typical size.
 func newServer(n int) *mcpserver.Server {
 	var b strings.Builder
 	b.WriteString(`{"tools":[{"name":"echo","description":"Answers with what it was given.","inputSchema":{"type":"object","properties":{"text":{"type":"string"}}}}`)

@@ -13,8 +13,8 @@ import (
 	"junctor/internal/llm/llmtest"
 )
 
-// request is one query with its context, the call that a good model makes for it,
-// and the expected result of that call.
+// request is one query with its context, the call that a good model makes for
+// it, and the expected result of that call.
 type request struct {
 	query   string
 	context string // JSON; FOLDER stands for the working folder

@@ -17,8 +17,8 @@ import (
 	"junctor/internal/llm/llmtest"
 )
 
-// chooses returns a rule by which the model makes a call if it receives the query
-// and the tool.
+// chooses returns a rule by which the model makes a call if it receives the
+// query and the tool.
 func chooses(query, tool, args string) llmtest.Rule {
 	return llmtest.Rule{
 		When:  llmtest.When{User: "Query: " + query + "\n", Tool: tool},
@@ -58,10 +58,10 @@ func nodeModule(t testing.TB, parts ...string) string {
 	return path
 }
 
-// TestAgentifyEditor runs the whole protocol with an editor's own JSON-RPC library
-// and the options of the specification's example: the reference file system server
-// on two folders. (The example's second backend needs an account. Here its program
-// does not exist, which must have no other effect.)
+// TestAgentifyEditor runs the whole protocol with an editor's own JSON-RPC
+// library and the options of the specification's example: the reference file
+// system server on two folders. (The example's second backend needs an account.
+// Here its program does not exist, which must have no other effect.)
 func TestAgentifyEditor(t *testing.T) {
 	t.Parallel()
 	node, _ := suiteNode(t)

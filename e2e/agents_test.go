@@ -48,8 +48,8 @@ func TestAgentsListServers(t *testing.T) {
 	})
 }
 
-// agentScript is a model that finds a tool, reads its details, runs it and answers
-// with the result.
+// agentScript is a model that finds a tool, reads its details, runs it and
+// answers with the result.
 func agentScript() llmtest.Script {
 	results := func(n int) *int { return &n }
 	call := func(tool, args string) llmtest.Reply {
@@ -170,8 +170,8 @@ func TestAgentLoop(t *testing.T) {
 	}
 }
 
-// TestAgentsInCodeMode: in code mode the agents make thirty calls to three servers
-// with one run_code.
+// TestAgentsInCodeMode: in code mode the agents make thirty calls to three
+// servers with one run_code.
 func TestAgentsInCodeMode(t *testing.T) {
 	t.Parallel()
 	const engine = "../internal/script/engine/dist/quickjs.wasm.gz"

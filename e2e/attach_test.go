@@ -53,9 +53,9 @@ func eventually(t testing.TB, what string, ok func() bool) {
 }
 
 // own links a program to a path of its own, so that its processes can be
-// distinguished from those of other tests. It does not copy the program, because a
-// file that was just written cannot be executed while another test's child still
-// has it open for writing.
+// distinguished from those of other tests. It does not copy the program,
+// because a file that was just written cannot be executed while another test's
+// child still has it open for writing.
 func (h *homeFolder) own(binary, name string) string {
 	h.t.Helper()
 	path := filepath.Join(h.dir, name)
@@ -67,8 +67,8 @@ func (h *homeFolder) own(binary, name string) string {
 	return path
 }
 
-// TestTenClientsShareOneSetOfServers: every `junctor mcp` attaches to the running
-// gateway, with the view that it requests.
+// TestTenClientsShareOneSetOfServers: every `junctor mcp` attaches to the
+// running gateway, with the view that it requests.
 func TestTenClientsShareOneSetOfServers(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, "{}")
@@ -198,8 +198,8 @@ func (c *rawClient) execute(server, tool, arguments string) string {
 
 const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"raw","version":"1"}}}`
 
-// TestBrokenServersDoNotAffectOthers: calls to servers that are down, disabled, or
-// die during a call get a clear error, and the next call succeeds.
+// TestBrokenServersDoNotAffectOthers: calls to servers that are down, disabled,
+// or die during a call get a clear error, and the next call succeeds.
 func TestBrokenServersDoNotAffectOthers(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, "{}")
@@ -255,8 +255,8 @@ func TestKilledClientEndsItsServers(t *testing.T) {
 	eventually(t, "the servers are gone", func() bool { return processes(t, server) == 0 })
 }
 
-// TestMalformedInput sends ten thousand malformed messages to the real binary: each
-// that requires a response gets one, and the program continues to work.
+// TestMalformedInput sends ten thousand malformed messages to the real binary:
+// each that requires a response gets one, and the program continues to work.
 func TestMalformedInput(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, `{}`)
@@ -291,8 +291,8 @@ func TestMalformedInput(t *testing.T) {
 	}
 }
 
-// TestSessionSurvivesGatewayRestart: an agent's session continues after the gateway
-// is restarted.
+// TestSessionSurvivesGatewayRestart: an agent's session continues after the
+// gateway is restarted.
 func TestSessionSurvivesGatewayRestart(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, stdioConfig(t))

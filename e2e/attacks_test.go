@@ -37,9 +37,9 @@ func rawHTTP(t *testing.T, gw *gateway, text string) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
-// TestDNSRebindingIsRefused: requests from pages of other sites are refused on every
-// route and on upgrades, both with a host name of the site that resolves to the
-// gateway and with the site's origin.
+// TestDNSRebindingIsRefused: requests from pages of other sites are refused on
+// every route and on upgrades, both with a host name of the site that resolves
+// to the gateway and with the site's origin.
 func TestDNSRebindingIsRefused(t *testing.T) {
 	t.Parallel()
 	gw := newHome(t, stdioConfig(t)).serve()
@@ -129,8 +129,8 @@ func TestMalformedRequestsAreAnswered(t *testing.T) {
 	}
 }
 
-// TestKeyCannotReachHiddenToolsOnAnyAPI uses a key for tools that it may not see,
-// with every API.
+// TestKeyCannotReachHiddenToolsOnAnyAPI uses a key for tools that it may not
+// see, with every API.
 func TestKeyCannotReachHiddenToolsOnAnyAPI(t *testing.T) {
 	t.Parallel()
 	const admin, limited = "admin-key-of-the-test-0001", "limited-key-of-the-test-02"

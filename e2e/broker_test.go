@@ -17,8 +17,8 @@ import (
 	"junctor/internal/address/addresstest"
 )
 
-// remote starts the reference server "everything" over streamable HTTP or SSE, and
-// returns its address.
+// remote starts the reference server "everything" over streamable HTTP or SSE,
+// and returns its address.
 func remote(t *testing.T, transport string) string {
 	t.Helper()
 	node, suite := suiteNode(t)
@@ -50,8 +50,8 @@ func remote(t *testing.T, transport string) string {
 	}
 }
 
-// stream posts a request to the broker and passes each JSON value of the response to
-// each as it arrives.
+// stream posts a request to the broker and passes each JSON value of the
+// response to each as it arrives.
 func (g *gateway) stream(ctx context.Context, server, accept, body string, each func(string) (more bool)) {
 	g.t.Helper()
 	req, err := http.NewRequestWithContext(ctx, "POST", g.url+"/api/mcp/"+server+"/proxy", strings.NewReader(body))
@@ -151,7 +151,8 @@ func TestRemoteServers(t *testing.T) {
 	}
 }
 
-// TestProxyErrors checks the specification's table of errors with a real gateway.
+// TestProxyErrors checks the specification's table of errors with a real
+// gateway.
 func TestProxyErrors(t *testing.T) {
 	t.Parallel()
 	gw := newHome(t, fmt.Sprintf(`{"limits":{"maxBodyBytes":100000},"mcpServers":{

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// chromiumPath returns the path of the browser: the one in $CHROMIUM, or one with a
-// name that distributions use. It is empty if there is none.
+// chromiumPath returns the path of the browser: the one in $CHROMIUM, or one
+// with a name that distributions use. It is empty if there is none.
 var chromiumPath = sync.OnceValue(func() string {
 	names := []string{"chromium", "chromium-browser", "google-chrome-stable", "google-chrome"}
 	if named := os.Getenv("CHROMIUM"); named != "" {
@@ -22,9 +22,9 @@ var chromiumPath = sync.OnceValue(func() string {
 	return ""
 })
 
-// headlessPath returns the headless shell of Chromium if it is installed, which uses
-// a third of the CPU time for a page, otherwise the ordinary browser. The headless
-// shell does not isolate frames in processes.
+// headlessPath returns the headless shell of Chromium if it is installed, which
+// uses a third of the CPU time for a page, otherwise the ordinary browser. The
+// headless shell does not isolate frames in processes.
 var headlessPath = sync.OnceValue(func() string {
 	if path, err := exec.LookPath("chromium-headless-shell"); err == nil && os.Getenv("CHROMIUM") == "" {
 		return path

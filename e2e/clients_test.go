@@ -49,9 +49,10 @@ func textOf(r *sdk.CallToolResult) string {
 	return b.String()
 }
 
-// TestGoSDKClient runs the official Go client, in every version of the protocol,
-// over HTTP and stdio, with upstreams of both eras: it lists, searches and calls
-// tools, receives progress, and answers requests during calls.
+// TestGoSDKClient runs the official Go client, in every version of the
+// protocol, over HTTP and stdio, with upstreams of both eras: it lists,
+// searches and calls tools, receives progress, and answers requests during
+// calls.
 func TestGoSDKClient(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, fmt.Sprintf(`{"mcpServers":{"modern":{"command":%q},"legacy":{"url":%q}}}`, everything(t), sessions(t)))
@@ -152,7 +153,8 @@ func TestGoSDKClient(t *testing.T) {
 	}
 }
 
-// TestSSEClient: clients that support only the SSE transport of 2024-11-05 work.
+// TestSSEClient: clients that support only the SSE transport of 2024-11-05
+// work.
 func TestSSEClient(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, stdioConfig(t))
@@ -170,8 +172,8 @@ func TestSSEClient(t *testing.T) {
 	}
 }
 
-// TestTypeScriptClient runs the official TypeScript client in both eras, over HTTP
-// and stdio.
+// TestTypeScriptClient runs the official TypeScript client in both eras, over
+// HTTP and stdio.
 func TestTypeScriptClient(t *testing.T) {
 	t.Parallel()
 	npm(t, "mcp-remote") // the packages are installed
@@ -209,8 +211,8 @@ func TestTypeScriptClient(t *testing.T) {
 	}
 }
 
-// TestInspector runs the inspector's command line in both eras and every view, and
-// with automatic detection of the era.
+// TestInspector runs the inspector's command line in both eras and every view,
+// and with automatic detection of the era.
 func TestInspector(t *testing.T) {
 	t.Parallel()
 	inspector := npm(t, "mcp-inspector")

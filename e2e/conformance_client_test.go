@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// suiteNode returns the paths of a Node for the conformance suite (22 or newer) and
-// of the suite itself.
+// suiteNode returns the paths of a Node for the conformance suite (22 or newer)
+// and of the suite itself.
 func suiteNode(t *testing.T) (node, suite string) {
 	t.Helper()
 	missing := func(what string) {
@@ -40,8 +40,8 @@ func suiteNode(t *testing.T) (node, suite string) {
 	return node, suite
 }
 
-// nodePath returns the path of Node 22 or newer, installed by npm or by the system,
-// or "" if there is none.
+// nodePath returns the path of Node 22 or newer, installed by npm or by the
+// system, or "" if there is none.
 var nodePath = sync.OnceValue(func() string {
 	modules, err := filepath.Abs("node_modules")
 	if err != nil {
@@ -61,10 +61,10 @@ var nodePath = sync.OnceValue(func() string {
 	return ""
 })
 
-// TestConformanceClient runs the official suite against Junctor as a client, for
-// both sets of requirements: the protocol and the logins. Scenarios in the file of
-// expected failures are not scored. Any other failure, and any expected failure
-// that passes, fails the test.
+// TestConformanceClient runs the official suite against Junctor as a client,
+// for both sets of requirements: the protocol and the logins. Scenarios in the
+// file of expected failures are not scored. Any other failure, and any expected
+// failure that passes, fails the test.
 func TestConformanceClient(t *testing.T) {
 	t.Parallel()
 	node, suite := suiteNode(t)
@@ -92,8 +92,8 @@ func TestConformanceClient(t *testing.T) {
 	}
 }
 
-// failedScenarios returns the suite's checks of the failed scenarios and the output
-// of their clients.
+// failedScenarios returns the suite's checks of the failed scenarios and the
+// output of their clients.
 func failedScenarios(results string) string {
 	var b strings.Builder
 	_ = filepath.WalkDir(results, func(path string, _ fs.DirEntry, _ error) error {

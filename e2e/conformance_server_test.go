@@ -16,8 +16,8 @@ import (
 	"junctor/internal/address/addresstest"
 )
 
-// exampleHTTP starts the SDK's example server over HTTP. With sessions it supports
-// only the handshake era.
+// exampleHTTP starts the SDK's example server over HTTP. With sessions it
+// supports only the handshake era.
 func exampleHTTP(t *testing.T, args ...string) string {
 	t.Helper()
 	addr := fmt.Sprintf("127.0.0.1:%d", addresstest.UnusedPort(t))
@@ -48,8 +48,8 @@ type nopWriter struct{}
 
 func (nopWriter) Write(b []byte) (int, error) { return len(b), nil }
 
-// suiteRun is the result of the official suite for a server: the number of checks
-// of each scored scenario, by status.
+// suiteRun is the result of the official suite for a server: the number of
+// checks of each scored scenario, by status.
 type suiteRun map[string]map[string]int
 
 // runSuite runs the official suite against the server at a URL.
@@ -99,12 +99,13 @@ func runSuite(t *testing.T, url, revision string) suiteRun {
 	return result
 }
 
-// TestConformanceServer runs the official suite against the gateway's transparent
-// views of the suite's example server, for both revisions of the protocol and every
-// kind of server: one that supports both eras, on stdio and over HTTP, and one that
-// supports only sessions. The scenarios that the server passes directly it must
-// also pass through the gateway. If the eras differ, the gateway translates; the
-// exceptions that cannot be translated are listed here.
+// TestConformanceServer runs the official suite against the gateway's
+// transparent views of the suite's example server, for both revisions of the
+// protocol and every kind of server: one that supports both eras, on stdio and
+// over HTTP, and one that supports only sessions. The scenarios that the server
+// passes directly it must also pass through the gateway. If the eras differ,
+// the gateway translates; the exceptions that cannot be translated are listed
+// here.
 func TestConformanceServer(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, fmt.Sprintf(`{"mcpServers":{"stdio":{"command":%q},"http":{"url":%q},"sessions":{"url":%q}}}`, everything(t), exampleHTTP(t), sessions(t)))
@@ -145,8 +146,8 @@ func TestConformanceServer(t *testing.T) {
 					if failed := got[name]["FAILURE"] > 0; failed != slices.Contains(run.failures, name) {
 						t.Errorf("%s: %s: failed: %t (%v)", run.revision, name, failed, got[name])
 					}
-					// Quick responses are plain JSON, for which the suite reports
-					// a warning in this scenario.
+					// Quick responses are plain JSON, for which the suite
+					// reports a warning in this scenario.
 					if name != "server-sse-multiple-streams" && got[name]["WARNING"]+got[name]["INFO"]+got[name]["SKIPPED"] > 0 {
 						t.Errorf("%s: %s: %v", run.revision, name, got[name])
 					}

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestConnectedClients: Junctor adds itself to the configuration of real clients,
-// and the clients list it.
+// TestConnectedClients: Junctor adds itself to the configuration of real
+// clients, and the clients list it.
 func TestConnectedClients(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

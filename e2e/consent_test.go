@@ -12,9 +12,9 @@ import (
 	"testing"
 )
 
-// TestConsentWithRealProvider consents in Chromium behind an HTTPS proxy: the user
-// signs in from the consent page with a real OpenID provider, and returns to the
-// page with a session.
+// TestConsentWithRealProvider consents in Chromium behind an HTTPS proxy: the
+// user signs in from the consent page with a real OpenID provider, and returns
+// to the page with a session.
 func TestConsentWithRealProvider(t *testing.T) {
 	t.Parallel()
 	chromium(t)

@@ -83,8 +83,8 @@ func blocks(t *testing.T) []block {
 	return out
 }
 
-// TestExamplesInDocs parses every JSON example as JSON, and as a configuration if
-// it looks like one.
+// TestExamplesInDocs parses every JSON example as JSON, and as a configuration
+// if it looks like one.
 func TestExamplesInDocs(t *testing.T) {
 	t.Parallel()
 	configurations := 0
@@ -140,8 +140,8 @@ func anything(name string) (string, bool) {
 	return "7", true
 }
 
-// isConfiguration distinguishes Junctor's file from responses of its APIs and from
-// files of other programs.
+// isConfiguration distinguishes Junctor's file from responses of its APIs and
+// from files of other programs.
 func isConfiguration(top map[string]any) bool {
 	known := map[string]bool{}
 	var schema struct {
@@ -167,8 +167,8 @@ func isConfiguration(top map[string]any) bool {
 // commandLine matches the commands of Junctor in a shell script.
 var commandLine = regexp.MustCompile(`(?m)(?:^|[|;&(]\s*|\w=\S+ )(?:\./)?(?:bin/)?junctor(?:\s+([^|;&>#\n]*))?`)
 
-// TestCommandsInDocs checks that every shell block is valid shell syntax, and that
-// the commands and flags of Junctor in it exist.
+// TestCommandsInDocs checks that every shell block is valid shell syntax, and
+// that the commands and flags of Junctor in it exist.
 func TestCommandsInDocs(t *testing.T) {
 	t.Parallel()
 	help := helps(t)
@@ -223,8 +223,8 @@ func helps(t *testing.T) func(path ...string) (string, bool) {
 	}
 }
 
-// checkCommand follows the words of a command line as long as they are commands,
-// and looks up flags in the help of the last one.
+// checkCommand follows the words of a command line as long as they are
+// commands, and looks up flags in the help of the last one.
 func checkCommand(help func(...string) (string, bool), words []string) error {
 	var path []string
 	arguments := false // all further words are arguments
@@ -257,8 +257,8 @@ func checkCommand(help func(...string) (string, bool), words []string) error {
 
 var isWord = regexp.MustCompile(`^[a-z]+$`)
 
-// TestRunnableDocs runs the blocks that are marked as runnable: those with "run" in
-// their own home folder, those with "serve" with a running gateway.
+// TestRunnableDocs runs the blocks that are marked as runnable: those with
+// "run" in their own home folder, those with "serve" with a running gateway.
 func TestRunnableDocs(t *testing.T) {
 	t.Parallel()
 	byFile := map[string][]block{}

@@ -19,8 +19,8 @@ import (
 )
 
 // relay forwards connections to an address. While it is not open it forwards
-// nothing and closes nothing: both ends wait, as if a network dropped packets or
-// the peer were stopped.
+// nothing and closes nothing: both ends wait, as if a network dropped packets
+// or the peer were stopped.
 type relay struct {
 	listener net.Listener
 
@@ -174,8 +174,8 @@ func (g *faultFixture) refusedWhile(t *testing.T, _ time.Duration) {
 	}
 }
 
-// servedWhile makes calls while the database hangs, which must be served. They must
-// not each wait for the database separately.
+// servedWhile makes calls while the database hangs, which must be served. They
+// must not each wait for the database separately.
 func (g *faultFixture) servedWhile(t *testing.T, timeout time.Duration) {
 	const callers, calls = 8, 40
 	begun := time.Now()

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestFaultsDiskFull prevents all files of the gateway from growing, like a full
-// disk: calls are refused rather than answered without a record, and health reports
-// that, until there is space again.
+// TestFaultsDiskFull prevents all files of the gateway from growing, like a
+// full disk: calls are refused rather than answered without a record, and
+// health reports that, until there is space again.
 func TestFaultsDiskFull(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, fmt.Sprintf(`{"mcpServers":{"good":%s}}`, faultServer(t, "")))

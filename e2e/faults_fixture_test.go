@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// faultFixture is a gateway on which faults are injected, with the calls that it has
-// acknowledged. docs/reliability.md has the table of faults.
+// faultFixture is a gateway on which faults are injected, with the calls that
+// it has acknowledged. docs/reliability.md has the table of faults.
 type faultFixture struct {
 	*gateway
 	next atomic.Int64
@@ -42,8 +42,8 @@ func (o outcome) String() string { return fmt.Sprintf("%d %.300s %v", o.status, 
 
 var faultClient = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}, Timeout: 2 * time.Minute}
 
-// call calls a tool and records the call if it was acknowledged. An empty text is
-// replaced by a unique one.
+// call calls a tool and records the call if it was acknowledged. An empty text
+// is replaced by a unique one.
 func (g *faultFixture) call(server, tool, text string, count int) outcome {
 	if text == "" {
 		text = fmt.Sprintf("call-%d", g.next.Add(1))
@@ -80,8 +80,8 @@ func (g *faultFixture) awaitServer(t *testing.T, server string) {
 	}
 }
 
-// bystander calls a healthy server until stop is called, which returns the number of
-// calls and those that failed.
+// bystander calls a healthy server until stop is called, which returns the
+// number of calls and those that failed.
 func (g *faultFixture) bystander() (stop func() (calls int, failed []outcome)) {
 	end, done := make(chan struct{}), make(chan struct{})
 	var calls int

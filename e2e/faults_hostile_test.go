@@ -18,8 +18,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// idleTimeout is the timeoutMs of the servers whose calls take longer than that in
-// total. It is long, so that a busy machine does not exceed it.
+// idleTimeout is the timeoutMs of the servers whose calls take longer than that
+// in total. It is long, so that a busy machine does not exceed it.
 const idleTimeout = 6 * time.Second
 
 // hostileServers returns the servers of hostileRows as further entries of
@@ -211,8 +211,8 @@ func (g *faultFixture) session20250618(t *testing.T, path string) []string {
 // threshold is the default number of failures that open a circuit.
 const threshold = 5
 
-// circuit checks that late failures of calls made before the circuit opened do not
-// open it again, and that a pending approval does not block the trial call.
+// circuit checks that late failures of calls made before the circuit opened do
+// not open it again, and that a pending approval does not block the trial call.
 func (g *faultFixture) circuit(t *testing.T) {
 	release := filepath.Join(t.TempDir(), "release")
 	late := make(chan outcome, threshold)
@@ -271,8 +271,9 @@ func (g *faultFixture) circuit(t *testing.T) {
 	<-done
 }
 
-// approver connects an MCP client whose calls of the guarded tool need approval,
-// which decide is called for. It returns a function that makes such a call.
+// approver connects an MCP client whose calls of the guarded tool need
+// approval, which decide is called for. It returns a function that makes such a
+// call.
 func (g *faultFixture) approver(t *testing.T, decide func()) func(count int) string {
 	t.Helper()
 	client := sdk.NewClient(&sdk.Implementation{Name: "faults", Version: "1"}, &sdk.ClientOptions{

@@ -15,15 +15,16 @@ import (
 	"junctor/internal/llm/llmtest"
 )
 
-// reportsConfig returns the configuration of TestFaultReports with more appended.
+// reportsConfig returns the configuration of TestFaultReports with more
+// appended.
 func reportsConfig(t *testing.T, web, twin *remoteServer, model *llmtest.Server, more string) string {
 	return fmt.Sprintf(`{"mcpServers":{"good":%[1]s,"plain":%[2]s,"web":{"url":%[3]q},"twin":{"url":%[4]q},"broken":{"command":"/nonexistent/server"}},
 		"llm":{"provider":"openai","model":"scripted","baseUrl":%[5]q,"apiKey":"sk-not-checked"},"chat":{"maxSteps":3,"maxIdenticalCalls":2}%[6]s}`,
 		faultServer(t, ""), faultServer(t, `,"env":{"LOG_LEVEL":"debug","API_TOKEN":"correct-horse-battery","ACCOUNT":"${FAULT_ACCOUNT:-none}"}`), web.URL, twin.URL, model.URL+"/v1", more)
 }
 
-// TestFaultReports checks, on one gateway, that it reports correctly what it did: to
-// callers and servers, in records, metrics and the log.
+// TestFaultReports checks, on one gateway, that it reports correctly what it
+// did: to callers and servers, in records, metrics and the log.
 func TestFaultReports(t *testing.T) {
 	t.Parallel()
 	web, twin := newRemoteServer(t, "web"), newRemoteServer(t, "twin")
@@ -197,8 +198,8 @@ func TestFaultReports(t *testing.T) {
 	}
 }
 
-// endWhileAsking stops the gateway while a call waits for an approval, and returns
-// the response that the caller gets.
+// endWhileAsking stops the gateway while a call waits for an approval, and
+// returns the response that the caller gets.
 func (g *faultFixture) endWhileAsking(t *testing.T) string {
 	t.Helper()
 	request := func(body string, header ...string) *http.Response {

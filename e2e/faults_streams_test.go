@@ -14,8 +14,8 @@ const (
 	replayBytes   = 64 << 20 // in total
 )
 
-// unresumed reads more streams to their end than are stored for replays, and then
-// requests replays of all of them.
+// unresumed reads more streams to their end than are stored for replays, and
+// then requests replays of all of them.
 func (g *faultFixture) unresumed(t *testing.T) {
 	const large = replayStream - 1<<20
 	sessions := []struct {

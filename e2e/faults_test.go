@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// TestFaults runs, on one gateway, all faults of servers, clients and users that
-// must not affect others, while a healthy server is called.
+// TestFaults runs, on one gateway, all faults of servers, clients and users
+// that must not affect others, while a healthy server is called.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	marker := fmt.Sprintf("%d.75", 7000+os.Getpid()%1000) // sleep duration of grandchildren, to find them
@@ -185,8 +185,8 @@ func sleepers(seconds string) int {
 	return n
 }
 
-// TestFaultsGatewayKilled kills the gateway with SIGKILL under load and restarts it:
-// every answered call has its record.
+// TestFaultsGatewayKilled kills the gateway with SIGKILL under load and
+// restarts it: every answered call has its record.
 func TestFaultsGatewayKilled(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, fmt.Sprintf(`{"mcpServers":{"good":%s}}`, faultServer(t, "")))
@@ -233,8 +233,8 @@ func TestFaultsGatewayKilled(t *testing.T) {
 	g.awaitBaseline(t, before) // recovery does not leak memory
 }
 
-// TestSoakFaults runs for a minute: eight callers call a healthy server while others
-// die, flood and hang. make test-soak runs it.
+// TestSoakFaults runs for a minute: eight callers call a healthy server while
+// others die, flood and hang. make test-soak runs it.
 func TestSoakFaults(t *testing.T) {
 	if os.Getenv("JUNCTOR_SOAK") == "" {
 		t.Skip("takes a minute; make test-soak runs it")

@@ -78,14 +78,14 @@ func program(t testing.TB, pkg string) string {
 
 func junctor(t testing.TB) string { return program(t, "junctor/cmd/junctor") }
 
-// everything returns the SDK's implementation of the conformance suite's example
-// server.
+// everything returns the SDK's implementation of the conformance suite's
+// example server.
 func everything(t testing.TB) string {
 	return program(t, "github.com/modelcontextprotocol/go-sdk/conformance/everything-server")
 }
 
-// failures returns the folder for the logs and screenshots of failed tests. make
-// test empties it first.
+// failures returns the folder for the logs and screenshots of failed tests.
+// make test empties it first.
 func failures(t testing.TB) string {
 	t.Helper()
 	dir, err := filepath.Abs(filepath.Join("..", ".cache", "failed"))
@@ -116,8 +116,8 @@ func newHome(t testing.TB, config string) *homeFolder {
 	return h
 }
 
-// env returns the environment of a program in the home folder. It contains none of
-// the machine's own settings, keys and proxies.
+// env returns the environment of a program in the home folder. It contains none
+// of the machine's own settings, keys and proxies.
 func (h *homeFolder) env(extra ...string) []string {
 	node, _ := suiteNode(h.t.(*testing.T))
 	env := []string{

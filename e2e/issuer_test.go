@@ -8,9 +8,10 @@ import (
 	"testing"
 )
 
-// TestGatewayBehindAnIssuer has a gateway that accepts the tokens of a real issuer,
-// and an MCP client that has only its address: a second gateway. Starting from the
-// first refusal, the client must obtain a token automatically.
+// TestGatewayBehindAnIssuer has a gateway that accepts the tokens of a real
+// issuer, and an MCP client that has only its address: a second gateway.
+// Starting from the first refusal, the client must obtain a token
+// automatically.
 func TestGatewayBehindAnIssuer(t *testing.T) {
 	t.Parallel()
 	as := startGuarded(t, 3600)

@@ -9,9 +9,10 @@ import (
 	"time"
 )
 
-// TestChangedToolIsReportedOrBlocked: a server changes its tool while the gateway is
-// running. With warn the tool can still be called. With block it is blocked until it
-// is approved on the command line, which is effective immediately.
+// TestChangedToolIsReportedOrBlocked: a server changes its tool while the
+// gateway is running. With warn the tool can still be called. With block it is
+// blocked until it is approved on the command line, which is effective
+// immediately.
 func TestChangedToolIsReportedOrBlocked(t *testing.T) {
 	t.Parallel()
 	node, _ := suiteNode(t)

@@ -9,8 +9,9 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// TestFirstSteps runs the commands of a new user, with only a home and a path in the
-// environment. npx uses the packages of this folder, so that no registry is needed.
+// TestFirstSteps runs the commands of a new user, with only a home and a path
+// in the environment. npx uses the packages of this folder, so that no registry
+// is needed.
 func TestFirstSteps(t *testing.T) {
 	t.Parallel()
 	npm(t, "mcp-server-filesystem")
@@ -83,8 +84,8 @@ func TestFirstStepsMatchREADME(t *testing.T) {
 	}
 }
 
-// TestServerAddedToRunningGateway: the running gateway has a new server when servers
-// add returns.
+// TestServerAddedToRunningGateway: the running gateway has a new server when
+// servers add returns.
 func TestServerAddedToRunningGateway(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, `{"mcpServers": {}}`)

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// nginx starts an nginx with servers on sockets in the home folder, and returns a
-// client for each. The values are the directives of their only location.
+// nginx starts an nginx with servers on sockets in the home folder, and returns
+// a client for each. The values are the directives of their only location.
 func (h *homeFolder) nginx(servers map[string]string) map[string]*http.Client {
 	h.t.Helper()
 	program, err := exec.LookPath("nginx")
@@ -80,9 +80,10 @@ func (f writerFunc) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestBehindNginx: a gateway on open loopback cannot recognize a proxy that adds no
-// header, but no request through it gets administrator's rights. Requests of a
-// proxy that adds a header are refused with the setting that is needed.
+// TestBehindNginx: a gateway on open loopback cannot recognize a proxy that
+// adds no header, but no request through it gets administrator's rights.
+// Requests of a proxy that adds a header are refused with the setting that is
+// needed.
 func TestBehindNginx(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, `{"mcpServers":{}}`)

@@ -9,10 +9,10 @@ import (
 	"junctor/internal/postgres/pgtest"
 )
 
-// TestNodesDatabaseUnavailable: while the database is unavailable, nodes that are set
-// to closed refuse calls, and one that is set to open serves them. All recover within
-// 5 s of its return, with no gap in the live log and with a record of every answered
-// call.
+// TestNodesDatabaseUnavailable: while the database is unavailable, nodes that
+// are set to closed refuse calls, and one that is set to open serves them. All
+// recover within 5 s of its return, with no gap in the live log and with a
+// record of every answered call.
 func TestNodesDatabaseUnavailable(t *testing.T) {
 	t.Parallel()
 	away := 20 * time.Second // longer than every lease
@@ -95,7 +95,8 @@ func TestNodesDatabaseUnavailable(t *testing.T) {
 	}
 }
 
-// refuses waits until a node refuses calls. It must not answer any call successfully.
+// refuses waits until a node refuses calls. It must not answer any call
+// successfully.
 func (c *nodes) refuses(t *testing.T, i int, g *gateway) {
 	eventually(t, "a refusal", func() bool {
 		status, body, err := c.call(ctxFor(t), g.url, callEcho)

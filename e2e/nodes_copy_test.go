@@ -10,8 +10,8 @@ import (
 	"junctor/internal/upstream/upstreamtest"
 )
 
-// TestCopyFromSQLiteToPostgres: the store of a gateway is copied from its file to a
-// database, with which another gateway continues: calls, a chat, a key.
+// TestCopyFromSQLiteToPostgres: the store of a gateway is copied from its file
+// to a database, with which another gateway continues: calls, a chat, a key.
 func TestCopyFromSQLiteToPostgres(t *testing.T) {
 	t.Parallel()
 	db := databases.Database(t)

@@ -15,10 +15,10 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// TestNodesRollingUpgrade: one node after the other is stopped like orchestrators do
-// and started again, under load, behind a load balancer that checks readiness. No
-// call fails, neither new calls nor calls in flight; a chat's reply is completed;
-// streams end cleanly.
+// TestNodesRollingUpgrade: one node after the other is stopped like
+// orchestrators do and started again, under load, behind a load balancer that
+// checks readiness. No call fails, neither new calls nor calls in flight; a
+// chat's reply is completed; streams end cleanly.
 func TestNodesRollingUpgrade(t *testing.T) {
 	t.Parallel()
 	slow := startSlow(t)
@@ -68,8 +68,8 @@ func (c *nodes) at(i int) *gateway {
 	return c.all[i]
 }
 
-// upgrade stops a node while everything that can be in progress is in progress, and
-// starts it again.
+// upgrade stops a node while everything that can be in progress is in progress,
+// and starts it again.
 func (c *nodes) upgrade(t *testing.T, i int, slow *slowServer) {
 	t.Helper()
 	g := c.at(i)

@@ -59,8 +59,8 @@ type nodes struct {
 // settings are a node's configuration.
 type settings map[string]any
 
-// startNodes starts n nodes concurrently on an empty database. change may modify the
-// configuration of each.
+// startNodes starts n nodes concurrently on an empty database. change may
+// modify the configuration of each.
 func startNodes(t *testing.T, n int, change func(node int, s settings)) *nodes {
 	t.Helper()
 	return startNodesOn(t, databases.Server(t), n, change)
@@ -104,13 +104,13 @@ func startNodesOn(t *testing.T, db *pgtest.Server, n int, change func(node int, 
 	return c
 }
 
-// soak reports whether make test-soak runs, during which the machine has no other
-// work and tests may take longer.
+// soak reports whether make test-soak runs, during which the machine has no
+// other work and tests may take longer.
 func soak() bool { return os.Getenv("JUNCTOR_SOAK") != "" }
 
-// within logs how long something took. In make test-soak, where the machine has no
-// other work, the test fails above five times the limit, so that a hang fails it but
-// a slow machine does not.
+// within logs how long something took. In make test-soak, where the machine has
+// no other work, the test fails above five times the limit, so that a hang
+// fails it but a slow machine does not.
 func within(t *testing.T, what string, took, limit time.Duration) {
 	t.Helper()
 	if soak() && took > 5*limit {
@@ -172,8 +172,8 @@ func (c *nodes) balancer() string {
 	return front.URL
 }
 
-// guardLeases adds a trigger that checks every change of a lease's owner. The test
-// fails if a lease was granted before the previous one expired.
+// guardLeases adds a trigger that checks every change of a lease's owner. The
+// test fails if a lease was granted before the previous one expired.
 func (c *nodes) guardLeases() {
 	c.t.Helper()
 	if err := c.db.Exec(ctxFor(c.t), c.dbName, `
@@ -266,9 +266,9 @@ func (c *nodes) call(ctx context.Context, base, body string, header ...string) (
 	return try(ctx, "POST", base+"/call_tool", rootKey, body, header...)
 }
 
-// load makes calls through the proxy until it is stopped, and records the ids of
-// those that were answered. Except in make test-soak, which has the machine to
-// itself, its callers pause between calls.
+// load makes calls through the proxy until it is stopped, and records the ids
+// of those that were answered. Except in make test-soak, which has the machine
+// to itself, its callers pause between calls.
 type load struct {
 	stop     func() // stops the calls and waits for them
 	answered func() []string

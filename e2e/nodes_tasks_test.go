@@ -23,8 +23,8 @@ var (
 	beginsATask = `{"call":{"name":"jobs__confirm_delete","input":{}},"provider":"anthropic","wait":false}`
 )
 
-// beginTask starts a call on the node that is killed first. The server runs it as a
-// task that asks a question.
+// beginTask starts a call on the node that is killed first. The server runs it
+// as a task that asks a question.
 func (c *nodes) beginTask(t *testing.T) (id, question string) {
 	ctx := ctxFor(t)
 	node := c.all[c.owner(t)]
@@ -45,8 +45,8 @@ func (c *nodes) beginTask(t *testing.T) (id, question string) {
 	return m[1], question
 }
 
-// endTask answers the question on another node, which has taken over the task of
-// the dead one.
+// endTask answers the question on another node, which has taken over the task
+// of the dead one.
 func (c *nodes) endTask(t *testing.T, id, question string) {
 	ctx := ctxFor(t)
 	eventually(t, "the question of the node that took the task over", func() bool {

@@ -106,8 +106,8 @@ func (c *nodes) officialClient(t *testing.T) {
 			t.Fatalf("%+v, %v", r, err)
 		}
 	}
-	// The client starts listening asynchronously, and is not notified of earlier
-	// changes.
+	// The client starts listening asynchronously, and is not notified of
+	// earlier changes.
 	for notified := false; !notified; {
 		if _, err := s.CallTool(ctx, &sdk.CallToolParams{Name: "tools__change", Arguments: map[string]any{}}); err != nil {
 			t.Fatal(err)
@@ -120,8 +120,8 @@ func (c *nodes) officialClient(t *testing.T) {
 	}
 }
 
-// stream posts a request and reads events until one is a response, which it returns.
-// Other messages are passed to each.
+// stream posts a request and reads events until one is a response, which it
+// returns. Other messages are passed to each.
 func (c *nodes) stream(t *testing.T, address, body string, each func(m map[string]json.RawMessage), header ...string) (result string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(ctxFor(t), "POST", address, strings.NewReader(body))

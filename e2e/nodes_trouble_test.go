@@ -13,8 +13,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// connectionsCut: every connection of every node to the database is terminated, one
-// after the other and including the listening ones, without any failed call.
+// connectionsCut: every connection of every node to the database is terminated,
+// one after the other and including the listening ones, without any failed
+// call.
 func (c *nodes) connectionsCut(t *testing.T) {
 	ctx := ctxFor(t)
 	tail := c.tail(t, c.all[0])
@@ -120,8 +121,9 @@ func complete(m chatMessage) bool {
 }
 
 // killedUnderLoad: nodes are killed with SIGKILL during many calls and a chat's
-// reply, first the one that runs the singleton. No record of an answered call is
-// lost, the chat continues on another node, and the singleton never runs twice.
+// reply, first the one that runs the singleton. No record of an answered call
+// is lost, the chat continues on another node, and the singleton never runs
+// twice.
 func (c *nodes) killedUnderLoad(t *testing.T) {
 	first := c.owner(t)
 	second := (first + 1) % len(c.all)
@@ -166,8 +168,8 @@ func (c *nodes) owner(t *testing.T) int {
 	return 0
 }
 
-// watchSingleton counts the processes of the singleton until most is called, which
-// returns the maximum.
+// watchSingleton counts the processes of the singleton until most is called,
+// which returns the maximum.
 func (c *nodes) watchSingleton(t *testing.T) (most func() int) {
 	stop, done := make(chan struct{}), make(chan int)
 	go func() {
@@ -236,9 +238,9 @@ func (c *nodes) dies(t *testing.T, victim, other int) time.Duration {
 	return took
 }
 
-// TestNodesRefreshOnce: when a login expires, 50 callers on each of three nodes need
-// it. It is refreshed once, no call fails, and no used refresh token is sent again.
-// The same applies to a token that is refused before it expires.
+// TestNodesRefreshOnce: when a login expires, 50 callers on each of three nodes
+// need it. It is refreshed once, no call fails, and no used refresh token is
+// sent again. The same applies to a token that is refused before it expires.
 func TestNodesRefreshOnce(t *testing.T) {
 	t.Parallel()
 	g := startGuarded(t, 4)

@@ -81,8 +81,8 @@ func (g *guarded) happened() happened {
 	return h
 }
 
-// expire waits until the token has expired. Refreshes are held until hold is set
-// to false, so that no background refresh precedes the test's own calls.
+// expire waits until the token has expired. Refreshes are held until hold is
+// set to false, so that no background refresh precedes the test's own calls.
 func (g *guarded) expire() {
 	g.t.Helper()
 	g.set("hold", "true")
@@ -115,7 +115,8 @@ func (g *guarded) config(more string) string {
 	return fmt.Sprintf(`{"mcpServers":{"guarded":{"url":%q,"proxy":true%s}}}`, g.Resource, more)
 }
 
-// browser returns the command of a browser in which a user signs in and consents.
+// browser returns the command of a browser in which a user signs in and
+// consents.
 func browser(t *testing.T) string {
 	t.Helper()
 	chromium(t)
@@ -123,8 +124,8 @@ func browser(t *testing.T) string {
 	return node + " " + filepath.Join(here(t), "testdata", "browser.mjs")
 }
 
-// send sends a request to the gateway and returns the status and the body of the
-// response.
+// send sends a request to the gateway and returns the status and the body of
+// the response.
 func (g *gateway) send(method, path, body string, header ...string) (int, string) {
 	g.t.Helper()
 	req, err := http.NewRequestWithContext(ctxFor(g.t), method, g.url+path, strings.NewReader(body))
@@ -151,8 +152,8 @@ const whoami = `{"method":"tools/call","params":{"name":"whoami","arguments":{}}
 // bossKey is the key of an administrator.
 const bossKey = "jct_THEKEYOFTHEADMINISTRATOR"
 
-// signedIn starts a gateway and signs it in, without a browser. TestLoginByCommand
-// and TestLoginByPage sign in with a real browser.
+// signedIn starts a gateway and signs it in, without a browser.
+// TestLoginByCommand and TestLoginByPage sign in with a real browser.
 func signedIn(t *testing.T, g *guarded) *gateway {
 	t.Helper()
 	h := newHome(t, strings.TrimSuffix(g.config(""), "}")+`,"auth":{"keys":[{"name":"boss","key":"`+bossKey+`","admin":true}]}}`)

@@ -17,8 +17,8 @@ import (
 	"junctor/internal/llm/llmtest"
 )
 
-// TestOpenAPIUpstreams uses two HTTP services as upstreams: another gateway with
-// the document that it publishes, and GitHub with its complete document.
+// TestOpenAPIUpstreams uses two HTTP services as upstreams: another gateway
+// with the document that it publishes, and GitHub with its complete document.
 func TestOpenAPIUpstreams(t *testing.T) {
 	t.Parallel()
 	github := githubDocument(t)

@@ -190,8 +190,8 @@ func newBrowserWindow(t *testing.T) *browserWindow {
 	return &browserWindow{t: t, client: &http.Client{Jar: jar}}
 }
 
-// open follows a link, or sends a form or a body, and returns the final URL and the
-// page.
+// open follows a link, or sends a form or a body, and returns the final URL and
+// the page.
 func (b *browserWindow) open(method, target string, form url.Values, body ...string) (*url.URL, string) {
 	b.t.Helper()
 	req, err := http.NewRequestWithContext(ctxFor(b.t), method, target, strings.NewReader(form.Encode()+strings.Join(body, "")))

@@ -19,10 +19,10 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 )
 
-// TestCallersUseTheirOwnAccounts: two users with keys and one with a token sign in
-// to a server behind a real authorization server and call it through two nodes.
-// The server sees the account of each of them, with every API, after a restart and
-// until they sign out.
+// TestCallersUseTheirOwnAccounts: two users with keys and one with a token sign
+// in to a server behind a real authorization server and call it through two
+// nodes. The server sees the account of each of them, with every API, after a
+// restart and until they sign out.
 func TestCallersUseTheirOwnAccounts(t *testing.T) {
 	t.Parallel()
 	g := startGuarded(t, 3600)
@@ -161,8 +161,8 @@ func openSession(t *testing.T, address, key, initialize string) string {
 // hiddenField matches the hidden fields of the gateway's page.
 var hiddenField = regexp.MustCompile(`name="(\w+)" value="([^"]*)"`)
 
-// consent signs a user in at the provider, consents and, if the gateway asks for
-// that, confirms that it may use the account.
+// consent signs a user in at the provider, consents and, if the gateway asks
+// for that, confirms that it may use the account.
 func (g *guarded) consent(person, address string) {
 	g.t.Helper()
 	b := newBrowserWindow(g.t)

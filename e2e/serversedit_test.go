@@ -8,8 +8,8 @@ import (
 	"junctor/internal/upstream/upstreamtest"
 )
 
-// TestServersOfARunningGateway: disable, enable, restart and logs act on the running
-// gateway, and are in effect when the command returns.
+// TestServersOfARunningGateway: disable, enable, restart and logs act on the
+// running gateway, and are in effect when the command returns.
 func TestServersOfARunningGateway(t *testing.T) {
 	t.Parallel()
 	tools := upstreamtest.Listen(t, upstreamtest.Script{})

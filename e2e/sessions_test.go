@@ -56,8 +56,8 @@ func (g *gateway) open() string {
 	return id
 }
 
-// TestThousandIdleSessions: a thousand idle sessions, each with an open stream, add
-// less than 15 MB, and notifications reach all of them.
+// TestThousandIdleSessions: a thousand idle sessions, each with an open stream,
+// add less than 15 MB, and notifications reach all of them.
 func TestThousandIdleSessions(t *testing.T) {
 	t.Parallel()
 	const n = 1000
@@ -125,9 +125,9 @@ func TestMaxSessions(t *testing.T) {
 	}
 }
 
-// TestReloadReachesClients: a change of the configuration is visible to connected
-// clients: tools of a new server appear, those of a removed one disappear, and the
-// session continues.
+// TestReloadReachesClients: a change of the configuration is visible to
+// connected clients: tools of a new server appear, those of a removed one
+// disappear, and the session continues.
 func TestReloadReachesClients(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, stdioConfig(t))

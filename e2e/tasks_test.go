@@ -210,9 +210,9 @@ var taskScenarios = []string{
 	"tasks-request-headers", "tasks-dispatch-and-envelope", "tasks-required-task-error", "tasks-mrtr-composition",
 }
 
-// TestConformanceTasks: the suite's scenarios of the tasks extension pass in the
-// transparent view, where the tasks are the server's, and in the direct view, where
-// they are the gateway's.
+// TestConformanceTasks: the suite's scenarios of the tasks extension pass in
+// the transparent view, where the tasks are the server's, and in the direct
+// view, where they are the gateway's.
 func TestConformanceTasks(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, fmt.Sprintf(`{"mcpServers":{"tasks":{"url":%q}}}`, taskServerURL(t)))
@@ -236,8 +236,8 @@ func TestConformanceTasks(t *testing.T) {
 	}
 }
 
-// underPublicNames forwards requests with the names that tools have in the direct
-// view.
+// underPublicNames forwards requests with the names that tools have in the
+// direct view.
 func underPublicNames(t *testing.T, url, prefix string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)

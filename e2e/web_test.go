@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// TestWebPage uses the page like a user: with a real browser, the real binary with
-// the page in it, real MCP servers and a scripted model. The steps are in
-// web/*.test.mjs; each is a subtest here. Set PAGE to the name of a file, such as
-// chat, to run only that file. Set SHOTS to a folder for screenshots. A failed step
-// saves a screenshot, the page's console and the gateway's log in a folder under
-// .cache/failed.
+// TestWebPage uses the page like a user: with a real browser, the real binary
+// with the page in it, real MCP servers and a scripted model. The steps are in
+// web/*.test.mjs; each is a subtest here. Set PAGE to the name of a file, such
+// as chat, to run only that file. Set SHOTS to a folder for screenshots. A
+// failed step saves a screenshot, the page's console and the gateway's log in a
+// folder under .cache/failed.
 func TestWebPage(t *testing.T) {
 	t.Parallel()
 	missing := func(what string) {

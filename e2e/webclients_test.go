@@ -75,9 +75,9 @@ func (d *dialogue) ask(line string, into any) {
 	}
 }
 
-// TestWebClients signs four official clients in, with one browser, to a gateway that
-// is its own authorization server, runs the official suite against it, and revokes
-// the clients.
+// TestWebClients signs four official clients in, with one browser, to a gateway
+// that is its own authorization server, runs the official suite against it, and
+// revokes the clients.
 func TestWebClients(t *testing.T) {
 	t.Parallel()
 	chromium(t)

@@ -10,9 +10,9 @@ import (
 	"junctor/internal/tool"
 )
 
-// bleveRanker is a typical in-memory index of the bleve library: fields with the
-// English analyser (stemming, stop words), one match query over all of them, and the
-// library's own scoring.
+// bleveRanker is a typical in-memory index of the bleve library: fields with
+// the English analyser (stemming, stop words), one match query over all of
+// them, and the library's own scoring.
 type bleveRanker struct {
 	index bleve.Index
 	names []tool.Name
@@ -42,8 +42,8 @@ func buildBleve(set *searchtest.Set) (ranker, error) {
 	return r, index.Batch(batch)
 }
 
-// words splits snake_case and kebab-case for a fair comparison, because the library's
-// English analyser does not.
+// words splits snake_case and kebab-case for a fair comparison, because the
+// library's English analyser does not.
 func words(name string) string {
 	b := []byte(name)
 	for i, c := range b {

@@ -25,8 +25,9 @@ import (
 // startTimeout is how long a gateway may take to connect to all upstreams.
 const startTimeout = 3 * time.Minute
 
-// gateway is a ranker that calls search_tools of a running gateway over MCP, like an
-// agent. The upstreams with the tools of the set are served by this program.
+// gateway is a ranker that calls search_tools of a running gateway over MCP,
+// like an agent. The upstreams with the tools of the set are served by this
+// program.
 type gateway struct {
 	client    *mcpclient.Client
 	program   *exec.Cmd

@@ -1,12 +1,13 @@
-// Command eval measures how well tools are found, on labelled sets: with Junctor's
-// ranking, plain BM25, and an index of the bleve library.
+// Command eval measures how well tools are found, on labelled sets: with
+// Junctor's ranking, plain BM25, and an index of the bleve library.
 //
 //	go -C bench run ./eval [-set folder]... [-json] [-fails] [-through program]
 //
-// Without -set it uses the repository's own set and, if they exist, those next to the
-// repository. It prints recall, MRR and nDCG by kind of query, the latency (of the
-// fastest of five runs of each query), the build time and the heap size of the index.
-// With -through it also starts a gateway from that program and queries it over MCP.
+// Without -set it uses the repository's own set and, if they exist, those next
+// to the repository. It prints recall, MRR and nDCG by kind of query, the
+// latency (of the fastest of five runs of each query), the build time and the
+// heap size of the index. With -through it also starts a gateway from that
+// program and queries it over MCP.
 package main
 
 import (

@@ -26,7 +26,8 @@ func TestRunPrintsATableForEveryRanker(t *testing.T) {
 	}
 }
 
-// TestJunctorRanksAboveBaselines: Junctor's ranking finds more than the baselines.
+// TestJunctorRanksAboveBaselines: Junctor's ranking finds more than the
+// baselines.
 func TestJunctorRanksAboveBaselines(t *testing.T) {
 	var out bytes.Buffer
 	if err := run(&out, []string{"-set", ownSet, "-json"}); err != nil {
@@ -47,8 +48,8 @@ func TestJunctorRanksAboveBaselines(t *testing.T) {
 	}
 }
 
-// TestEvaluationThroughGatewayMatchesIndex: a running gateway finds the same tools as
-// the index in process.
+// TestEvaluationThroughGatewayMatchesIndex: a running gateway finds the same
+// tools as the index in process.
 func TestEvaluationThroughGatewayMatchesIndex(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "junctor")
 	if out, err := exec.Command("go", "-C", "../..", "build", "-o", program, "./cmd/junctor").CombinedOutput(); err != nil {

@@ -26,7 +26,8 @@ on that port of this machine.`,
 }
 
 // agentify serves one IDE on stdin and stdout, which are used for nothing else.
-// It does not share a running gateway, because the options come from the client.
+// It does not share a running gateway, because the options come from the
+// client.
 func (c *cli) agentify(ctx context.Context) error {
 	o := c.options(ignoreWorkDir)
 	o.Trust = nil // stdin belongs to the client

@@ -101,7 +101,8 @@ func flagValues(cmd *cobra.Command, flag string, values cobra.CompletionFunc) {
 	}
 }
 
-// describe returns a completion with a description, which shells show beside it.
+// describe returns a completion with a description, which shells show beside
+// it.
 func describe(value, about string) string {
 	if about = tool.Shorten(tool.OneLine(about), 80); about == "" {
 		return value

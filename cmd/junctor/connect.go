@@ -120,9 +120,9 @@ func (c *cli) chooseClient() (string, error) {
 	return strings.TrimSpace(line), nil
 }
 
-// startedBy returns the command with which a client starts this program. Clients
-// use their own folder and environment, so the path of a configuration other than
-// the user's default is added to args.
+// startedBy returns the command with which a client starts this program.
+// Clients use their own folder and environment, so the path of a configuration
+// other than the user's default is added to args.
 func (c *cli) startedBy() (command string, args []string, err error) {
 	if command, err = os.Executable(); err != nil {
 		return "", nil, fmt.Errorf("find this program: %w", err)
@@ -135,8 +135,8 @@ func (c *cli) startedBy() (command string, args []string, err error) {
 	return command, args, nil
 }
 
-// throughNpx replaces a command in npx's cache by npx itself, because the cache is
-// emptied periodically and never updated.
+// throughNpx replaces a command in npx's cache by npx itself, because the cache
+// is emptied periodically and never updated.
 func throughNpx(goos, command string, args []string) (string, []string) {
 	if !strings.Contains(filepath.ToSlash(command), "/_npx/") {
 		return command, args
@@ -166,8 +166,8 @@ func (c *cli) connect(client clients.Client, want clients.Connection, dryRun boo
 	return c.change(client, change, dryRun, "written into")
 }
 
-// offerMove asks whether to move the client's other servers into junctor. If the
-// input is not a terminal, it prints which flag does that.
+// offerMove asks whether to move the client's other servers into junctor. If
+// the input is not a terminal, it prints which flag does that.
 func (c *cli) offerMove(client clients.Client, want clients.Connection, change clients.Change, dryRun bool) (clients.Change, error) {
 	want.Replace = true
 	moving, err := client.Connect(c.machine(), want)
@@ -191,8 +191,8 @@ func (c *cli) offerMove(client clients.Client, want clients.Connection, change c
 }
 
 // move imports the client's servers into the configuration that the client's
-// junctor will read. It must be called before they are removed from the client's
-// file.
+// junctor will read. It must be called before they are removed from the
+// client's file.
 func (c *cli) move(moved []clients.Server) error {
 	o := c.options(ignoreWorkDir)
 	own, err := clients.Own(o)

@@ -19,9 +19,9 @@ import (
 // maxNames bounds the tool names that are printed after the first connection.
 const maxNames = 20
 
-// firstConnection waits for the first connection of a server that was just added,
-// and prints its tools, or why there are none. before is the configuration
-// without the server; nil if it could not be read.
+// firstConnection waits for the first connection of a server that was just
+// added, and prints its tools, or why there are none. before is the
+// configuration without the server; nil if it could not be read.
 func (c *cli) firstConnection(ctx context.Context, before *config.Config, name string, wait bool) error {
 	cfg, err := c.load(c.completionOptions())
 	if err != nil { // the server was added; other errors of the file are not its fault

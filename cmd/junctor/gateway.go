@@ -9,8 +9,9 @@ import (
 )
 
 // locate reads the configuration and finds the gateway that is running with it.
-// path is the gateway's socket, or "" if none is running. cfg is nil if the file
-// is no longer valid but a gateway is still running with its previous content.
+// path is the gateway's socket, or "" if none is running. cfg is nil if the
+// file is no longer valid but a gateway is still running with its previous
+// content.
 func (c *cli) locate(ctx context.Context) (cfg *config.Config, path string, err error) {
 	o := c.options(useWorkDir)
 	if cfg, err = c.load(o); err == nil {

@@ -31,8 +31,8 @@ func (c *cli) healthCommand() *cobra.Command {
 				}
 				address = cfg.TLS.Scheme() + "://" + reachable(cfg.Listen)
 				if cfg.TLS.Enabled() {
-					// The certificate is for a different name than this address,
-					// and the request contains no secret.
+					// The certificate is for a different name than this
+					// address, and the request contains no secret.
 					transport = &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 				}
 			}

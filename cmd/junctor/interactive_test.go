@@ -140,8 +140,8 @@ func TestUntrustedConfigurationPrompts(t *testing.T) {
 	}
 }
 
-// TestDoctorShowsColorAndProgressOnTerminal: on a terminal, doctor prints colours
-// and progress.
+// TestDoctorShowsColorAndProgressOnTerminal: on a terminal, doctor prints
+// colours and progress.
 func TestDoctorShowsColorAndProgressOnTerminal(t *testing.T) {
 	p := newTypist(t, map[string]string{".cursor/mcp.json": `{"mcpServers": {"notes": {"command": "n"}}}`})
 	code, shown := p.types("", "doctor")
@@ -152,8 +152,8 @@ func TestDoctorShowsColorAndProgressOnTerminal(t *testing.T) {
 	}
 }
 
-// TestToolTextCannotControlTerminal: names and texts of tools come from servers,
-// so their control sequences must not reach the terminal.
+// TestToolTextCannotControlTerminal: names and texts of tools come from
+// servers, so their control sequences must not reach the terminal.
 func TestToolTextCannotControlTerminal(t *testing.T) {
 	scripttest.NeedEngine(t)
 	const name = "paint\x1b]0;owned\a"

@@ -43,7 +43,8 @@ func (c *cli) load(o config.Options) (*config.Config, error) {
 	return cfg, asUsageError(err)
 }
 
-// asUsageError converts an error that is caused only by flags into a usage error.
+// asUsageError converts an error that is caused only by flags into a usage
+// error.
 func asUsageError(err error) error {
 	if wrong, ok := errors.AsType[*config.Error](err); ok && wrong.OfFlags() {
 		return usageError{err}
@@ -51,8 +52,9 @@ func asUsageError(err error) error {
 	return err
 }
 
-// loadAndReport is load for long-running commands: it also prints notes about the
-// file. In short commands these would be noise; config check prints them too.
+// loadAndReport is load for long-running commands: it also prints notes about
+// the file. In short commands these would be noise; config check prints them
+// too.
 func (c *cli) loadAndReport(o config.Options) (*config.Config, error) {
 	cfg, notes, err := config.Load(o)
 	if err == nil {

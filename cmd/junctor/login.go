@@ -97,8 +97,8 @@ login it is.`,
 	return cmd
 }
 
-// errorWithCause returns an error whose message includes that of its cause. Other
-// callers must not see the cause, but here the user is the operator.
+// errorWithCause returns an error whose message includes that of its cause.
+// Other callers must not see the cause, but here the user is the operator.
 func errorWithCause(err error) error {
 	e, ok := errors.AsType[*tool.Error](err)
 	if !ok {
@@ -110,9 +110,9 @@ func errorWithCause(err error) error {
 	return errors.New(terminal.OneLine(e.Error()))
 }
 
-// showLogin prints the address of the sign-in page and opens it in the browser if
-// possible. A user whose browser is on another machine pastes the URL to which
-// the browser was redirected, which contains the authorization response.
+// showLogin prints the address of the sign-in page and opens it in the browser
+// if possible. A user whose browser is on another machine pastes the URL to
+// which the browser was redirected, which contains the authorization response.
 func (c *cli) showLogin(ctx context.Context, logins *oauth.Service, name, address string, noBrowser bool) {
 	opened := !noBrowser && c.openBrowser(ctx, address)
 	if opened {

@@ -59,8 +59,8 @@ func osEnvironment() *environment {
 	return w
 }
 
-// printLast prints the last line of the program. If the log has a buffer, it uses
-// that, which does not wait indefinitely for a stderr that is not read.
+// printLast prints the last line of the program. If the log has a buffer, it
+// uses that, which does not wait indefinitely for a stderr that is not read.
 func (w *environment) printLast(line string) {
 	if b := w.LogBuffer.Load(); b != nil {
 		_, _ = b.Write([]byte(line + "\n"))
@@ -129,7 +129,8 @@ Start it with "junctor serve" and open http://127.0.0.1:8787, or put
 		SilenceUsage:  true,
 		Args:          noCommand,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			// cobra checks these too, but later and without calling FlagErrorFunc.
+			// cobra checks these too, but later and without calling
+			// FlagErrorFunc.
 			if err := cmp.Or(cmd.ValidateRequiredFlags(), cmd.ValidateFlagGroups()); err != nil {
 				return cmd.FlagErrorFunc()(cmd, err)
 			}
@@ -171,8 +172,8 @@ Start it with "junctor serve" and open http://127.0.0.1:8787, or put
 	return root
 }
 
-// buildVersion returns the version stamped at build time, or the one from the Go
-// build information if there is none.
+// buildVersion returns the version stamped at build time, or the one from the
+// Go build information if there is none.
 func buildVersion() string {
 	if version != "dev" {
 		return version

@@ -208,7 +208,8 @@ func TestAgentsThatStartTogetherShareServers(t *testing.T) {
 	if n := a.starts(); n != 1 {
 		t.Errorf("the server was started %d times for %d agents", n, len(all))
 	}
-	// An unknown server is an error, and --standalone starts a separate gateway.
+	// An unknown server is an error, and --standalone starts a separate
+	// gateway.
 	if out, err := a.command("mcp", "--server", "nowhere").Output(); err == nil {
 		t.Errorf("mcp --server nowhere: %s", out)
 	}
@@ -219,8 +220,8 @@ func TestAgentsThatStartTogetherShareServers(t *testing.T) {
 	}
 }
 
-// TestRequestsBeforeTheEndOfInputAreAnswered: requests sent before the end of the
-// input are answered, also if the process itself is the gateway.
+// TestRequestsBeforeTheEndOfInputAreAnswered: requests sent before the end of
+// the input are answered, also if the process itself is the gateway.
 func TestRequestsBeforeTheEndOfInputAreAnswered(t *testing.T) {
 	t.Parallel()
 	a := newAgents(t)
@@ -243,9 +244,9 @@ func TestRequestsBeforeTheEndOfInputAreAnswered(t *testing.T) {
 	}
 }
 
-// TestUnreadStderrBlocksNoCall: a client may never read the stderr of its agent.
-// When the pipe is full, calls continue, and the number of dropped log lines is
-// logged once stderr is read.
+// TestUnreadStderrBlocksNoCall: a client may never read the stderr of its
+// agent. When the pipe is full, calls continue, and the number of dropped log
+// lines is logged once stderr is read.
 func TestUnreadStderrBlocksNoCall(t *testing.T) {
 	t.Parallel()
 	a := newAgents(t)

@@ -13,8 +13,9 @@ import (
 
 // init lets a benchmark take CPU profiles: SIGUSR1 starts one in the folder
 // JUNCTOR_PROFILE, and the next SIGUSR1 stops it. The file has the suffix .part
-// until it is complete. Profiles of the allocations before and after are written
-// next to it, for go tool pprof -base. Released binaries are built without this.
+// until it is complete. Profiles of the allocations before and after are
+// written next to it, for go tool pprof -base. Released binaries are built
+// without this.
 func init() {
 	dir := os.Getenv("JUNCTOR_PROFILE")
 	if dir == "" {

@@ -20,8 +20,8 @@ import (
 	"junctor/internal/upstream/upstreamtest"
 )
 
-// TestMain makes the test binary three programs: the tests, the command that the
-// scripts call, and an MCP server that it connects to.
+// TestMain makes the test binary three programs: the tests, the command that
+// the scripts call, and an MCP server that it connects to.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"junctor": main, "test-server": upstreamtest.Main})
 }

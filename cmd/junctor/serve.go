@@ -87,9 +87,9 @@ func (c *cli) listen(ctx context.Context, cfg *config.Config, a *app.App, printU
 	})
 }
 
-// showPage prints the address of the gateway. The address of the page contains a
-// token with administrator's rights, so it is printed only to a terminal, or to
-// stdout if requested, and never to a log.
+// showPage prints the address of the gateway. The address of the page contains
+// a token with administrator's rights, so it is printed only to a terminal, or
+// to stdout if requested, and never to a log.
 func (c *cli) showPage(scheme, listen string, printURL bool) error {
 	page, err := auth.PageURL(scheme, listen, c.DataDir)
 	if printURL {

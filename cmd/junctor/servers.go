@@ -68,8 +68,8 @@ const noServersYet = "Only the built-in server is configured. Import servers fro
 // lastLines is the number of lines printed of a failed server's stderr.
 const lastLines = 5
 
-// printProblems prints the last output of a disconnected server, and the problems
-// of its tools.
+// printProblems prints the last output of a disconnected server, and the
+// problems of its tools.
 func (c *cli) printProblems(s control.Server) {
 	if s.State == upstream.Disconnected && len(s.Stderr) > 0 {
 		c.Note("\n%s wrote to stderr:", s.Name)

@@ -30,9 +30,9 @@ func (c *cli) serversDisable() *cobra.Command {
 	}
 }
 
-// setEnabled changes the configuration file. If a gateway is running with it, the
-// change is made through that gateway, so that it is in effect when the command
-// returns.
+// setEnabled changes the configuration file. If a gateway is running with it,
+// the change is made through that gateway, so that it is in effect when the
+// command returns.
 func (c *cli) setEnabled(ctx context.Context, name string, enabled bool) error {
 	o := c.options(useWorkDir)
 	cfg, err := c.load(o)
@@ -135,8 +135,8 @@ calls to a server are in another log: junctor logs --server NAME.`,
 	return cmd
 }
 
-// diagnose returns the state of a server after its first connection has succeeded
-// or failed.
+// diagnose returns the state of a server after its first connection has
+// succeeded or failed.
 func (c *cli) diagnose(ctx context.Context, name string) (control.Server, error) {
 	var s control.Server
 	cfg, err := c.load(c.options(useWorkDir))

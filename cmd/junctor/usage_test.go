@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// TestWrongNumberOfArgumentsIsUsageError: cobra's own checks of arguments must not
-// be used, because their errors lead to a different exit code.
+// TestWrongNumberOfArgumentsIsUsageError: cobra's own checks of arguments must
+// not be used, because their errors lead to a different exit code.
 func TestWrongNumberOfArgumentsIsUsageError(t *testing.T) {
 	var check func(*cobra.Command)
 	check = func(cmd *cobra.Command) {

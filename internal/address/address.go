@@ -1,5 +1,6 @@
 // Package address distinguishes public addresses from those of this machine and
-// its networks, to which a remote server must not be able to redirect the gateway.
+// its networks, to which a remote server must not be able to redirect the
+// gateway.
 package address
 
 import (
@@ -27,8 +28,9 @@ func (c Class) String() string {
 }
 
 // MayLeadTo reports whether a server at an address of this class may refer the
-// gateway to an address of the other class. Loopback may lead to Private, because
-// a server on this machine may have its other services in the same network.
+// gateway to an address of the other class. Loopback may lead to Private,
+// because a server on this machine may have its other services in the same
+// network.
 func (c Class) MayLeadTo(other Class) bool {
 	switch other {
 	case Public:
@@ -67,9 +69,9 @@ func within(nets []netip.Prefix, a netip.Addr) bool {
 	return false
 }
 
-// Of returns the class of an address. An IPv6 address that embeds an IPv4 address
-// (mapped, 6to4, NAT64) has the class of the latter, because such forms have been
-// used to bypass checks.
+// Of returns the class of an address. An IPv6 address that embeds an IPv4
+// address (mapped, 6to4, NAT64) has the class of the latter, because such forms
+// have been used to bypass checks.
 func Of(a netip.Addr) Class {
 	a = a.Unmap().WithZone("")
 	b := a.As16()
@@ -92,8 +94,8 @@ func Of(a netip.Addr) Class {
 	return Public
 }
 
-// OfHost returns the class of a host in a URL. It reports false if the host is a
-// name that would have to be resolved.
+// OfHost returns the class of a host in a URL. It reports false if the host is
+// a name that would have to be resolved.
 func OfHost(host string) (Class, bool) {
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
@@ -108,10 +110,10 @@ func OfHost(host string) (Class, bool) {
 	return Public, false
 }
 
-// legacyIPv4 parses the forms of IPv4 addresses that system resolvers and proxies
-// still accept: fewer than four parts, octal and hexadecimal numbers. numeric
-// reports whether the host ends in a number, which no name does. If the host is
-// not an address, a is not valid.
+// legacyIPv4 parses the forms of IPv4 addresses that system resolvers and
+// proxies still accept: fewer than four parts, octal and hexadecimal numbers.
+// numeric reports whether the host ends in a number, which no name does. If the
+// host is not an address, a is not valid.
 func legacyIPv4(host string) (a netip.Addr, numeric bool) {
 	parts := strings.Split(host, ".")
 	if last := parts[len(parts)-1]; strings.Trim(last, "0123456789") != "" && !strings.HasPrefix(last, "0x") {
@@ -147,8 +149,8 @@ func octal(s string) string {
 	return s
 }
 
-// Remote returns the IP address of a network address, or the zero netip.Addr if it
-// has none.
+// Remote returns the IP address of a network address, or the zero netip.Addr if
+// it has none.
 func Remote(a net.Addr) netip.Addr {
 	if tcp, ok := a.(*net.TCPAddr); ok { // the usual case
 		return tcp.AddrPort().Addr().Unmap()

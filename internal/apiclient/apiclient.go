@@ -15,8 +15,8 @@ import (
 	"junctor/internal/httperr"
 )
 
-// Client is a client of a gateway's API. HTTP must connect to the gateway whatever
-// the host in the URL is.
+// Client is a client of a gateway's API. HTTP must connect to the gateway
+// whatever the host in the URL is.
 type Client struct{ HTTP *http.Client }
 
 // Get sends a GET request and decodes the JSON response.
@@ -33,8 +33,8 @@ func (c Client) Post(ctx context.Context, path string, body, into any) error {
 	return c.send(ctx, http.MethodPost, path, "application/json", body, decode(into))
 }
 
-// Stream sends JSON and passes the body of the response to read while it is being
-// received.
+// Stream sends JSON and passes the body of the response to read while it is
+// being received.
 func (c Client) Stream(ctx context.Context, path, accept string, body any, read func(io.Reader) error) error {
 	return c.send(ctx, http.MethodPost, path, accept, body, read)
 }

@@ -1,5 +1,6 @@
 // Package audit stores the log of who created, changed, used or revoked what:
-// keys, servers, rules, approvals, sign-ins. Calls of tools are in the call log.
+// keys, servers, rules, approvals, sign-ins. Calls of tools are in the call
+// log.
 //
 // Entries are values of the store, in one space per month, so that both stores
 // have them and a backup includes them. They are deleted after a year.
@@ -57,10 +58,10 @@ func New(s store.Values, redact func(json.RawMessage) json.RawMessage, log *slog
 
 func space(t time.Time) string { return spacePrefix + t.UTC().Format("2006-01") }
 
-// Audit records an action of the caller in ctx. The action is named object.verb,
-// such as key.add; detail is stored as JSON and must not contain secrets. If the
-// entry cannot be stored the error is only logged, because the action has already
-// happened.
+// Audit records an action of the caller in ctx. The action is named
+// object.verb, such as key.add; detail is stored as JSON and must not contain
+// secrets. If the entry cannot be stored the error is only logged, because the
+// action has already happened.
 func (l *Log) Audit(ctx context.Context, action, target string, detail any) {
 	caller, now := tool.CallerFrom(ctx), time.Now().UTC()
 	e := Entry{

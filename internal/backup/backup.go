@@ -1,6 +1,6 @@
-// Package backup writes a store to a file and reads it back. A backup appears only
-// when it is complete, is readable only by this user, and is not modified by
-// reading it.
+// Package backup writes a store to a file and reads it back. A backup appears
+// only when it is complete, is readable only by this user, and is not modified
+// by reading it.
 package backup
 
 import (
@@ -69,8 +69,8 @@ func syncFile(path string) error {
 	return errors.Join(err, f.Close())
 }
 
-// Read calls f with a private copy of a backup in dataDir, so that the tables of
-// an earlier version can be migrated without modifying the backup.
+// Read calls f with a private copy of a backup in dataDir, so that the tables
+// of an earlier version can be migrated without modifying the backup.
 func Read(ctx context.Context, file, dataDir string, open Open, f func(store.Store) error) (err error) {
 	if err := os.MkdirAll(dataDir, 0o700); err != nil {
 		return fmt.Errorf("read the backup: %w", err)

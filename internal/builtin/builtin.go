@@ -1,10 +1,10 @@
 // Package builtin is the upstream named junctor that every gateway can offer: a
-// few safe tools without prerequisites that run in process, so that Junctor works
-// before anything is configured.
+// few safe tools without prerequisites that run in process, so that Junctor
+// works before anything is configured.
 //
-// It is an MCP server ([Server] is an mcpserver.Handler) and is connected with the
-// same protocol as any other. It reads only the clock and the gateway's status: no
-// file, no network, no program.
+// It is an MCP server ([Server] is an mcpserver.Handler) and is connected with
+// the same protocol as any other. It reads only the clock and the gateway's
+// status: no file, no network, no program.
 package builtin
 
 import (
@@ -26,8 +26,8 @@ const Name = "junctor"
 // instructions describe the server to agents.
 const instructions = "Small utilities that are always there: the time in any zone, exact arithmetic, text transformations and hashes, and the status of this gateway and its servers."
 
-// Status returns the result of the status tool: any value that marshals to JSON.
-// It must not contain secrets.
+// Status returns the result of the status tool: any value that marshals to
+// JSON. It must not contain secrets.
 type Status func(ctx context.Context) any
 
 // MetaCaller is the member of _meta with the id of a call, by which the server

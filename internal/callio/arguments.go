@@ -42,8 +42,8 @@ func Arguments(schema json.RawMessage, whole string, pairs []string, stdin io.Re
 	return raw, nil
 }
 
-// parsePair parses key=value, depending on the type of the key in the schema, or
-// key:=JSON.
+// parsePair parses key=value, depending on the type of the key in the schema,
+// or key:=JSON.
 func parsePair(schema json.RawMessage, pair string) (string, json.RawMessage, error) {
 	key, value, ok := strings.Cut(pair, "=")
 	if !ok || key == "" {
@@ -63,9 +63,9 @@ func parsePair(schema json.RawMessage, pair string) (string, json.RawMessage, er
 }
 
 // takesText reports whether a parameter may be a string, so that 007 is not
-// converted to a number. A parameter without a type is not a text here: its value
-// is a string only if it is not valid JSON. References are resolved in root, each
-// once (seen), because schemas may refer to themselves.
+// converted to a number. A parameter without a type is not a text here: its
+// value is a string only if it is not valid JSON. References are resolved in
+// root, each once (seen), because schemas may refer to themselves.
 func takesText(root, parameter json.RawMessage, seen map[string]bool) bool {
 	var p struct {
 		Type  any               `json:"type"`

@@ -26,8 +26,8 @@ import (
 // terminal.
 var SupportedQuestions = []string{"elicitation", "sampling", "roots"}
 
-// errWithdrawn is the cause with which a question is cancelled whose answer is no
-// longer needed.
+// errWithdrawn is the cause with which a question is cancelled whose answer is
+// no longer needed.
 var errWithdrawn = errors.New("withdrawn")
 
 // questions shows the questions of a call at the terminal, one after the other.
@@ -137,7 +137,8 @@ func (q *questions) line(ctx context.Context, prompt string) (string, error) {
 	}
 }
 
-// choose asks whether to accept, decline or cancel; the end of the input cancels.
+// choose asks whether to accept, decline or cancel; the end of the input
+// cancels.
 func (q *questions) choose(ctx context.Context, prompt string) (action string, err error) {
 	for {
 		line, err := q.line(ctx, prompt+" [y]es, [n]o or [c]ancel: ")

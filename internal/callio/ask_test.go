@@ -82,8 +82,8 @@ func TestFollowAsks(t *testing.T) {
 	}
 }
 
-// TestFollowWithdrawsQuestion: a question that is answered elsewhere is cancelled,
-// and the call continues although nothing was typed.
+// TestFollowWithdrawsQuestion: a question that is answered elsewhere is
+// cancelled, and the call continues although nothing was typed.
 func TestFollowWithdrawsQuestion(t *testing.T) {
 	var shown lockedBuffer
 	typed, _ := io.Pipe()

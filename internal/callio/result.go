@@ -18,8 +18,8 @@ import (
 	"junctor/internal/terminal"
 )
 
-// Follow reads the stream of a call: it shows progress and questions on a terminal
-// and returns the last message. answer sends an answer to the gateway.
+// Follow reads the stream of a call: it shows progress and questions on a
+// terminal and returns the last message. answer sends an answer to the gateway.
 func Follow(ctx context.Context, c *terminal.Terminal, body io.Reader, answer func(ctx context.Context, call, input string, answer json.RawMessage) error) (control.CallAnswer, error) {
 	var last control.CallAnswer
 	_, isTerminal := c.Width(c.Err)

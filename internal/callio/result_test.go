@@ -13,8 +13,8 @@ import (
 	"junctor/internal/terminal"
 )
 
-// TestPrintResult: content is printed by type. Files are saved in the folder and
-// never replace existing ones.
+// TestPrintResult: content is printed by type. Files are saved in the folder
+// and never replace existing ones.
 func TestPrintResult(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "fs____x-1.png"), []byte("mine"), 0o600); err != nil {

@@ -1,6 +1,6 @@
-// Package chatclient is a terminal client for the chat of a gateway: it sends what
-// the user types and shows replies, tool calls, approvals and questions as they
-// arrive. It reconnects if the connection is lost.
+// Package chatclient is a terminal client for the chat of a gateway: it sends
+// what the user types and shows replies, tool calls, approvals and questions as
+// they arrive. It reconnects if the connection is lost.
 package chatclient
 
 import (
@@ -40,11 +40,12 @@ type Options struct {
 	Message string // the only message; "" reads messages from the terminal
 }
 
-// ErrNoReply means that there was no reply and that the reason was already printed.
+// ErrNoReply means that there was no reply and that the reason was already
+// printed.
 var ErrNoReply = errors.New("no reply")
 
-// Run connects client to the chat of a gateway and runs the conversation until the
-// user leaves or the only message is answered.
+// Run connects client to the chat of a gateway and runs the conversation until
+// the user leaves or the only message is answered.
 func Run(ctx context.Context, term *terminal.Terminal, client *http.Client, o Options) error {
 	t := &terminalChat{
 		Terminal: term, api: apiclient.Client{HTTP: client}, model: o.Model, ask: o.Message == "",
@@ -235,7 +236,8 @@ func (t *terminalChat) show(ctx context.Context, m message) (done bool, err erro
 			return false, t.answer(ctx, *t.question)
 		}
 		t.failed = true
-		// A message that is refused before the reply began has no status complete.
+		// A message that is refused before the reply began has no status
+		// complete.
 		return p.Code == wire.CodeNoModel || p.Code == wire.CodeBusy, nil
 	}
 	return false, nil

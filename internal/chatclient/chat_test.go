@@ -11,8 +11,8 @@ import (
 	"github.com/coder/websocket"
 )
 
-// TestChatAnswersPingsWhileWaitingForInput: the connection is read while the user
-// types, so that the gateway's pings are answered.
+// TestChatAnswersPingsWhileWaitingForInput: the connection is read while the
+// user types, so that the gateway's pings are answered.
 func TestChatAnswersPingsWhileWaitingForInput(t *testing.T) {
 	pinged := make(chan error, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -14,7 +14,8 @@ import (
 	"junctor/internal/chat/wire"
 )
 
-// maxMessage bounds one message of the gateway, which may contain a long history.
+// maxMessage bounds one message of the gateway, which may contain a long
+// history.
 const maxMessage = 64 << 20
 
 // message is one message of the gateway.

@@ -3,7 +3,8 @@
 //
 // The suite starts a program with the address of its server and the name of a
 // scenario. [Run] runs the scenario with [mcpclient.Client] and [Logins] signs
-// in with package oauth, so that the suite tests the code used for every upstream.
+// in with package oauth, so that the suite tests the code used for every
+// upstream.
 package conformance
 
 import (
@@ -32,8 +33,8 @@ type Options struct {
 	HTTP func(*mcpclient.HTTPOptions)
 }
 
-// Run runs one scenario. It returns an error if the client could not complete it;
-// the suite decides by the requests that it received.
+// Run runs one scenario. It returns an error if the client could not complete
+// it; the suite decides by the requests that it received.
 func Run(ctx context.Context, o Options) error {
 	s := &session{o: o}
 	act, ok := scenarios[o.Scenario]
@@ -86,7 +87,8 @@ func (s *session) connect(ctx context.Context) error {
 		Version:        "1",
 		Capabilities:   mcpclient.Capabilities{ElicitationForm: true, Sampling: true, Roots: true},
 		OnNotification: func(string, json.RawMessage) {},
-		// The suite starts dozens of clients concurrently, so that responses are late.
+		// The suite starts dozens of clients concurrently, so that responses
+		// are late.
 		DiscoverTimeout: time.Minute,
 		InputSchema: func(name string) json.RawMessage {
 			s.mu.Lock()
@@ -109,8 +111,8 @@ func (s *session) do(ctx context.Context, method string, params json.RawMessage)
 	return result, nil
 }
 
-// answer simulates the user of the client: it accepts every form with its default
-// values, and true for booleans without one.
+// answer simulates the user of the client: it accepts every form with its
+// default values, and true for booleans without one.
 func answer(_ context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 	switch method {
 	case mcp.MethodElicit:

@@ -19,8 +19,8 @@ import (
 	"junctor/internal/upstream"
 )
 
-// Logins returns an [Options.HTTP] that authorizes requests like the gateway does
-// for every upstream, with a user who consents to everything. about is the
+// Logins returns an [Options.HTTP] that authorizes requests like the gateway
+// does for every upstream, with a user who consents to everything. about is the
 // suite's context.
 func Logins(address string, about json.RawMessage, s oauth.Store, sealer func() (*store.Sealer, error), log *slog.Logger) (set func(*mcpclient.HTTPOptions), closeLogins func()) {
 	server := serverConfig(address, about)

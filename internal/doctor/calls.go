@@ -68,8 +68,8 @@ func harmless(d tool.Definition) bool {
 	return true
 }
 
-// call calls one tool and checks its result against its outputSchema. It returns
-// how long the tool took and whether it returned a result.
+// call calls one tool and checks its result against its outputSchema. It
+// returns how long the tool took and whether it returned a result.
 func (r *TestReport) call(ctx context.Context, o TestOptions, c *connection, d tool.Definition, t ToolCall) (took time.Duration, answered bool) {
 	f := Finding{Area: "calls", Subject: t.Tool}
 	result, took, err := c.do(ctx, o, mcp.MethodToolsCall, map[string]any{"name": t.Tool, "arguments": t.Arguments})
@@ -143,8 +143,8 @@ func firstText(result json.RawMessage) string {
 	return "(no text)"
 }
 
-// cancel repeats a call that took long, cancels it half-way, and checks that the
-// server still answers.
+// cancel repeats a call that took long, cancels it half-way, and checks that
+// the server still answers.
 func (r *TestReport) cancel(ctx context.Context, o TestOptions, c *connection, t ToolCall, took time.Duration) {
 	const area = "calls"
 	params, err := json.Marshal(map[string]any{"name": t.Tool, "arguments": t.Arguments})

@@ -133,9 +133,9 @@ func (d Dial) open(ctx context.Context, o TestOptions, version string) (*connect
 	return c, err
 }
 
-// discoverTimeout is the timeout of server/discover if one version is requested.
-// It is longer than the default, after which a client falls back to initialize:
-// here there is no fallback.
+// discoverTimeout is the timeout of server/discover if one version is
+// requested. It is longer than the default, after which a client falls back to
+// initialize: here there is no fallback.
 const discoverTimeout = 10 * time.Second
 
 // dropped counts lines on a program's stdout that are not messages.

@@ -31,8 +31,8 @@ type Facts struct {
 	HasKey  bool     // there is an API key or an administrator's key
 	Running bool     // a gateway is running with this configuration
 
-	// The state of a gateway that is running or was started for this. Gateway is
-	// the reason if there is none.
+	// The state of a gateway that is running or was started for this. Gateway
+	// is the reason if there is none.
 	Gateway error
 	Begun   time.Time
 	Servers []control.Server
@@ -196,7 +196,8 @@ func (r *Report) changed(names []string) {
 	})
 }
 
-// dataFolder reports the servers whose programs can read the gateway's own files.
+// dataFolder reports the servers whose programs can read the gateway's own
+// files.
 func (r *Report) dataFolder(servers []control.Server) {
 	var details []string
 	for _, s := range servers {
@@ -282,8 +283,9 @@ func (r *Report) files(f Facts, p Probes) {
 	}
 }
 
-// containsSecrets reports whether the configuration contains secrets. Values from
-// variables count too, because it is unknown here whether they are in the file.
+// containsSecrets reports whether the configuration contains secrets. Values
+// from variables count too, because it is unknown here whether they are in the
+// file.
 func containsSecrets(c *config.Config) bool {
 	if len(c.Auth.Keys) > 0 || c.Store.URL != "" {
 		return true

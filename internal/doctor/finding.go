@@ -1,9 +1,9 @@
 // Package doctor finds problems and how to fix them: of a whole setup
 // ([Examine]), and of one MCP server, for its author ([Test]).
 //
-// Findings are data that the caller formats. The package examines its arguments,
-// and the machine through [Probes]. It changes nothing, and calls tools that are
-// not marked read-only only if the caller names them.
+// Findings are data that the caller formats. The package examines its
+// arguments, and the machine through [Probes]. It changes nothing, and calls
+// tools that are not marked read-only only if the caller names them.
 package doctor
 
 import (

@@ -8,8 +8,8 @@ import (
 var (
 	// npxFolder is the folder of one package in npx's cache.
 	npxFolder = regexp.MustCompile(`(?:file://)?([^\s'"(]*[/\\]_npx[/\\][0-9a-f]+)`)
-	// npxFault matches what Node.js and npm print if such a folder is incomplete
-	// or locked because an install was interrupted.
+	// npxFault matches what Node.js and npm print if such a folder is
+	// incomplete or locked because an install was interrupted.
 	npxFault = regexp.MustCompile(`ERR_MODULE_NOT_FOUND|MODULE_NOT_FOUND|Cannot find (?:module|package)|ECOMPROMISED|concurrency\.lock|ENOTEMPTY`)
 )
 

@@ -25,7 +25,8 @@ type TestOptions struct {
 	Version string // of Junctor, sent to the server
 
 	// Calls are tools to call and their arguments. Unless NoCalls is set, tools
-	// that are marked read-only and have no required parameters are called, too.
+	// that are marked read-only and have no required parameters are called,
+	// too.
 	Calls   []ToolCall
 	NoCalls bool
 
@@ -65,9 +66,9 @@ func versions() []string {
 	return []string{mcp.Version20241105, mcp.Version20250326, mcp.Version20250618, mcp.Version20251125, mcp.Version20260728}
 }
 
-// Test tests a server for its author: in every version of the protocol, and with
-// errors that clients make. It makes a new connection for each version, for which
-// a program is started again.
+// Test tests a server for its author: in every version of the protocol, and
+// with errors that clients make. It makes a new connection for each version,
+// for which a program is started again.
 func Test(ctx context.Context, o TestOptions) *TestReport {
 	if o.Timeout <= 0 {
 		o.Timeout = 30 * time.Second

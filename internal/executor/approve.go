@@ -33,7 +33,8 @@ func (x *Executor) approve(ctx context.Context, e *catalog.Entry, call *tool.Cal
 		client = func(ctx context.Context) (bool, error) { return approve(ctx, e.Name, call.Arguments) }
 	} else if call.Exchange.Ask != nil && waiting.From(ctx) == nil && canElicit(call.Exchange.Capabilities) {
 		// The questions of a call with a waiting record are answered by the
-		// caller itself, which may be a model, so its approval goes to the inbox.
+		// caller itself, which may be a model, so its approval goes to the
+		// inbox.
 		client = func(ctx context.Context) (bool, error) {
 			return x.elicitApproval(ctx, call.Exchange.Ask, e.Name, call.Arguments)
 		}
@@ -132,7 +133,8 @@ func canElicit(capabilities json.RawMessage) bool {
 	return c.Elicitation.Form != nil || c.Elicitation.URL == nil // neither means form
 }
 
-// maxShownArguments bounds the arguments shown in an approval request, in bytes.
+// maxShownArguments bounds the arguments shown in an approval request, in
+// bytes.
 const maxShownArguments = 2000
 
 func (x *Executor) elicitApproval(ctx context.Context, ask func(context.Context, string, json.RawMessage) (json.RawMessage, error), n tool.Name, arguments json.RawMessage) (bool, error) {

@@ -210,7 +210,8 @@ func (f *callRun) record(result tool.Result, err error) (lost error) {
 	return lost
 }
 
-// append commits the record within recordTimeout, even if the call was cancelled.
+// append commits the record within recordTimeout, even if the call was
+// cancelled.
 func (f *callRun) append(now time.Time, rec store.Call) error {
 	f.within.Context, f.within.deadline = context.WithoutCancel(f.ctx), now.Add(recordTimeout)
 	defer f.within.stop()

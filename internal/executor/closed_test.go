@@ -17,9 +17,9 @@ type sure struct {
 
 func (s *sure) Available(context.Context) error { return s.away }
 
-// TestCallsFailWithoutRecordWhenClosed: with Closed, no call is answered without
-// its record, and none is executed if the log is known to be unavailable.
-// Without Closed, all calls are served.
+// TestCallsFailWithoutRecordWhenClosed: with Closed, no call is answered
+// without its record, and none is executed if the log is known to be
+// unavailable. Without Closed, all calls are served.
 func TestCallsFailWithoutRecordWhenClosed(t *testing.T) {
 	call := tool.Call{Server: "fs", Tool: "write", Caller: tool.Local, Arguments: []byte(`{}`)}
 	forward := tool.Forward{Server: "fs", Method: "prompts/list", Caller: tool.Local}

@@ -34,8 +34,9 @@ type LimitConfig struct {
 	ToolRate *setting.Rate `json:"toolRate,omitempty"`
 }
 
-// DefaultConfig returns the circuit settings of the specification, no rate limit,
-// and results of up to 8 MiB, of which the call log stores the first 16 KiB.
+// DefaultConfig returns the circuit settings of the specification, no rate
+// limit, and results of up to 8 MiB, of which the call log stores the first 16
+// KiB.
 func DefaultConfig() Config {
 	return Config{
 		Circuit: CircuitConfig{Threshold: 5, WindowMs: 60_000, CoolDownMs: 60_000},

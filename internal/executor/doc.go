@@ -29,22 +29,22 @@
 //	   ▲                                           ▲ trial failed ──────┤
 //	   └──────────────────────── trial succeeded ───────────────────────┘
 //
-// Only failures of the upstream count: a connection that broke during the call, a
-// timeout, a JSON-RPC error other than invalid params and method not found. A call
-// to a server that is known to be down does not count.
+// Only failures of the upstream count: a connection that broke during the call,
+// a timeout, a JSON-RPC error other than invalid params and method not found. A
+// call to a server that is known to be down does not count.
 //
 // Goroutines: the package starts none; a call runs on its caller's goroutine.
 // Timers cancel its context.
 //
 // Locks: breaker, timeouts, limiter, bucket and lateContext have one each. No
-// two are held together, and none during a query or a request. A call that needs
-// a new share of a budget requests it from the store; other calls of the same
-// bucket wait for the result, with a deadline.
+// two are held together, and none during a query or a request. A call that
+// needs a new share of a budget requests it from the store; other calls of the
+// same bucket wait for the result, with a deadline.
 //
-// When the caller disconnects, its context cancels the request to the server, and
-// the call is recorded as cancelled. When the gateway stops, StopWaiting cancels
-// pending approvals and questions to users, and calls in flight finish. If the
-// process dies, a call without a record was not answered. Circuits and
+// When the caller disconnects, its context cancels the request to the server,
+// and the call is recorded as cancelled. When the gateway stops, StopWaiting
+// cancels pending approvals and questions to users, and calls in flight finish.
+// If the process dies, a call without a record was not answered. Circuits and
 // statistics are kept in this process only and start empty.
 //
 // Start reading at Executor.execute, then callRun.end and dispatch.

@@ -350,7 +350,8 @@ func TestWaitsForAnUpstreamThatStarts(t *testing.T) {
 	if _, err := r.Call(t.Context(), hidden); tool.KindOf(err) != tool.ServerNotFound {
 		t.Errorf("error = %v", err)
 	}
-	// A name without a server does not wait for hidden servers or disclose them.
+	// A name without a server does not wait for hidden servers or disclose
+	// them.
 	for _, caller := range []tool.Caller{{ID: "k", Servers: []string{"fs"}}, {ID: "k", Tools: []string{"fs:*"}}} {
 		hidden = call("nowhere", `{}`)
 		hidden.Caller = caller

@@ -20,8 +20,8 @@ const maxLimiters = 10_000
 // Budgets stores rate limits that several processes share. Each process takes a
 // number of calls in advance and spends them locally.
 type Budgets interface {
-	// TakeBudget takes up to want calls from the budget with that name. If there
-	// are none left, it returns how long to wait.
+	// TakeBudget takes up to want calls from the budget with that name. If
+	// there are none left, it returns how long to wait.
 	TakeBudget(ctx context.Context, name string, rate tool.Rate, want int) (got int, wait time.Duration, err error)
 }
 
@@ -35,8 +35,9 @@ const (
 	budgetRetryDelay = time.Second
 )
 
-// limiter has a token bucket for each caller and tool that has a limit and, with
-// Budgets, this process's share of the limit that all processes have in common.
+// limiter has a token bucket for each caller and tool that has a limit and,
+// with Budgets, this process's share of the limit that all processes have in
+// common.
 type limiter struct {
 	budgets Budgets       // nil if limits are not shared with other processes
 	timeout time.Duration // bounds how long a call waits for its share

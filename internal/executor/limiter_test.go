@@ -67,8 +67,8 @@ func TestSharedLimit(t *testing.T) {
 	})
 }
 
-// TestRefusedCallReturnsOtherLimit: a call that one limit refuses does not count
-// against the other.
+// TestRefusedCallReturnsOtherLimit: a call that one limit refuses does not
+// count against the other.
 func TestRefusedCallReturnsOtherLimit(t *testing.T) {
 	caller := &tool.Caller{ID: "x", Rate: tool.Rate{Calls: 2, Per: time.Hour}}
 	tight := LimitConfig{ToolRate: &setting.Rate{Calls: 1, PerMs: 3_600_000}}

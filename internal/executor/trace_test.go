@@ -10,9 +10,9 @@ import (
 	"junctor/internal/tool"
 )
 
-// TestTraceReachesTheUpstream: the caller's trace context is passed on in _meta,
-// whether it was received as a header or in _meta. Without one the params are
-// unchanged.
+// TestTraceReachesTheUpstream: the caller's trace context is passed on in
+// _meta, whether it was received as a header or in _meta. Without one the
+// params are unchanged.
 func TestTraceReachesTheUpstream(t *testing.T) {
 	const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	r := newFixture(t)

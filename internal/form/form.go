@@ -1,4 +1,5 @@
-// Package form asks the user at a terminal for the fields of an MCP elicitation.
+// Package form asks the user at a terminal for the fields of an MCP
+// elicitation.
 package form
 
 import (
@@ -73,8 +74,8 @@ func fill(ctx context.Context, c *terminal.Terminal, requested json.RawMessage, 
 			continue // the server reports a missing field
 		}
 		f.required = slices.Contains(required, name)
-		// Draft 7 checks formats, which later drafts treat as annotations. If the
-		// schema does not compile, checking is left to the server.
+		// Draft 7 checks formats, which later drafts treat as annotations. If
+		// the schema does not compile, checking is left to the server.
 		f.schema, _ = schema.Compile(rawjson.SetField(raw, json.RawMessage(`"http://json-schema.org/draft-07/schema#"`), "$schema"))
 		for {
 			word, err := ask(f.prompt(name))
@@ -185,8 +186,8 @@ func (f field) defaultText() string {
 	return strings.Join(several, ", ")
 }
 
-// choices returns the values that a field allows, if they are limited, and whether
-// several may be chosen.
+// choices returns the values that a field allows, if they are limited, and
+// whether several may be chosen.
 func (f field) choices() (of []choice, several bool) {
 	plain := func(values []string, titles ...string) (out []choice) {
 		for i, v := range values {

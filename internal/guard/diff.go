@@ -20,8 +20,8 @@ type Difference struct {
 // maxDifferences bounds the differences that Diff returns.
 const maxDifferences = 100
 
-// Diff returns the differences between two definitions, in order. For a value that
-// only one of them has, Before or After is nil.
+// Diff returns the differences between two definitions, in order. For a value
+// that only one of them has, Before or After is nil.
 func Diff(before, after json.RawMessage) []Difference {
 	a, b := decode(before), decode(after)
 	var out []Difference

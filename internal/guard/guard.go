@@ -2,9 +2,9 @@
 // seen, and definitions that look like prompt injection.
 //
 // The store has a fingerprint of each approved definition, by default the first
-// one seen ([Guard.Observe]). A definition with another fingerprint is reported as
-// changed until it is approved ([Guard.Approve]). [Inspect] looks for invisible
-// characters, encoded sentences and known forms of prompt injection.
+// one seen ([Guard.Observe]). A definition with another fingerprint is reported
+// as changed until it is approved ([Guard.Approve]). [Inspect] looks for
+// invisible characters, encoded sentences and known forms of prompt injection.
 //
 // The package reports its result as a [catalog.Review]; the catalogue acts on
 // it.
@@ -111,8 +111,8 @@ func (g *Guard) ObserveStored(ctx context.Context, server string, definitions []
 	return err
 }
 
-// record stores the definitions and returns those that this process has not seen
-// before.
+// record stores the definitions and returns those that this process has not
+// seen before.
 func (g *Guard) record(ctx context.Context, server string, definitions []tool.Definition) (fresh []*trackedTool, err error) {
 	seen := make([]store.Observation, len(definitions))
 	now := make([]*trackedTool, len(definitions))
@@ -198,9 +198,9 @@ func (g *Guard) Review(d tool.Definition) catalog.Review {
 	return catalog.Review{Changed: changed, Blocked: changed && g.block, Flags: flags}
 }
 
-// Run inspects the definitions that ObserveStored did not, and applies approvals
-// of other processes on the same store, until ctx is done. It calls refresh when
-// reviews have changed.
+// Run inspects the definitions that ObserveStored did not, and applies
+// approvals of other processes on the same store, until ctx is done. It calls
+// refresh when reviews have changed.
 func (g *Guard) Run(ctx context.Context, refresh func()) error {
 	changes := g.store.Watch(ctx, store.TopicCatalogues)
 	if g.inspectAll(ctx) {
@@ -245,8 +245,8 @@ func (g *Guard) inspectAll(ctx context.Context) (found bool) {
 	return found
 }
 
-// reload reads the approvals of the servers that have changed tools; approvals of
-// other servers make no difference.
+// reload reads the approvals of the servers that have changed tools; approvals
+// of other servers make no difference.
 func (g *Guard) reload(ctx context.Context) (changed bool, err error) {
 	g.mu.RLock()
 	servers := map[string]bool{}

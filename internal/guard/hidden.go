@@ -38,8 +38,9 @@ func hiddenKind(r rune) string {
 }
 
 // hidden finds invisible characters. It does not report characters in their
-// intended use (a joiner inside an emoji or in scripts that need it, a direction
-// mark next to right-to-left letters), or a single one such as in pasted text.
+// intended use (a joiner inside an emoji or in scripts that need it, a
+// direction mark next to right-to-left letters), or a single one such as in
+// pasted text.
 func hidden(s string) []Flag {
 	if len(s) < len(blankRun) && isPlain(s) {
 		return nil

@@ -12,8 +12,8 @@ import (
 	"junctor/internal/tool"
 )
 
-// Flag is a suspicious part of a definition that a person should review before a
-// model reads it.
+// Flag is a suspicious part of a definition that a person should review before
+// a model reads it.
 type Flag struct {
 	Kind    string `json:"kind"`    // hidden, encoded, override, secrecy, exfiltration, command
 	Where   string `json:"where"`   // description, inputSchema.properties.path.description …

@@ -56,9 +56,9 @@ func lines[T any](t testing.TB, path string) []T {
 	return out
 }
 
-// TestPatternsFlagPublishedAttacks has, for each alternative of the patterns, the
-// published attack or the format that it matches, and honest text with the same
-// words.
+// TestPatternsFlagPublishedAttacks has, for each alternative of the patterns,
+// the published attack or the format that it matches, and honest text with the
+// same words.
 func TestPatternsFlagPublishedAttacks(t *testing.T) {
 	for name, tt := range map[string]struct {
 		text string

@@ -14,8 +14,8 @@ import (
 type pattern struct {
 	kind string
 	what string
-	// hint is a set of substrings of which every match contains at least one. It
-	// saves running the regular expression on most texts.
+	// hint is a set of substrings of which every match contains at least one.
+	// It saves running the regular expression on most texts.
 	hint []string
 	re   *regexp.Regexp
 }

@@ -2,9 +2,9 @@
 // lines.
 //
 // Each message is flushed immediately, and sending never blocks the sender. The
-// buffer for a client that does not read is bounded; when it is full, the stream
-// is aborted. The header is written with the first message, so that an earlier
-// failure is still a plain HTTP error.
+// buffer for a client that does not read is bounded; when it is full, the
+// stream is aborted. The header is written with the first message, so that an
+// earlier failure is still a plain HTTP error.
 package httpstream
 
 import (
@@ -65,9 +65,9 @@ type Stream struct {
 	done    chan struct{}
 }
 
-// New returns a Stream that writes to w, and a context that is cancelled with ctx
-// or when the stream fails. Nothing is written before the first Send. End must be
-// called.
+// New returns a Stream that writes to w, and a context that is cancelled with
+// ctx or when the stream fails. Nothing is written before the first Send. End
+// must be called.
 func New(ctx context.Context, w http.ResponseWriter, format Format) (*Stream, context.Context) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	return &Stream{w: w, format: format, cancel: cancel, wake: make(chan struct{}, 1), done: make(chan struct{})}, ctx
@@ -81,8 +81,8 @@ func (s *Stream) Started() bool {
 	return s.started
 }
 
-// Send queues one JSON value, as an event of that name. It does not wait for the
-// client.
+// Send queues one JSON value, as an event of that name. It does not wait for
+// the client.
 func (s *Stream) Send(event string, data []byte) {
 	piece := s.frame(event, data)
 	s.mu.Lock()
@@ -192,8 +192,8 @@ func (s *Stream) take() (batch [][]byte, ended bool) {
 	return batch, s.ended
 }
 
-// sendKeepAlive queues a comment, so that proxies do not close an idle stream of
-// events.
+// sendKeepAlive queues a comment, so that proxies do not close an idle stream
+// of events.
 func (s *Stream) sendKeepAlive() {
 	if s.format != Events {
 		return

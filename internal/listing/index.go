@@ -8,9 +8,9 @@ import (
 	"junctor/internal/search"
 )
 
-// NewIndex returns a search index that is kept in sync with the catalogue: it is
-// updated before a new snapshot becomes visible. Only changed servers are indexed
-// again.
+// NewIndex returns a search index that is kept in sync with the catalogue: it
+// is updated before a new snapshot becomes visible. Only changed servers are
+// indexed again.
 func NewIndex(c *catalog.Catalog) *search.Index {
 	index := search.New()
 	c.OnChange(func(before, after *catalog.Snapshot) {

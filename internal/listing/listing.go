@@ -72,8 +72,8 @@ func (s *Service) Snapshot() *catalog.Snapshot { return s.opts.Catalog.Snapshot(
 func (s *Service) Watch(ctx context.Context) <-chan struct{} { return s.opts.Catalog.Watch(ctx) }
 
 // Starting returns the servers that the caller may see, that are making their
-// first connection and whose tools are not known yet. With names, only those are
-// considered.
+// first connection and whose tools are not known yet. With names, only those
+// are considered.
 func (s *Service) Starting(caller *tool.Caller, names ...string) []string {
 	snap := s.Snapshot()
 	return slices.DeleteFunc(s.opts.Upstreams.Connecting(), func(name string) bool {

@@ -3,8 +3,8 @@
 //
 // It is in the path of every call, so adding a message costs only one copy of a
 // bounded part of it. Records are redacted and encoded when they are read. They
-// share no memory with the message, because a small part of a large request would
-// otherwise retain all of it.
+// share no memory with the message, because a small part of a large request
+// would otherwise retain all of it.
 package mcptrace
 
 import (
@@ -101,8 +101,8 @@ func beginning(text []byte) bounded {
 	return bounded{bytes.Clone(text[:min(len(text), maxPayload+margin)]), len(text)}
 }
 
-// Step records a step of a task. Tasks are rare compared to calls, so it encodes
-// the detail immediately, even if that is then truncated.
+// Step records a step of a task. Tasks are rare compared to calls, so it
+// encodes the detail immediately, even if that is then truncated.
 func (t *Trace) Step(dir Direction, method, caller string, detail any, err error) {
 	if t == nil {
 		return
@@ -114,8 +114,8 @@ func (t *Trace) Step(dir Direction, method, caller string, detail any, err error
 	t.add(Record{dir: dir, Method: method, Caller: caller}, payload, err)
 }
 
-// Request implements upstream.Tracer. It records a request to a server and returns
-// its id and an exchange that records the messages that belong to it.
+// Request implements upstream.Tracer. It records a request to a server and
+// returns its id and an exchange that records the messages that belong to it.
 func (t *Trace) Request(server string, req tool.Request) (id int64, observed tool.Exchange) {
 	id, observed = t.ids.Add(1), req.Exchange
 	caller, name := req.Caller, toolOf(req)
@@ -144,9 +144,9 @@ func (t *Trace) Response(id int64, server string, req tool.Request, result json.
 	t.add(Record{Server: server, Tool: toolOf(req), Method: req.Method, Caller: req.Caller, id: id, dir: Incoming}, result, err)
 }
 
-// toolOf returns the tool that a request calls, or the method of other requests.
-// The executor has checked that params has one name, which is usually the first
-// member.
+// toolOf returns the tool that a request calls, or the method of other
+// requests. The executor has checked that params has one name, which is usually
+// the first member.
 func toolOf(req tool.Request) string {
 	if req.Method != mcp.MethodToolsCall {
 		return req.Method

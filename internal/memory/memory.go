@@ -46,8 +46,8 @@ const (
 	idleAfter = 3 * time.Second
 )
 
-// manager adapts the setting after each collection, so that it costs nothing while
-// the program is idle.
+// manager adapts the setting after each collection, so that it costs nothing
+// while the program is idle.
 type manager struct {
 	serving func() bool // reports whether a call is in flight
 	release func()      // collects garbage and returns memory to the system
@@ -131,8 +131,8 @@ func percentFor(since time.Duration, live uint64, current int) int {
 	return int(min(max(headroom*100/max(live, 1), defaultGC), maxGC))
 }
 
-// set changes the setting if the difference is large enough, because each change
-// briefly stops the program. The caller holds m.mu.
+// set changes the setting if the difference is large enough, because each
+// change briefly stops the program. The caller holds m.mu.
 func (m *manager) set(percent int) {
 	if m.percent == 0 || max(percent, m.percent)-min(percent, m.percent) < m.percent/8 {
 		return
@@ -173,9 +173,9 @@ func liveHeap() uint64 {
 }
 
 // Run keeps memory usage low while the program starts and is idle, and makes
-// collections less frequent under load, until ctx is done. started waits for the
-// first connections, and inFlight returns the number of pending requests: if there
-// are none after the start, unused memory is returned to the system.
+// collections less frequent under load, until ctx is done. started waits for
+// the first connections, and inFlight returns the number of pending requests:
+// if there are none after the start, unused memory is returned to the system.
 func Run(ctx context.Context, started func(context.Context), inFlight func() int) error {
 	m := newManager(func() bool { return inFlight() > 0 })
 	defer m.stop()

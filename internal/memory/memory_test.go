@@ -33,8 +33,9 @@ func TestPercentFor(t *testing.T) {
 	}
 }
 
-// TestMemoryFollowsLoad: the setting of the start ends when collections run during
-// calls, or with the start. Load raises the setting, idle time and stop restore it.
+// TestMemoryFollowsLoad: the setting of the start ends when collections run
+// during calls, or with the start. Load raises the setting, idle time and stop
+// restore it.
 func TestMemoryFollowsLoad(t *testing.T) {
 	before := debug.SetGCPercent(defaultGC)
 	defer debug.SetGCPercent(before)
@@ -85,8 +86,8 @@ func TestMemoryRespectsGOGC(t *testing.T) {
 	}
 }
 
-// TestMemoryIsReleasedAfterLoad: memory is returned to the system soon after load,
-// and not during it.
+// TestMemoryIsReleasedAfterLoad: memory is returned to the system soon after
+// load, and not during it.
 func TestMemoryIsReleasedAfterLoad(t *testing.T) {
 	before := debug.SetGCPercent(defaultGC)
 	defer debug.SetGCPercent(before)

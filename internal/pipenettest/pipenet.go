@@ -1,6 +1,6 @@
-// Package pipenettest is an HTTP server on an in-memory network. Both ends block
-// only on channels and timers, so it can be used in a synctest bubble, where
-// deadlines pass without real waiting.
+// Package pipenettest is an HTTP server on an in-memory network. Both ends
+// block only on channels and timers, so it can be used in a synctest bubble,
+// where deadlines pass without real waiting.
 package pipenettest
 
 import (
@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// URL is an address of the server. Dial ignores addresses, so any other works too.
+// URL is an address of the server. Dial ignores addresses, so any other works
+// too.
 const URL = "http://pipe.test"
 
 // Server accepts the connections that Dial makes.
@@ -21,8 +22,8 @@ type Server struct {
 	once   sync.Once
 }
 
-// Start serves s on a new in-memory network until the test ends. It must be called
-// inside the bubble.
+// Start serves s on a new in-memory network until the test ends. It must be
+// called inside the bubble.
 func Start(t testing.TB, s *http.Server) *Server {
 	n := &Server{conns: make(chan net.Conn), closed: make(chan struct{})}
 	done := make(chan struct{})
@@ -50,8 +51,8 @@ func (s *Server) Dial(ctx context.Context) (net.Conn, error) {
 	}
 }
 
-// Transport returns a transport that connects with Dial. Its idle connections are
-// closed when the test ends.
+// Transport returns a transport that connects with Dial. Its idle connections
+// are closed when the test ends.
 func (s *Server) Transport(t testing.TB) *http.Transport {
 	tr := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return s.Dial(ctx) }}
 	t.Cleanup(tr.CloseIdleConnections)

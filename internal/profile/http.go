@@ -45,7 +45,8 @@ func (s *Set) Wrap(next http.Handler) http.Handler {
 		if inPath {
 			narrowed, u := *r, *r.URL
 			u.Path, u.RawPath = path, ""
-			// So that URLs in the response, as in the old SSE transport, keep the profile.
+			// So that URLs in the response, as in the old SSE transport, keep
+			// the profile.
 			u.RawQuery = strings.TrimSuffix(Parameter+"="+name+"&"+u.RawQuery, "&")
 			narrowed.URL = &u
 			r = &narrowed

@@ -1,10 +1,10 @@
 // Package profile narrows callers to named parts of the gateway.
 //
 // A [Set] has the profiles of the configuration. [Set.Narrow] adds one to a
-// caller, which limits the caller's rights to what the profile allows. APIs need
-// not handle profiles, because the rights of the caller include them. Profiles of
-// requests ([Set.Wrap]) and of credentials follow changes of the configuration
-// immediately; one that is no longer defined allows nothing.
+// caller, which limits the caller's rights to what the profile allows. APIs
+// need not handle profiles, because the rights of the caller include them.
+// Profiles of requests ([Set.Wrap]) and of credentials follow changes of the
+// configuration immediately; one that is no longer defined allows nothing.
 package profile
 
 import (
@@ -19,8 +19,8 @@ import (
 
 // Options are the dependencies of a Set.
 type Options struct {
-	// Tags returns the tags of a tool, or those of its server if there is no tool
-	// of that name. Nil means that there are no tags.
+	// Tags returns the tags of a tool, or those of its server if there is no
+	// tool of that name. Nil means that there are no tags.
 	Tags func(tool.Name) []string
 	// ServerTags returns the tags of a server and of all its tools.
 	ServerTags func(server string) []string
@@ -60,8 +60,9 @@ func (s *Set) With(name string, c Config) *Set { return New(map[string]Config{na
 // configuration, and allows nothing while it is not defined.
 func (s *Set) Get(name string) tool.Profile { return named{s, name} }
 
-// Bind narrows a caller to the profile to which its credential is bound. A caller
-// with a profile loses Admin, because an administrator could change the profile.
+// Bind narrows a caller to the profile to which its credential is bound. A
+// caller with a profile loses Admin, because an administrator could change the
+// profile.
 func (s *Set) Bind(c tool.Caller, name string) tool.Caller {
 	c.Admin = false
 	if !slices.Contains(c.Profiles.Names(), name) {
@@ -86,8 +87,8 @@ func (s *Set) Narrow(c tool.Caller, name string) (tool.Caller, error) {
 	return c, &tool.Error{Kind: tool.InvalidArguments, Msg: msg, Details: map[string]any{"profiles": usable}}
 }
 
-// Usable returns the names of the profiles that the caller may choose, sorted. A
-// caller whose rights come from profiles may choose only those.
+// Usable returns the names of the profiles that the caller may choose, sorted.
+// A caller whose rights come from profiles may choose only those.
 func (s *Set) Usable(c *tool.Caller) []string {
 	names := []string{}
 	for name := range *s.current.Load() {
@@ -117,8 +118,8 @@ func (s *Set) mayChoose(c *tool.Caller, name string) bool {
 	})
 }
 
-// named is the profile of a set with a name. It reads the current configuration at
-// each use.
+// named is the profile of a set with a name. It reads the current configuration
+// at each use.
 type named struct {
 	set  *Set
 	name string

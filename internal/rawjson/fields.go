@@ -165,8 +165,8 @@ func SetField(object, value json.RawMessage, path ...string) json.RawMessage {
 	return append(out, object[open+1:]...)
 }
 
-// DeleteField returns the object without the member at the path, or object itself
-// if there is no such member. The input is not modified.
+// DeleteField returns the object without the member at the path, or object
+// itself if there is no such member. The input is not modified.
 func DeleteField(object json.RawMessage, path ...string) json.RawMessage {
 	if len(path) == 0 {
 		return object
@@ -186,8 +186,8 @@ func DeleteField(object json.RawMessage, path ...string) json.RawMessage {
 		out = append(out, changed...)
 		return append(out, object[m.End:]...)
 	}
-	// Copy the other members byte for byte. All occurrences of a repeated key are
-	// removed.
+	// Copy the other members byte for byte. All occurrences of a repeated key
+	// are removed.
 	var out []byte
 	at := 0
 	for m := range Positions(object) {

@@ -21,7 +21,8 @@ const MaxDepth = 10_000
 // RepairUTF8 returns b with invalid UTF-8 replaced by U+FFFD.
 func RepairUTF8(b []byte) []byte { return bytes.ToValidUTF8(b, []byte("\uFFFD")) }
 
-// InvalidUTF8 returns the index of the first byte that is not valid UTF-8, or -1.
+// InvalidUTF8 returns the index of the first byte that is not valid UTF-8, or
+// -1.
 func InvalidUTF8(b []byte) int {
 	ascii := asciiRun(b)
 	if utf8.Valid(b[ascii:]) {
@@ -90,8 +91,9 @@ func SkipSpace(b []byte, i int) int {
 	return i
 }
 
-// SkipValue returns the index after the value that begins at i, where there must
-// be no white space. depth is the number of levels that may still be opened.
+// SkipValue returns the index after the value that begins at i, where there
+// must be no white space. depth is the number of levels that may still be
+// opened.
 func SkipValue(b []byte, i, depth int) (int, error) {
 	if i >= len(b) {
 		return i, ErrSyntax
@@ -114,8 +116,8 @@ func SkipValue(b []byte, i, depth int) (int, error) {
 	}
 }
 
-// WalkObject returns the index after the object that begins at i, and calls found,
-// which may be nil, for each member.
+// WalkObject returns the index after the object that begins at i, and calls
+// found, which may be nil, for each member.
 func WalkObject(b []byte, i, depth int, found func(key, value []byte)) (int, error) {
 	if depth <= 0 {
 		return i, ErrDepth

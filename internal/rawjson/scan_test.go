@@ -87,8 +87,8 @@ func FuzzQuote(f *testing.F) {
 	})
 }
 
-// TestStringsOfEveryLength covers each way in which the scanner reads a string: by
-// words, by windows, and byte by byte.
+// TestStringsOfEveryLength covers each way in which the scanner reads a string:
+// by words, by windows, and byte by byte.
 func TestStringsOfEveryLength(t *testing.T) {
 	for n := range 3 * window {
 		plain := strings.Repeat("x", n)

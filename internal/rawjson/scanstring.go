@@ -14,8 +14,8 @@ const (
 	highBits  = 0x8080808080808080
 )
 
-// special sets the high bit in the first byte of x that is a control character, a
-// quote or a backslash. Later bytes of the result may be wrong and must be
+// special sets the high bit in the first byte of x that is a control character,
+// a quote or a backslash. Later bytes of the result may be wrong and must be
 // ignored. With the second bit flipped, exactly the quote and the control
 // characters are below 0x21.
 func special(x uint64) uint64 {
@@ -25,8 +25,8 @@ func special(x uint64) uint64 {
 }
 
 // plainRun returns the index of the first byte at or after i that is a control
-// character, a quote or a backslash. Most of a large message is inside strings, so
-// it processes many bytes at a time.
+// character, a quote or a backslash. Most of a large message is inside strings,
+// so it processes many bytes at a time.
 func plainRun(b []byte, i int) int {
 	for n := 0; len(b)-i >= 32; i += 32 {
 		x := b[i : i+32]
@@ -52,8 +52,8 @@ func plainRun(b []byte, i int) int {
 // window is the number of bytes of a long string that are checked at a time.
 const window = 1 << 10
 
-// plainWindows skips consecutive windows from i that contain no special byte, and
-// returns the index after them. Searching for single bytes is faster than
+// plainWindows skips consecutive windows from i that contain no special byte,
+// and returns the index after them. Searching for single bytes is faster than
 // plainRun, and control characters are the rarest, so they are checked last.
 func plainWindows(b []byte, i int) int {
 	for ; len(b)-i >= window; i += window {
@@ -95,8 +95,8 @@ func skipString(b []byte, i int) (int, error) {
 	}
 }
 
-// escapeLen returns the length of the escape sequence at the beginning of b, or 0
-// if it is not valid.
+// escapeLen returns the length of the escape sequence at the beginning of b, or
+// 0 if it is not valid.
 func escapeLen(b []byte) int {
 	if len(b) < 2 {
 		return 0

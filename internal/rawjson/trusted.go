@@ -6,8 +6,8 @@ import (
 	"iter"
 )
 
-// TrustedField returns the value of a member of an object that was checked before,
-// or nil if there is none. Of a repeated member the last one counts.
+// TrustedField returns the value of a member of an object that was checked
+// before, or nil if there is none. Of a repeated member the last one counts.
 func TrustedField(object json.RawMessage, key string) (value json.RawMessage) {
 	for m := range TrustedPositions(object) {
 		if m.Is(object, key) {

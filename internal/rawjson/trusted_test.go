@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzTrustedMembers compares the iteration without checks to the one with checks.
-// For invalid JSON it must only not panic.
+// FuzzTrustedMembers compares the iteration without checks to the one with
+// checks. For invalid JSON it must only not panic.
 func FuzzTrustedMembers(f *testing.F) {
 	for _, seed := range []string{
 		``, `{`, `{"`, `{"\`, `{"a`, `{"a":`, `{"a":"\\\"`, `{"a":1}`, ` { "a" : [ 1 , {"b":"}\"]"} ] , "c\\" : "\\" , "d":true , "e" : -1.5e3 } `,

@@ -1,9 +1,10 @@
-// Package reserved executes the gateway's own tools under the server name junctor
-// that are not part of the built-in server. With them an agent reads resources,
-// prompts and results that were too large for one response.
+// Package reserved executes the gateway's own tools under the server name
+// junctor that are not part of the built-in server. With them an agent reads
+// resources, prompts and results that were too large for one response.
 //
-// They exist whether or not the built-in server is listed, and a configured server
-// of that name does not replace them. Calls of them are recorded like other calls.
+// They exist whether or not the built-in server is listed, and a configured
+// server of that name does not replace them. Calls of them are recorded like
+// other calls.
 package reserved
 
 import (
@@ -102,8 +103,8 @@ func (c *Calls) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 		}
 	}
 	own, ok := Lookup(call.Server, name)
-	// A caller that sees only one server gets that server's tools, even if it is
-	// named junctor.
+	// A caller that sees only one server gets that server's tools, even if it
+	// is named junctor.
 	if !ok || call.Exchange.Transparent || c.Items == nil && name != ReadResult {
 		return c.Executor.Call(ctx, call)
 	}

@@ -21,8 +21,8 @@ const (
 	maxTexts       = 10_000
 )
 
-// Cache stores texts for their callers for an hour. If it is full, the oldest are
-// evicted. It is safe for concurrent use.
+// Cache stores texts for their callers for an hour. If it is full, the oldest
+// are evicted. It is safe for concurrent use.
 type Cache struct {
 	mu     sync.Mutex
 	byID   map[string]*list.Element

@@ -10,9 +10,9 @@ import (
 	"junctor/internal/tool"
 )
 
-// Value returns the content of a CallToolResult as one JSON value: the structured
-// content if there is any, else the text (parsed if it is JSON), else the list of
-// content blocks.
+// Value returns the content of a CallToolResult as one JSON value: the
+// structured content if there is any, else the text (parsed if it is JSON),
+// else the list of content blocks.
 func Value(raw json.RawMessage) json.RawMessage {
 	if s := rawjson.Field(raw, "structuredContent"); len(s) > 0 && string(s) != "null" {
 		return s
@@ -67,9 +67,9 @@ func Selected(ctx context.Context, expression string, raw json.RawMessage) (json
 	return TextResult(Text(value)), nil
 }
 
-// Fit returns a CallToolResult whose text has at most limit bytes, not counting a
-// note. A longer text, or the structured content if there is any, is stored, and the
-// note says how to read on. Blocks other than text are unchanged.
+// Fit returns a CallToolResult whose text has at most limit bytes, not counting
+// a note. A longer text, or the structured content if there is any, is stored,
+// and the note says how to read on. Blocks other than text are unchanged.
 func (c *Cache) Fit(caller *tool.Caller, raw json.RawMessage, limit int) json.RawMessage {
 	if limit <= 0 || len(raw) <= limit {
 		return raw

@@ -12,8 +12,8 @@ import (
 	"github.com/itchyny/gojq"
 )
 
-// functions are the functions that an expression may call. Their output and time
-// grow no faster than their input, which is bounded.
+// functions are the functions that an expression may call. Their output and
+// time grow no faster than their input, which is bounded.
 var functions = strings.Fields(`
 	length utf8bytelength not keys keys_unsorted values nulls booleans numbers strings arrays objects iterables scalars
 	has in map map_values to_entries from_entries with_entries select empty error add any all flatten range
@@ -47,8 +47,8 @@ func compile(expression string) (*gojq.Code, error) {
 		gojq.WithFunction("junctor_join", 1, 1, func(v any, args []any) any { return join(v, args[0]) }))
 }
 
-// restrict walks a syntax tree, returns an error for what cannot be bounded, and
-// inserts the checks.
+// restrict walks a syntax tree, returns an error for what cannot be bounded,
+// and inserts the checks.
 func restrict(v reflect.Value) error {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -145,8 +145,8 @@ func checked(v any) any {
 	return v
 }
 
-// bounded returns an error if a value would be too large when encoded. Parts that
-// it contains several times count each time.
+// bounded returns an error if a value would be too large when encoded. Parts
+// that it contains several times count each time.
 func bounded(v any) error {
 	if left := spend(v, maxInput); left < 0 {
 		return errTooLarge

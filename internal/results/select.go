@@ -14,8 +14,8 @@ import (
 	"junctor/internal/tool"
 )
 
-// Limits of one expression. gojq itself has none, so the language is restricted to
-// what can be bounded (restrict.go), and few expressions run concurrently.
+// Limits of one expression. gojq itself has none, so the language is restricted
+// to what can be bounded (restrict.go), and few expressions run concurrently.
 const (
 	maxExpression = 2 << 10
 	maxInput      = 32 << 20
@@ -34,9 +34,9 @@ func Check(expression string) error {
 	return err
 }
 
-// Select applies a jq expression to a value and returns its output, or a list of
-// outputs unless there is exactly one. Errors of the expression include the shape
-// of the value.
+// Select applies a jq expression to a value and returns its output, or a list
+// of outputs unless there is exactly one. Errors of the expression include the
+// shape of the value.
 func Select(ctx context.Context, expression string, value json.RawMessage) (json.RawMessage, error) {
 	code, err := compile(expression)
 	if err != nil {

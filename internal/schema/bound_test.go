@@ -20,7 +20,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// ladder returns n levels of definitions, each of which applies the next one twice.
+// ladder returns n levels of definitions, each of which applies the next one
+// twice.
 func ladder(keyword string, n int, leaf string) string {
 	var b strings.Builder
 	b.WriteString(`{"$ref":"#/$defs/l0","$defs":{`)

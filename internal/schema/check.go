@@ -10,13 +10,13 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// ErrTooCostly is the error of a check that exceeded its number of steps, because
-// the schema multiplies alternatives or refers to itself endlessly.
+// ErrTooCostly is the error of a check that exceeded its number of steps,
+// because the schema multiplies alternatives or refers to itself endlessly.
 var ErrTooCostly = errors.New("checking the value against the schema takes too many steps")
 
-// A check may take baseSteps plus stepsPerByte for each byte of the value. A step
-// is about the work of applying one schema object to one value, some tens of
-// nanoseconds.
+// A check may take baseSteps plus stepsPerByte for each byte of the value. A
+// step is about the work of applying one schema object to one value, some tens
+// of nanoseconds.
 const (
 	baseSteps        = 1_000_000
 	stepsPerByte     = 4
@@ -154,8 +154,8 @@ func (m *marks) merge(other *marks) {
 	}
 }
 
-// inPlace applies a schema to the same value. What it evaluated is added to ev only
-// if the value is valid.
+// inPlace applies a schema to the same value. What it evaluated is added to ev
+// only if the value is valid.
 func (c *checker) inPlace(s *jsonschema.Schema, v any, out *report, ev *marks) bool {
 	if ev == nil {
 		return c.eval(s, v, out, nil)

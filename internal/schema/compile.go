@@ -11,8 +11,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// Limits of the cost of compiling a schema. The library stores the whole path of
-// each subschema and compiles each pattern, so a small document can require
+// Limits of the cost of compiling a schema. The library stores the whole path
+// of each subschema and compiles each pattern, so a small document can require
 // gigabytes.
 const (
 	maxSchemaCost = 64 << 20 // bytes of paths, each times its depth
@@ -73,8 +73,8 @@ type pattern struct {
 	ops int
 }
 
-// patterns returns an engine that compiles patterns of up to left instructions in
-// total.
+// patterns returns an engine that compiles patterns of up to left instructions
+// in total.
 func patterns(left int) jsonschema.RegexpEngine {
 	return func(text string) (jsonschema.Regexp, error) {
 		parsed, err := syntax.Parse(text, syntax.Perl)
@@ -93,8 +93,8 @@ func patterns(left int) jsonschema.RegexpEngine {
 	}
 }
 
-// instructions estimates the size of the compiled expression, for which a counted
-// repetition is expanded.
+// instructions estimates the size of the compiled expression, for which a
+// counted repetition is expanded.
 func instructions(re *syntax.Regexp) int {
 	n := 1 + len(re.Rune)
 	for _, sub := range re.Sub {
@@ -106,7 +106,8 @@ func instructions(re *syntax.Regexp) int {
 	return n
 }
 
-// match matches text and counts the steps, at worst each instruction at each byte.
+// match matches text and counts the steps, at worst each instruction at each
+// byte.
 func (c *checker) match(re jsonschema.Regexp, text string) bool {
 	ops := 16
 	if p, ok := re.(*pattern); ok {
@@ -116,8 +117,8 @@ func (c *checker) match(re jsonschema.Regexp, text string) bool {
 	return re.MatchString(text)
 }
 
-// validRegex checks the format "regex" of values, which must not count against the
-// schema's limit of patterns.
+// validRegex checks the format "regex" of values, which must not count against
+// the schema's limit of patterns.
 func (c *checker) validRegex(text string) error {
 	c.spend(len(text))
 	_, err := syntax.Parse(text, syntax.Perl)

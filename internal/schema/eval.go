@@ -9,8 +9,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 )
 
-// eval reports whether v is valid against s. It stops at the first violation unless
-// out has room for more. ev receives what was evaluated; it may be nil.
+// eval reports whether v is valid against s. It stops at the first violation
+// unless out has room for more. ev receives what was evaluated; it may be nil.
 func (c *checker) eval(s *jsonschema.Schema, v any, out *report, ev *marks) bool {
 	c.spend(1)
 	if s.Bool != nil {
@@ -186,8 +186,8 @@ func (c *checker) oneOf(s *jsonschema.Schema, v any, out *report, ev *marks) boo
 const maxReasons = 8
 
 // none reports that no alternative matches, with the reasons in one line. The
-// reasons require a second evaluation, which is done only here because usually a
-// later alternative matches.
+// reasons require a second evaluation, which is done only here because usually
+// a later alternative matches.
 func (c *checker) none(s *jsonschema.Schema, keyword string, subs []*jsonschema.Schema, v any, out *report) bool {
 	if !out.hasRoom() {
 		return false

@@ -57,15 +57,15 @@ func (c *checker) number(s *jsonschema.Schema, v json.Number, out *report) bool 
 	return ok
 }
 
-// Numbers are exact up to this many digits and this exponent, and rounded beyond:
-// an exact 1e999999 takes 400 KB, and a million digits take a second.
+// Numbers are exact up to this many digits and this exponent, and rounded
+// beyond: an exact 1e999999 takes 400 KB, and a million digits take a second.
 const (
 	maxDigits   = 400
 	maxExponent = 400
 )
 
-// decimal is a number as its significant digits and the power of ten of the last
-// digit.
+// decimal is a number as its significant digits and the power of ten of the
+// last digit.
 type decimal struct {
 	negative bool
 	digits   string // without leading and trailing zeros; empty for zero
@@ -123,8 +123,8 @@ func rational(n json.Number) *big.Rat {
 
 func isInteger(n json.Number) bool { return parseDecimal(n).exponent >= 0 }
 
-// equal compares values like JSON Schema: numbers by value, objects regardless of
-// order.
+// equal compares values like JSON Schema: numbers by value, objects regardless
+// of order.
 func (c *checker) equal(a, b any) bool {
 	c.spend(1)
 	switch a := a.(type) {

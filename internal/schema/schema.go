@@ -1,14 +1,14 @@
 // Package schema checks JSON values against the JSON Schemas of MCP servers:
 // 2020-12 and draft-07.
 //
-// It reports all violations together, each with its location in the value and in
-// the schema. It never fetches anything: a reference to another document is an
-// error of the schema.
+// It reports all violations together, each with its location in the value and
+// in the schema. It never fetches anything: a reference to another document is
+// an error of the schema.
 //
-// Neither schema nor value is trusted. A schema is compiled by the library, after
-// its cost was estimated. A value is checked by our own evaluator of the compiled
-// schema, which counts its steps and collects a bounded number of violations,
-// because that of the library accepts no context and has no limits.
+// Neither schema nor value is trusted. A schema is compiled by the library,
+// after its cost was estimated. A value is checked by our own evaluator of the
+// compiled schema, which counts its steps and collects a bounded number of
+// violations, because that of the library accepts no context and has no limits.
 package schema
 
 import (
@@ -42,8 +42,8 @@ const maxViolations = 50
 const resource = "schema:///tool"
 
 // Compile compiles a schema. Without $schema it is treated as 2020-12, which
-// accepts schemas written for draft-07 except for redefined keywords. If it has an
-// array as items, which only older drafts allow, it is treated as draft-07.
+// accepts schemas written for draft-07 except for redefined keywords. If it has
+// an array as items, which only older drafts allow, it is treated as draft-07.
 func Compile(raw json.RawMessage) (*Schema, error) {
 	compiled, err := compile(raw)
 	if err != nil {
@@ -58,8 +58,8 @@ func (noLoader) Load(url string) (any, error) {
 	return nil, fmt.Errorf("%s leads out of the schema", url)
 }
 
-// Check returns the violations of the schema by value, or none if it is valid. An
-// error means that the check was aborted: ErrTooCostly, or the error of ctx.
+// Check returns the violations of the schema by value, or none if it is valid.
+// An error means that the check was aborted: ErrTooCostly, or the error of ctx.
 func (s *Schema) Check(ctx context.Context, value json.RawMessage) ([]Violation, error) {
 	v, err := decode(value)
 	if err != nil {

@@ -56,7 +56,8 @@ func TestDirectLinesAreThoseOfSlog(t *testing.T) {
 	}
 }
 
-// TestTimesAreThoseOfSlog: times in any order and zone are formatted as by slog.
+// TestTimesAreThoseOfSlog: times in any order and zone are formatted as by
+// slog.
 func TestTimesAreThoseOfSlog(t *testing.T) {
 	begin := time.Date(2026, 12, 31, 23, 59, 58, 0, time.UTC)
 	zones := []*time.Location{time.UTC, time.FixedZone("", 3600), time.FixedZone("x", -12600), time.Local}

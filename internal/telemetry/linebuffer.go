@@ -22,8 +22,8 @@ const (
 // program before it exits. A LineBuffer is safe for concurrent use, and a nil
 // *LineBuffer has nothing to flush.
 //
-// A stalled output, such as a pipe whose reader does not read, does not block the
-// program: it waits for a write at most for stallTimeout. Later lines are
+// A stalled output, such as a pipe whose reader does not read, does not block
+// the program: it waits for a write at most for stallTimeout. Later lines are
 // buffered up to maxStalled bytes; further ones are dropped and counted.
 type LineBuffer struct {
 	out     io.Writer
@@ -98,8 +98,8 @@ func (b *LineBuffer) Unbuffer() error {
 	return b.flush()
 }
 
-// takeDropped returns and resets the number of dropped lines. It returns 0 while
-// the output is stalled.
+// takeDropped returns and resets the number of dropped lines. It returns 0
+// while the output is stalled.
 func (b *LineBuffer) takeDropped() int64 {
 	if b.dropped.Load() == 0 {
 		return 0
@@ -152,8 +152,8 @@ func (b *LineBuffer) write() {
 	}()
 }
 
-// await waits for a write for at most stallTimeout. The caller holds b.mu, which
-// is released while waiting.
+// await waits for a write for at most stallTimeout. The caller holds b.mu,
+// which is released while waiting.
 func (b *LineBuffer) await(done chan struct{}) {
 	b.mu.Unlock()
 	timer := time.NewTimer(stallTimeout)

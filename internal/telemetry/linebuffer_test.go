@@ -105,8 +105,8 @@ type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, errors.New("broken") }
 
-// TestLineBufferKeepsLinesWhole: with concurrent writers, lines are written whole
-// and in the order of their logger.
+// TestLineBufferKeepsLinesWhole: with concurrent writers, lines are written
+// whole and in the order of their logger.
 func TestLineBufferKeepsLinesWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out writes
@@ -160,9 +160,10 @@ func TestRecentDetails(t *testing.T) {
 	}
 }
 
-// TestLineBufferWithUnreadOutput checks that a stalled output blocks the program
-// once, for stallTimeout. Lines that fit are buffered, the others counted, and
-// the lines and the count are written when the output accepts data again.
+// TestLineBufferWithUnreadOutput checks that a stalled output blocks the
+// program once, for stallTimeout. Lines that fit are buffered, the others
+// counted, and the lines and the count are written when the output accepts data
+// again.
 func TestLineBufferWithUnreadOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &stuck{read: make(chan struct{})}

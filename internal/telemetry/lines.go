@@ -122,8 +122,9 @@ func (t *lineTarget) write(at time.Time, level slog.Level, msg string) error {
 	return err
 }
 
-// detailsOf returns the attributes of an encoded line as a JSON object, or nil if
-// there are none. slog writes the time, if any, the level and the message first.
+// detailsOf returns the attributes of an encoded line as a JSON object, or nil
+// if there are none. slog writes the time, if any, the level and the message
+// first.
 func detailsOf(line []byte) []byte {
 	const key = `"msg":`
 	at := bytes.Index(line, []byte(key)) // the time and the level cannot contain it

@@ -67,9 +67,10 @@ type LogOptions struct {
 	Recent   *Ring[LogEntry] // stores the latest lines for the page
 }
 
-// NewLogger returns the program's logger. Every line has the request, session and
-// trace ids of its context (see [WithRequest], [WithSession] and [WithTrace]) and
-// is redacted. Durations are written in milliseconds, with a key that ends in Ms.
+// NewLogger returns the program's logger. Every line has the request, session
+// and trace ids of its context (see [WithRequest], [WithSession] and
+// [WithTrace]) and is redacted. Durations are written in milliseconds, with a
+// key that ends in Ms.
 func NewLogger(o LogOptions) *slog.Logger {
 	var level slog.Leveler = slog.LevelInfo
 	if o.Level != nil {
@@ -90,8 +91,8 @@ func NewLogger(o LogOptions) *slog.Logger {
 	return slog.New(&handler{next: h, redactor: o.Redactor, level: level})
 }
 
-// flushing flushes the buffer after warnings and errors, and logs how many lines
-// were dropped.
+// flushing flushes the buffer after warnings and errors, and logs how many
+// lines were dropped.
 type flushing struct {
 	slog.Handler
 	buffer *LineBuffer
@@ -227,9 +228,9 @@ func (h *handler) pass(ctx context.Context, rec *slog.Record, msg string, attrs 
 	return h.next.Handle(ctx, out)
 }
 
-// inMillis replaces durations by milliseconds and adds Ms to their keys, because
-// slog would write nanoseconds in JSON. It modifies the list and reports whether
-// there were any.
+// inMillis replaces durations by milliseconds and adds Ms to their keys,
+// because slog would write nanoseconds in JSON. It modifies the list and
+// reports whether there were any.
 func inMillis(attrs []slog.Attr) (changed bool) {
 	for i, a := range attrs {
 		switch a.Value.Kind() {

@@ -32,7 +32,8 @@ type valuer struct{ text string }
 
 func (v valuer) LogValue() slog.Value { return slog.GroupValue(slog.String("inner", v.text)) }
 
-// TestSecretsAreNotLogged: a secret is masked in every way that it can be logged.
+// TestSecretsAreNotLogged: a secret is masked in every way that it can be
+// logged.
 func TestSecretsAreNotLogged(t *testing.T) {
 	for _, format := range []LogFormat{FormatText, FormatJSON} {
 		for name, known := range map[string]bool{"known": true, "shaped": false} {

@@ -12,8 +12,8 @@ import (
 )
 
 // Metrics are the gateway's Prometheus metrics. The number of series is bounded
-// whatever upstreams and callers send: tools beyond a limit share a label. A nil
-// *Metrics counts nothing.
+// whatever upstreams and callers send: tools beyond a limit share a label. A
+// nil *Metrics counts nothing.
 type Metrics struct {
 	registry *prometheus.Registry
 
@@ -102,8 +102,9 @@ func (m *Metrics) Begin() (end func()) {
 	return m.endCall
 }
 
-// Call counts one finished call. status is ok, error or failed; kind is the kind of
-// error, or empty. server must be the name of a configured upstream, or empty.
+// Call counts one finished call. status is ok, error or failed; kind is the
+// kind of error, or empty. server must be the name of a configured upstream, or
+// empty.
 func (m *Metrics) Call(face, server, tool, status, kind string, took time.Duration) {
 	if m == nil {
 		return
@@ -129,8 +130,8 @@ func (m *Metrics) seriesOf(key seriesKey) series {
 	return s
 }
 
-// bounded returns the label for the tool: otherTool if too many others have been
-// seen. The caller holds m.mu.
+// bounded returns the label for the tool: otherTool if too many others have
+// been seen. The caller holds m.mu.
 func (m *Metrics) bounded(server, tool string) string {
 	pair := [2]string{server, tool}
 	if _, ok := m.known[pair]; ok {
@@ -176,8 +177,8 @@ const (
 	CircuitOpen   = 2
 )
 
-// Circuit records the state of a tool's circuit. Closed circuits have no series,
-// because almost all are closed.
+// Circuit records the state of a tool's circuit. Closed circuits have no
+// series, because almost all are closed.
 func (m *Metrics) Circuit(server, tool string, state int) {
 	if m == nil {
 		return
@@ -210,8 +211,8 @@ func (m *Metrics) Dropped(what string) {
 	}
 }
 
-// Tokens counts the input and output tokens of a model. model must be a name from
-// the configuration.
+// Tokens counts the input and output tokens of a model. model must be a name
+// from the configuration.
 func (m *Metrics) Tokens(model string, read, written int) {
 	if m != nil {
 		m.tokens.WithLabelValues(model, "read").Add(float64(read))

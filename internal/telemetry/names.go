@@ -67,8 +67,8 @@ func secretWord(w []byte) bool {
 	return false
 }
 
-// harmlessToken reports whether w names a token that is no credential: a cursor,
-// a count, or the progress token of MCP.
+// harmlessToken reports whether w names a token that is no credential: a
+// cursor, a count, or the progress token of MCP.
 func harmlessToken(w []byte) bool {
 	for _, s := range []string{"pagetoken", "nexttoken", "progresstoken", "continuationtoken", "cursortoken", "synctoken", "maxtoken", "pertoken", "bytoken"} {
 		if ends(w, s) {
@@ -222,8 +222,8 @@ func listAt(s string, v int) (start, end int, mask string) {
 	return first, end, Redacted
 }
 
-// numberAt masks a number after a quoted name. The mask is a string, so that the
-// JSON stays valid.
+// numberAt masks a number after a quoted name. The mask is a string, so that
+// the JSON stays valid.
 func numberAt(s string, v int, quote string) (start, end int, mask string) {
 	e := v
 	for e < len(s) && (isAlnum(s[e]) || s[e] == '.' || s[e] == '-' || s[e] == '+') {
@@ -267,9 +267,9 @@ func endsBare(c byte, line bool) bool {
 	return false
 }
 
-// closingQuote returns the end of the string that was opened by a quote after the
-// given number of backslashes: the index of the closing quote's first backslash,
-// or of the quote itself.
+// closingQuote returns the end of the string that was opened by a quote after
+// the given number of backslashes: the index of the closing quote's first
+// backslash, or of the quote itself.
 func closingQuote(s string, from int, quote byte, backslashes int) int {
 	level := 0
 	for b := backslashes; b%2 == 1; b = (b - 1) / 2 {

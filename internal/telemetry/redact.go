@@ -36,8 +36,8 @@ func NewRedactor(cfg RedactConfig) (*Redactor, error) {
 	return r, nil
 }
 
-// SetConfig replaces the configured patterns. If it returns an error, nothing is
-// changed.
+// SetConfig replaces the configured patterns. If it returns an error, nothing
+// is changed.
 func (r *Redactor) SetConfig(cfg RedactConfig) error {
 	all := make([]*regexp.Regexp, len(cfg.Redact))
 	for i, p := range cfg.Redact {
@@ -72,8 +72,8 @@ func (r *Redactor) configured() []*regexp.Regexp {
 // would match parts of ordinary words.
 const minKnown = 5
 
-// Add adds known secrets, which are masked wherever they appear: verbatim and as
-// encoded in JSON and in URLs.
+// Add adds known secrets, which are masked wherever they appear: verbatim and
+// as encoded in JSON and in URLs.
 func (r *Redactor) Add(secrets ...Secret) {
 	if r == nil {
 		return

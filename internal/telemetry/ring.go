@@ -61,9 +61,9 @@ func (r *Ring[T]) latest(n int) []T {
 	return all
 }
 
-// Follow returns the newest n items (all if n is 0) and a channel of later items,
-// without a gap in between, until ctx is done. missed returns how many items the
-// channel had no room for since the last call of missed.
+// Follow returns the newest n items (all if n is 0) and a channel of later
+// items, without a gap in between, until ctx is done. missed returns how many
+// items the channel had no room for since the last call of missed.
 func (r *Ring[T]) Follow(ctx context.Context, n int) (latest []T, more <-chan T, missed func() int64) {
 	f := &follower[T]{ch: make(chan T, 256)}
 	r.mu.Lock()

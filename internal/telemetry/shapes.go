@@ -91,8 +91,8 @@ var prefixesAt = func() (t [256][]prefix) {
 }()
 
 // shapeAt looks for a secret at s[i], for which secretKinds must not be 0 and
-// which must not be inside a word if a word begins there. It returns the range to
-// mask, which may begin after i, and the mask. If end is 0, there is none.
+// which must not be inside a word if a word begins there. It returns the range
+// to mask, which may begin after i, and the mask. If end is 0, there is none.
 func shapeAt(s string, i int) (start, end int, mask string) {
 	mask = Redacted
 	switch secretKinds[s[i]] {

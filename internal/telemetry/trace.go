@@ -43,8 +43,9 @@ func NewTracer(cfg *OTLPConfig, version string, r *Redactor, exporter sdktrace.S
 // Span is a span of a trace.
 type Span struct{ trace.Span }
 
-// Start begins a span as a child of that of ctx. The returned context has a trace
-// context even if the span is not recorded, so that log lines have a trace id.
+// Start begins a span as a child of that of ctx. The returned context has a
+// trace context even if the span is not recorded, so that log lines have a
+// trace id.
 func (t *Tracer) Start(ctx context.Context, name string) (context.Context, Span) {
 	if t == nil {
 		if !TraceOf(ctx).IsValid() {

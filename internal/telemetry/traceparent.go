@@ -45,7 +45,8 @@ func WithTraceOf(ctx context.Context, h http.Header) context.Context {
 	return ctx
 }
 
-// WithTrace returns a context with a trace context, whose id its log lines have.
+// WithTrace returns a context with a trace context, whose id its log lines
+// have.
 func WithTrace(ctx context.Context, t trace.SpanContext) context.Context {
 	return withTraceField(trace.ContextWithRemoteSpanContext(ctx, t), t)
 }

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Table is a table for people. Columns are as wide as their content, and wrapped to
-// fit into the terminal. In a pipe each row is one line.
+// Table is a table for people. Columns are as wide as their content, and
+// wrapped to fit into the terminal. In a pipe each row is one line.
 type Table struct {
 	head []string
 	rows [][]Cell
@@ -108,8 +108,8 @@ func (c *Terminal) PrintTable(t *Table) {
 	}
 }
 
-// shrink narrows the widest columns until the row fits, and the column name only
-// if the others cannot be narrowed further.
+// shrink narrows the widest columns until the row fits, and the column name
+// only if the others cannot be narrowed further.
 func shrink(widths []int, room, name int) {
 	const minWidth = 8
 	total := 2 * (len(widths) - 1)

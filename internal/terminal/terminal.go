@@ -1,5 +1,5 @@
-// Package terminal prints tables, colours, notes and progress for people and asks
-// them questions. It removes control sequences from the text of servers.
+// Package terminal prints tables, colours, notes and progress for people and
+// asks them questions. It removes control sequences from the text of servers.
 package terminal
 
 import (
@@ -43,8 +43,8 @@ func (c *Terminal) Note(format string, args ...any) {
 	}
 }
 
-// Colour is a colour or style. Colours are used only on a terminal, and never with
-// NO_COLOR.
+// Colour is a colour or style. Colours are used only on a terminal, and never
+// with NO_COLOR.
 type Colour string
 
 const (
@@ -72,8 +72,9 @@ func (c *Terminal) Paint(w io.Writer, col Colour, s string) string {
 	return "\x1b[" + string(col) + "m" + s + "\x1b[0m"
 }
 
-// OneLine returns text of a server in one line, without characters that could move
-// the cursor, change colours or change the direction of the following text.
+// OneLine returns text of a server in one line, without characters that could
+// move the cursor, change colours or change the direction of the following
+// text.
 func OneLine(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -101,8 +102,8 @@ func Printable(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-// Text returns the text of a tool for output to w: without control sequences for a
-// terminal, otherwise unchanged.
+// Text returns the text of a tool for output to w: without control sequences
+// for a terminal, otherwise unchanged.
 func (c *Terminal) Text(w io.Writer, s string) string {
 	if _, ok := c.Width(w); ok {
 		return Printable(s)
@@ -148,7 +149,8 @@ func (c *Terminal) Confirm(question string) (bool, error) {
 	return answer == "y" || answer == "yes", nil
 }
 
-// Progress returns functions that show the current step on a terminal and clear it.
+// Progress returns functions that show the current step on a terminal and clear
+// it.
 func (c *Terminal) Progress() (step func(string), done func()) {
 	if _, ok := c.Width(c.Err); !ok || c.Quiet {
 		return func(string) {}, func() {}

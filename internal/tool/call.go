@@ -56,8 +56,8 @@ type Rate struct {
 	Per   time.Duration `json:"per"`
 }
 
-// Local is the caller of the command line, of stdio, and of loopback connections
-// without authentication.
+// Local is the caller of the command line, of stdio, and of loopback
+// connections without authentication.
 var Local = Caller{ID: "local", Name: "local", Admin: true, Chat: true}
 
 // AnonymousID is the ID of [Anonymous].
@@ -156,8 +156,9 @@ func (s TaskStatus) Progress() json.RawMessage {
 	return json.RawMessage(`{"progress":0,"message":` + string(quoted) + `}`)
 }
 
-// ServerTask identifies a task of a server, so that other processes can wait for
-// it too. It is empty if they cannot, because the server ends with this process.
+// ServerTask identifies a task of a server, so that other processes can wait
+// for it too. It is empty if they cannot, because the server ends with this
+// process.
 type ServerTask struct {
 	Server string `json:"server"`
 	ID     string `json:"id"`

@@ -14,8 +14,8 @@ func WithCaller(ctx context.Context, c Caller) context.Context {
 // change afterwards.
 func SetCaller(ctx context.Context, c *Caller) context.Context { return SetValue(ctx, callerKey{}, c) }
 
-// CallerFrom returns the caller of ctx, or [Anonymous] if there is none, so that
-// code that forgets to set a caller gets no rights.
+// CallerFrom returns the caller of ctx, or [Anonymous] if there is none, so
+// that code that forgets to set a caller gets no rights.
 func CallerFrom(ctx context.Context) Caller {
 	if c, ok := ctx.Value(callerKey{}).(*Caller); ok {
 		return *c

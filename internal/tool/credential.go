@@ -19,8 +19,8 @@ var ErrCredentialEnded = errors.New("the credential was revoked, has expired or 
 
 type credentialKey struct{}
 
-// SetCredential returns a context with the credential of its caller. The rule of
-// [SetValue] applies.
+// SetCredential returns a context with the credential of its caller. The rule
+// of [SetValue] applies.
 func SetCredential(ctx context.Context, c Credential) context.Context {
 	return SetValue(ctx, credentialKey{}, c)
 }
@@ -32,8 +32,8 @@ func CredentialFrom(ctx context.Context) Credential {
 	return c
 }
 
-// OnCredentialEnd calls f when the credential of ctx is no longer valid. Without
-// a credential f is never called. stop is as in [Credential].
+// OnCredentialEnd calls f when the credential of ctx is no longer valid.
+// Without a credential f is never called. stop is as in [Credential].
 func OnCredentialEnd(ctx context.Context, f func()) (stop func()) {
 	if c := CredentialFrom(ctx); c != nil {
 		return c.OnEnd(f)

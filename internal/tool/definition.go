@@ -32,8 +32,8 @@ type Annotations struct {
 	OpenWorldHint   *bool  `json:"openWorldHint,omitempty"`
 }
 
-// Repeatable reports whether the tool is marked read-only or idempotent, so that
-// a failed call may be retried.
+// Repeatable reports whether the tool is marked read-only or idempotent, so
+// that a failed call may be retried.
 func (a Annotations) Repeatable() bool {
 	return a.ReadOnlyHint != nil && *a.ReadOnlyHint || a.IdempotentHint != nil && *a.IdempotentHint
 }
@@ -71,8 +71,8 @@ func ParseDefinition(server string, raw json.RawMessage) (Definition, error) {
 	return d, nil
 }
 
-// Fingerprint returns a hash of the definition's content that does not depend on
-// the order of keys or on white space.
+// Fingerprint returns a hash of the definition's content that does not depend
+// on the order of keys or on white space.
 func (d Definition) Fingerprint() string {
 	canonical := []byte(d.Raw)
 	var v any

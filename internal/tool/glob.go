@@ -72,8 +72,8 @@ func selects(patterns []string, match func(pattern string) bool) bool {
 	return selected
 }
 
-// CheckGlobs returns an error if the patterns select nothing because all of them
-// exclude. An empty list is valid.
+// CheckGlobs returns an error if the patterns select nothing because all of
+// them exclude. An empty list is valid.
 func CheckGlobs(patterns []string) error {
 	if len(patterns) > 0 && !slices.ContainsFunc(patterns, func(p string) bool { return !strings.HasPrefix(p, "!") }) {
 		return fmt.Errorf(`%q excludes only, and so selects nothing; add "*" for all others`, patterns)
@@ -94,9 +94,9 @@ func (c *Caller) MaySee(server string) bool {
 	return own.shows(server) && (len(c.Grants) == 0 || slices.ContainsFunc(c.Grants, func(g Grant) bool { return g.shows(server) }))
 }
 
-// Excludes reports whether a glob that begins with "!" excludes the tool for the
-// caller. Tools of the gateway itself, such as junctor:run_code, need no glob
-// that selects them, but can be excluded.
+// Excludes reports whether a glob that begins with "!" excludes the tool for
+// the caller. Tools of the gateway itself, such as junctor:run_code, need no
+// glob that selects them, but can be excluded.
 func (c *Caller) Excludes(n Name) bool {
 	own := Grant{Servers: c.Servers, Tools: c.Tools, Profiles: c.Profiles}
 	return own.excludes(n) || len(c.Grants) > 0 && !slices.ContainsFunc(c.Grants, func(g Grant) bool { return !g.excludes(n) })
@@ -129,8 +129,8 @@ func (g Grant) covers(n Name) bool {
 }
 
 // SelectsTool is [Selects] for patterns over server:tool. The part before the
-// first colon matches only the server's name: *-test:read does not select a tool
-// named "x-test:read" of another server.
+// first colon matches only the server's name: *-test:read does not select a
+// tool named "x-test:read" of another server.
 func SelectsTool(patterns []string, n Name) bool {
 	return selects(patterns, func(p string) bool { return matchTool(p, n) })
 }

@@ -9,8 +9,8 @@ type Guidance struct {
 // GuidanceSource is the source of guidance.
 type GuidanceSource string
 
-// The sources, best first. The source is empty for guidance that was stored by a
-// version that did not record it.
+// The sources, best first. The source is empty for guidance that was stored by
+// a version that did not record it.
 const (
 	FromPrompt       GuidanceSource = "prompt"       // the server's prompt tool-descriptions
 	FromInstructions GuidanceSource = "instructions" // the server's instructions

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Interface has the members of the MCP Apps extension in a definition's _meta.ui.
-// Members that do not have the type of the extension are ignored.
+// Interface has the members of the MCP Apps extension in a definition's
+// _meta.ui. Members that do not have the type of the extension are ignored.
 type Interface struct {
 	Resource string // the URI of the user interface that shows results; "" for none
 	AppsOnly bool   // the tool is for the user interfaces of its server, not for models

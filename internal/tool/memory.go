@@ -12,7 +12,8 @@ const (
 // returns the memory to the pool. Code that retains bytes of the result must
 // copy them or call Keep.
 //
-// A nil ResultMemory lends nothing. The methods are not safe for concurrent use.
+// A nil ResultMemory lends nothing. The methods are not safe for concurrent
+// use.
 type ResultMemory struct {
 	lent *[]byte
 	kept bool

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Profile is a named subset of the gateway's servers and tools. It restricts the
-// rights of its callers and never extends them.
+// Profile is a named subset of the gateway's servers and tools. It restricts
+// the rights of its callers and never extends them.
 type Profile interface {
 	Name() string
 	// Allows reports whether the profile includes the tool, or the method of
@@ -31,9 +31,9 @@ type ProfileSettings struct {
 	Rate         Rate   // limits each caller's calls with the profile
 }
 
-// Profiles are the profiles of a caller, all of which must allow a call. They are
-// marshalled as names. Unmarshalled profiles are of type UnknownProfile and allow
-// nothing.
+// Profiles are the profiles of a caller, all of which must allow a call. They
+// are marshalled as names. Unmarshalled profiles are of type UnknownProfile and
+// allow nothing.
 type Profiles []Profile
 
 // MarshalJSON implements json.Marshaler.

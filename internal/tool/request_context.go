@@ -6,8 +6,9 @@ import (
 )
 
 // requestContext is the context of one HTTP request. Middleware adds values in
-// place, each of which would otherwise cost a context and a copy of the request.
-// Values are only added, so that other goroutines may read while one adds.
+// place, each of which would otherwise cost a context and a copy of the
+// request. Values are only added, so that other goroutines may read while one
+// adds.
 type requestContext struct {
 	context.Context
 	cancel context.CancelCauseFunc

@@ -287,8 +287,8 @@ func knownType(word string) string {
 	return ""
 }
 
-// literals returns the values of an enum if they are few and short, otherwise "",
-// so that the plain type is shown instead.
+// literals returns the values of an enum if they are few and short, otherwise
+// "", so that the plain type is shown instead.
 func literals(values []json.RawMessage) string {
 	if len(values) == 0 || len(values) > maxEnum {
 		return ""

@@ -14,10 +14,10 @@ const AppFrame = "/app-frame"
 //go:embed appframe.html
 var appFrame []byte
 
-// serveAppFrame serves the document that loads an app. Its policy, which the app
-// inherits, consists of the origins that the app declares and that the page passes
-// in the query: connect, resource, frame and base. The document always has an
-// opaque origin, and only the page can embed it.
+// serveAppFrame serves the document that loads an app. Its policy, which the
+// app inherits, consists of the origins that the app declares and that the page
+// passes in the query: connect, resource, frame and base. The document always
+// has an opaque origin, and only the page can embed it.
 func serveAppFrame(w http.ResponseWriter, r *http.Request) {
 	head := w.Header()
 	head.Set("Content-Security-Policy", appPolicy(r.URL.Query(), r.Host))
@@ -67,9 +67,9 @@ var source = regexp.MustCompile(`^(?:(?:https?|wss?)://)?((?:\*\.)?[A-Za-z0-9](?
 // maxSources bounds the entries that are used of one list of a declaration.
 const maxSources = 32
 
-// sources returns the valid entries of a list, except for the host and port of the
-// gateway. Anything but an origin, such as a keyword or a second directive, is
-// dropped.
+// sources returns the valid entries of a list, except for the host and port of
+// the gateway. Anything but an origin, such as a keyword or a second directive,
+// is dropped.
 func sources(declared []string, gateway string) string {
 	var kept []string
 	for _, s := range declared[:min(len(declared), maxSources)] {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestPageSize bounds the compressed size of what the browser loads for the first
-// view, and of each part that is loaded on demand.
+// TestPageSize bounds the compressed size of what the browser loads for the
+// first view, and of each part that is loaded on demand.
 func TestPageSize(t *testing.T) {
 	const firstView, part = 175 << 10, 150 << 10
 	h := New()

@@ -23,14 +23,15 @@ import (
 var built embed.FS
 
 // policy prevents the page from loading or sending anything elsewhere. Inline
-// styles are allowed because the page's libraries set them on elements. [AppFrame]
-// is the only document that can be framed, because all others forbid it.
+// styles are allowed because the page's libraries set them on elements.
+// [AppFrame] is the only document that can be framed, because all others forbid
+// it.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; " +
 	"img-src 'self' data: blob:; media-src 'self' data: blob:; font-src 'self'; connect-src 'self'; " +
 	"manifest-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
-// Handler serves the page at / and its files. Views are addressed by the fragment
-// of the URL, so all other paths are unknown.
+// Handler serves the page at / and its files. Views are addressed by the
+// fragment of the URL, so all other paths are unknown.
 type Handler struct {
 	files fs.FS
 	mu    sync.Mutex

@@ -5,8 +5,8 @@
 // While it runs it prints a line for each finished package. At the end it
 // prints the output of the tests that failed, then what was skipped and why,
 // then a table of the suites. The complete output of a suite is in
-// .cache/test/<suite>.log; logs of gateways and screenshots of failed tests are in
-// .cache/failed.
+// .cache/test/<suite>.log; logs of gateways and screenshots of failed tests are
+// in .cache/failed.
 package main
 
 import (
@@ -53,24 +53,24 @@ type failure struct{ test, output string }
 
 type skip struct{ test, reason string }
 
-// raceDetector instruments everything except SQLite, which is translated from C and
-// whose memory the detector ignores, and the machine code generator for
+// raceDetector instruments everything except SQLite, which is translated from C
+// and whose memory the detector ignores, and the machine code generator for
 // WebAssembly: they take ten times as long with instrumentation. Neither
-// instantiates generic functions of other packages, of which the linker might use
-// the copy without instrumentation.
+// instantiates generic functions of other packages, of which the linker might
+// use the copy without instrumentation.
 var raceDetector = []string{"-race",
 	"-gcflags=modernc.org/sqlite/lib=-race=false",
 	"-gcflags=github.com/tetratelabs/wazero/internal/engine/wazevo/backend/...=-race=false"}
 
-// suites returns the suites in the order in which they run. Tests often wait for
-// processes, so more tests and packages run concurrently than there are cores. With
-// short the Go tests run without the race detector, and without tests that need
-// other programs.
+// suites returns the suites in the order in which they run. Tests often wait
+// for processes, so more tests and packages run concurrently than there are
+// cores. With short the Go tests run without the race detector, and without
+// tests that need other programs.
 func suites(short bool) []suite {
 	race, env, atOnce := raceDetector, []string{"CGO_ENABLED=1"}, 2*runtime.NumCPU() // the detector requires cgo
 	if short {
-		// Most of the time is spent in the linker, a quarter of that for garbage
-		// collection.
+		// Most of the time is spent in the linker, a quarter of that for
+		// garbage collection.
 		race, env, atOnce = []string{"-short"}, []string{"GOGC=400"}, 3*runtime.NumCPU()
 	}
 	goTest := func(flags, packages []string) []string {
@@ -145,8 +145,8 @@ func run(ctx context.Context, w io.Writer, short bool, names []string) (int, err
 	return 0, ctx.Err()
 }
 
-// productPackages lists the packages of this module that have tests, except for e2e
-// and, with short, for those that only test PostgreSQL.
+// productPackages lists the packages of this module that have tests, except for
+// e2e and, with short, for those that only test PostgreSQL.
 func productPackages(ctx context.Context, short bool) ([]string, error) {
 	list := exec.CommandContext(ctx, "go", "list", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}", "./...")
 	list.Stderr = os.Stderr
@@ -161,8 +161,8 @@ func productPackages(ctx context.Context, short bool) ([]string, error) {
 	return packages, nil
 }
 
-// slowest are the packages that start first, so that none of them runs alone at the
-// end.
+// slowest are the packages that start first, so that none of them runs alone at
+// the end.
 var slowest = []string{"cmd/junctor", "internal/postgres", "internal/chat", "internal/sqlite", "internal/upstream", "internal/app", "internal/nodes", "packaging", "internal/doctor"}
 
 func rank(pkg string) int {
@@ -172,8 +172,9 @@ func rank(pkg string) int {
 	return len(slowest)
 }
 
-// noExitDelay reduces the time that the race detector waits for reports at the exit
-// of a process from one second, for each test binary and each program that it starts.
+// noExitDelay reduces the time that the race detector waits for reports at the
+// exit of a process from one second, for each test binary and each program that
+// it starts.
 const noExitDelay = "GORACE=atexit_sleep_ms=10"
 
 // execute runs a suite. A command that fails without naming a failed test,

@@ -18,7 +18,8 @@ func parse(p parser, lines string) result {
 	return p.result()
 }
 
-// events returns lines of go test -json, given action, package, test and output.
+// events returns lines of go test -json, given action, package, test and
+// output.
 func events(t *testing.T, list ...[4]string) string {
 	t.Helper()
 	var b strings.Builder
@@ -150,8 +151,8 @@ failed:
 	}
 }
 
-// TestCommandThatFails: a command that fails without naming a failed test counts as
-// a failure, too.
+// TestCommandThatFails: a command that fails without naming a failed test
+// counts as a failure, too.
 func TestCommandThatFails(t *testing.T) {
 	dir := t.TempDir()
 	for _, tt := range []struct {

@@ -58,8 +58,8 @@ func summarize(w io.Writer, outcomes []outcome) {
 	fmt.Fprintf(w, "%d passed, %d failed, %d skipped\n", total.passed, len(total.failed), len(total.skipped))
 }
 
-// byReason returns one line for each reason: at most three of the tests, and the
-// reason.
+// byReason returns one line for each reason: at most three of the tests, and
+// the reason.
 func byReason(skips []skip) []string {
 	tests := map[string][]string{}
 	var reasons []string

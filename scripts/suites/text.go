@@ -83,7 +83,8 @@ func (t *textParser) line(text string) {
 	}
 }
 
-// result returns each failed test once. The first has the report on all of them.
+// result returns each failed test once. The first has the report on all of
+// them.
 func (t *textParser) result() result {
 	r := result{passed: t.passed, skipped: t.skips}
 	for len(r.skipped) < t.skipped {

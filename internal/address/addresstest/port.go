@@ -11,8 +11,8 @@ import (
 // UnusedPort returns a TCP port on which no program listens. It is below the
 // range of ephemeral ports, so that no other program is likely to get it before
 // the test uses it, or between two uses. UnusedPort does not listen on the port
-// to check it, because a child process that is being started at that moment could
-// inherit the listener and keep it open for a while.
+// to check it, because a child process that is being started at that moment
+// could inherit the listener and keep it open for a while.
 func UnusedPort(t testing.TB) int {
 	t.Helper()
 	for range 1000 {

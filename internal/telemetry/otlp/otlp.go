@@ -1,6 +1,6 @@
 // Package otlp sends traces to an OpenTelemetry collector. It is separate from
-// telemetry, which almost every package imports, because the exporter links gRPC
-// into the binary.
+// telemetry, which almost every package imports, because the exporter links
+// gRPC into the binary.
 package otlp
 
 import (
@@ -14,8 +14,8 @@ import (
 )
 
 // NewTracer returns a Tracer that redacts its spans and sends them to the
-// configured collector in the background. It does not connect yet. If cfg is nil,
-// it returns a nil Tracer.
+// configured collector in the background. It does not connect yet. If cfg is
+// nil, it returns a nil Tracer.
 func NewTracer(ctx context.Context, cfg *telemetry.OTLPConfig, version string, r *telemetry.Redactor) (*telemetry.Tracer, error) {
 	if cfg == nil {
 		return nil, nil
@@ -32,7 +32,8 @@ func NewTracer(ctx context.Context, cfg *telemetry.OTLPConfig, version string, r
 	return telemetry.NewTracer(cfg, version, r, exporter), nil
 }
 
-// tracesURL adds the path for traces of OTLP over HTTP if the address has no path.
+// tracesURL adds the path for traces of OTLP over HTTP if the address has no
+// path.
 func tracesURL(endpoint string) string {
 	endpoint = strings.TrimRight(endpoint, "/")
 	if _, rest, ok := strings.Cut(endpoint, "://"); ok && strings.Contains(rest, "/") || !ok && strings.Contains(endpoint, "/") {
