@@ -29,6 +29,7 @@ type terminalChat struct {
 	conn     *connection
 	input    *bufio.Reader
 	open     bool                  // the last line of output is incomplete
+	begun    bool                  // the reply to the last message has begun
 	failed   bool                  // the last reply was an error
 	question *wire.QuestionPayload // the last one answered, in case the answer is refused as invalid
 }
@@ -178,7 +179,7 @@ func (t *terminalChat) turn(ctx context.Context, text string) error {
 	if err := t.conn.send(ctx, "message", map[string]any{"text": text, "model": t.model}); err != nil {
 		return err
 	}
-	t.failed = false
+	t.begun, t.failed = false, false
 	for done := false; !done; {
 		m, err := t.conn.next(ctx)
 		if ctx.Err() != nil { // Ctrl-C: stop the reply, not the conversation's history
@@ -199,6 +200,10 @@ func (t *terminalChat) turn(ctx context.Context, text string) error {
 
 // show prints one message and reports whether the reply is complete.
 func (t *terminalChat) show(ctx context.Context, m message) (done bool, err error) {
+	switch m.Type {
+	case wire.TypeText, wire.TypeStatus, wire.TypeApproval, wire.TypeQuestion:
+		t.begun = true
+	}
 	switch m.Type {
 	case wire.TypeText:
 		var p wire.ContentPayload
@@ -236,9 +241,9 @@ func (t *terminalChat) show(ctx context.Context, m message) (done bool, err erro
 			return false, t.answer(ctx, *t.question)
 		}
 		t.failed = true
-		// A message that is refused before the reply began has no status
-		// complete.
-		return p.Code == wire.CodeNoModel || p.Code == wire.CodeBusy, nil
+		// After a refused message there is no status complete. While another
+		// client's reply runs, the reason is CodeBusy.
+		return !t.begun && p.CallID == "" && p.QuestionID == "" || p.Code == wire.CodeBusy, nil
 	}
 	return false, nil
 }

@@ -2,6 +2,8 @@ package chatclient
 
 import (
 	"context"
+	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -9,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/coder/websocket"
+
+	"junctor/internal/terminal"
 )
 
 // TestChatAnswersPingsWhileWaitingForInput: the connection is read while the
@@ -53,5 +57,32 @@ func TestChatAnswersPingsWhileWaitingForInput(t *testing.T) {
 	}
 	if m, err := l.next(t.Context()); err != nil || !strings.Contains(string(m.Payload), "after=7&sessionId=S") {
 		t.Errorf("%s %v", m.Payload, err)
+	}
+}
+
+// TestRefusedMessageEndsTheTurn checks that the chat does not wait for the reply
+// to a message that the gateway refused, whatever the reason.
+func TestRefusedMessageEndsTheTurn(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn, err := websocket.Accept(w, r, nil)
+		if err != nil {
+			return
+		}
+		defer conn.CloseNow()
+		_ = conn.Write(r.Context(), websocket.MessageText, []byte(`{"type":"connection","seq":7,"payload":{"state":"connected","sessionId":"S"}}`))
+		if _, _, err := conn.Read(r.Context()); err == nil {
+			_ = conn.Write(r.Context(), websocket.MessageText, []byte(`{"type":"error","seq":7,"payload":{"code":"TOO_LARGE","message":"the message has 9 bytes"}}`))
+		}
+		<-conn.CloseRead(r.Context()).Done()
+	}))
+	defer server.Close()
+	client := &http.Client{Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "tcp", server.Listener.Addr().String())
+		}}}
+	var printed strings.Builder
+	term := &terminal.Terminal{In: strings.NewReader(""), Out: io.Discard, Err: &printed, Width: func(io.Writer) (int, bool) { return 0, false }}
+	if err := Run(t.Context(), term, client, Options{Message: "a message"}); !errors.Is(err, ErrNoReply) || !strings.Contains(printed.String(), "9 bytes") {
+		t.Errorf("Run = %v, printed %q", err, printed.String())
 	}
 }
