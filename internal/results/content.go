@@ -1,6 +1,7 @@
 package results
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -54,7 +55,11 @@ func texts(raw json.RawMessage) (text []string, other int) {
 
 // TextResult returns a CallToolResult with one text.
 func TextResult(text string) json.RawMessage {
-	return append(append([]byte(`{"content":[{"type":"text","text":`), quote(text)...), `}]}`...)
+	return append(append([]byte(`{"content":[`), textBlock(text)...), `]}`...)
+}
+
+func textBlock(text string) []byte {
+	return append(append([]byte(`{"type":"text","text":`), quote(text)...), '}')
 }
 
 // Selected returns a CallToolResult with the part of another that an expression
@@ -67,43 +72,61 @@ func Selected(ctx context.Context, expression string, raw json.RawMessage) (json
 	return TextResult(Text(value)), nil
 }
 
-// Fit returns a CallToolResult whose text has at most limit bytes, not counting
-// a note. A longer text, or the structured content if there is any, is stored,
-// and the note says how to read on. Blocks other than text are unchanged.
+// Fit returns a CallToolResult whose text and structured content have at most
+// limit bytes each, not counting a note. What is longer is stored and replaced
+// by its beginning with a note that says how to read on. Text that only repeats
+// the structured content is not sent as well. Other blocks are unchanged.
 func (c *Cache) Fit(caller *tool.Caller, raw json.RawMessage, limit int) json.RawMessage {
 	if limit <= 0 || len(raw) <= limit {
 		return raw
 	}
-	text, other := texts(raw)
+	text, _ := texts(raw)
 	size := 0
 	for _, t := range text {
 		size += len(t)
 	}
 	structured := rawjson.Field(raw, "structuredContent")
+	if string(structured) == "null" {
+		structured = nil
+	}
 	if size <= limit && len(structured) <= limit {
 		return raw
 	}
 	whole := strings.Join(text, "\n")
-	if len(structured) > 0 && string(structured) != "null" {
-		whole = string(structured)
+	if structured != nil && equalJSON(whole, structured) {
+		whole, structured = string(structured), nil
 	}
-	out := []byte(`{"content":[{"type":"text","text":`)
-	out = append(out, quote(c.Cut(caller, whole, limit))...)
-	out = append(out, '}')
-	if other > 0 {
-		for block := range rawjson.Elements(rawjson.Field(raw, "content")) {
-			if rawjson.FieldString(block, "type") != "text" {
-				out = append(append(out, ','), block...)
-			}
+	var blocks [][]byte
+	if whole != "" {
+		blocks = append(blocks, textBlock(c.Cut(caller, whole, limit)))
+	}
+	if len(structured) > limit {
+		blocks = append(blocks, textBlock(c.Cut(caller, string(structured), limit)))
+		structured = nil
+	}
+	for block := range rawjson.Elements(rawjson.Field(raw, "content")) {
+		if rawjson.FieldString(block, "type") != "text" {
+			blocks = append(blocks, block)
 		}
 	}
+	out := append([]byte(`{"content":[`), bytes.Join(blocks, []byte(","))...)
 	out = append(out, ']')
-	for _, key := range []string{"isError", "_meta"} {
-		if value := rawjson.Field(raw, key); value != nil {
-			out = append(append(out, `,"`+key+`":`...), value...)
+	for _, m := range []struct {
+		key   string
+		value json.RawMessage
+	}{{"structuredContent", structured}, {"isError", rawjson.Field(raw, "isError")}, {"_meta", rawjson.Field(raw, "_meta")}} {
+		if m.value != nil {
+			out = append(append(out, `,"`+m.key+`":`...), m.value...)
 		}
 	}
 	return append(out, '}')
+}
+
+// equalJSON reports whether a text is JSON that differs from a value in white
+// space only.
+func equalJSON(text string, value json.RawMessage) bool {
+	var a, b bytes.Buffer
+	return json.Compact(&a, []byte(text)) == nil && json.Compact(&b, value) == nil && bytes.Equal(a.Bytes(), b.Bytes())
 }
 
 // Cut returns a text that is longer than limit as its beginning and a note that

@@ -3,6 +3,7 @@ package results
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -140,4 +141,23 @@ func FuzzSelect(f *testing.F) {
 			t.Errorf("%q of %q: %q", expression, value, out)
 		}
 	})
+}
+
+// TestTextAndStructuredContentAreBothKept checks that a large text is not dropped
+// because there is structured content too, and the other way round.
+func TestTextAndStructuredContentAreBothKept(t *testing.T) {
+	long := strings.Repeat("a", 3000)
+	for name, tt := range map[string]struct{ raw, want string }{
+		"long text":       {fmt.Sprintf(`{"content":[{"type":"text","text":%q}],"structuredContent":{"n":1}}`, long), `^\{"content":\[\{"type":"text","text":"a{1000}\\n\[junctor: the first 1000 of 3000 [^}]*\}[^}]*\}\],"structuredContent":\{"n":1\}\}$`},
+		"long structured": {fmt.Sprintf(`{"content":[{"type":"text","text":"done"}],"structuredContent":{"n":%q},"isError":true}`, long), `^\{"content":\[\{"type":"text","text":"done"\},\{"type":"text","text":"\{\\"n\\":\\"a{994}\\n\[junctor: .*\}\],"isError":true\}$`},
+		"the same":        {fmt.Sprintf(`{"content":[{"type":"text","text":%q}],"structuredContent":{"n":%q}}`, fmt.Sprintf(`{ "n": %q }`, long), long), `^\{"content":\[\{"type":"text","text":"\{\\"n\\":\\"a{994}\\n\[junctor: the first 1000 of 3008 [^}]*\}[^}]*\}\]\}$`},
+		"null":            {fmt.Sprintf(`{"content":[{"type":"text","text":%q}],"structuredContent":null}`, long), `^\{"content":\[\{"type":"text","text":"a{1000}\\n\[junctor: the first 1000 of 3000 [^}]*\}[^}]*\}\]\}$`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := NewCache().Fit(&tool.Local, json.RawMessage(tt.raw), 1000)
+			if !json.Valid(got) || !regexp.MustCompile(tt.want).Match(got) {
+				t.Errorf("got %s", got)
+			}
+		})
+	}
 }
