@@ -32,13 +32,13 @@ import (
 type need string
 
 const (
-	public    need = "nothing"        // anyone, even without credentials
-	anyCaller need = "a caller"       // limited to what the caller may see and do
-	useModels need = "models"         // the right to use models
-	whole     need = "no limits"      // a caller without restrictions
-	operator  need = "operator"       // an administrator or the local user
-	admin     need = "administrator"  // an administrator
-	person    need = "an own login"   // a caller with its own credential
+	public    need = "nothing"  // anyone, even without credentials
+	anyCaller need = "a caller" // limited to what the caller may see and do
+	useModels need = "a caller that may use models"
+	whole     need = "a caller without restrictions"
+	operator  need = "an administrator or the local user"
+	admin     need = "an administrator"
+	person    need = "a caller with its own credential"
 	notHere   need = "not tried here" // see the comment at the row
 )
 

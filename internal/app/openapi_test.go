@@ -58,120 +58,120 @@ var (
 
 // operations describe the routes below /api/.
 var operations = map[string]operation{
-	"GET /api/status":                   {id: "getStatus", summary: "The gateway and its servers", response: Status{}},
-	"GET /api/events":                   {id: "followState", summary: "The servers and the version of the catalogue, and again after each change", stream: control.LiveState{}},
-	"GET /api/tools":                    {id: "findTools", summary: "The tools that the caller may see, or those that match a query", query: "server tag state query explain limit offset wait waitFor", response: control.ToolList{}},
-	"GET /api/tools/{server}/{tool...}": {id: "getTool", summary: "A tool with its schemas; the server - stands for any", query: "wait", response: control.ToolDetails{}},
-	"PATCH /api/tools/{server}/{tool...}": {id: "changeTool", summary: "Turn a tool on or off, or require approval", response: done, body: struct {
+	"GET /api/status":                   {id: "getStatus", summary: "Get the state of the gateway and its servers", response: Status{}},
+	"GET /api/events":                   {id: "followState", summary: "Stream the state of the servers, with the catalogue's version and the conversations that wait, after each change", stream: control.LiveState{}},
+	"GET /api/tools":                    {id: "findTools", summary: "List or search the tools that the caller may see", query: "server tag state query explain limit offset wait waitFor", response: control.ToolList{}},
+	"GET /api/tools/{server}/{tool...}": {id: "getTool", summary: "Get a tool with its schemas; use - as the server to look in all servers", query: "wait", response: control.ToolDetails{}},
+	"PATCH /api/tools/{server}/{tool...}": {id: "changeTool", summary: "Enable or disable a tool, or set whether its calls require approval", response: done, body: struct {
 		Enabled  *bool             `json:"enabled,omitempty"`
 		Approval *catalog.Approval `json:"approval,omitempty"`
 	}{}},
 	"POST /api/call":   {id: "runTool", summary: "Run a tool", body: control.CallRequest{}, response: control.CallAnswer{}, stream: control.CallAnswer{}},
-	"GET /api/servers": {id: "listServers", summary: "The MCP servers", query: "wait", response: object[[]control.Server]("servers")},
-	"POST /api/servers": {id: "addServers", summary: "Add servers in the JSON of any MCP client", response: object[[]string]("added"), body: struct {
+	"GET /api/servers": {id: "listServers", summary: "List the MCP servers", query: "wait", response: object[[]control.Server]("servers")},
+	"POST /api/servers": {id: "addServers", summary: "Add servers from the JSON configuration of any MCP client", response: object[[]string]("added"), body: struct {
 		Servers json.RawMessage `json:"servers"`
 		Replace bool            `json:"replace,omitempty"`
 	}{}},
-	"GET /api/servers/{name}":          {id: "getServer", summary: "An MCP server", response: control.Server{}},
-	"GET /api/servers/{name}/config":   {id: "getServerConfig", summary: "A server's entry in the configuration file, marks in place of secrets", response: object[json.RawMessage]("server")},
+	"GET /api/servers/{name}":          {id: "getServer", summary: "Get an MCP server", response: control.Server{}},
+	"GET /api/servers/{name}/config":   {id: "getServerConfig", summary: "Get a server's entry in the configuration file, with placeholders for secrets", response: object[json.RawMessage]("server")},
 	"PUT /api/servers/{name}":          {id: "setServer", summary: "Replace a server's entry in the configuration file", body: object[json.RawMessage]("server"), response: done},
-	"PATCH /api/servers/{name}":        {id: "changeServer", summary: "Turn a server on or off", body: object[bool]("enabled"), response: done},
+	"PATCH /api/servers/{name}":        {id: "changeServer", summary: "Enable or disable a server", body: object[bool]("enabled"), response: done},
 	"DELETE /api/servers/{name}":       {id: "removeServer", summary: "Remove a server from the configuration", response: done},
 	"POST /api/servers/{name}/restart": {id: "restartServer", summary: "Restart a server", response: done},
-	"POST /api/servers/{name}/request": {id: "requestServer", summary: "Send an MCP request other than a call to a server", response: object[json.RawMessage]("result"), body: struct {
+	"POST /api/servers/{name}/request": {id: "requestServer", summary: "Send a server an MCP request other than a tool call", response: object[json.RawMessage]("result"), body: struct {
 		Method string          `json:"method"`
 		Params json.RawMessage `json:"params,omitempty"`
 	}{}},
-	"POST /api/servers/{name}/approve": {id: "approveDefinitions", summary: "Approve changed definitions of a server's tools: all, or those with the fingerprints", response: object[[]string]("approved"), body: struct {
+	"POST /api/servers/{name}/approve": {id: "approveDefinitions", summary: "Approve changed tool definitions of a server: all, or those with the given fingerprints", response: object[[]string]("approved"), body: struct {
 		Tools map[string]string `json:"tools,omitempty"`
 	}{}},
-	"GET /api/changes": {id: "listChanges", summary: "The tools whose definition changed since it was approved", query: "server wait", response: object[[]control.Change]("changes")},
-	"GET /api/import": {id: "findImports", summary: "The MCP servers of other programs on this machine", response: struct {
+	"GET /api/changes": {id: "listChanges", summary: "List the tools whose definition has changed since it was approved", query: "server wait", response: object[[]control.Change]("changes")},
+	"GET /api/import": {id: "findImports", summary: "List the MCP servers that other programs on this machine have configured", response: struct {
 		Candidates []control.Candidate `json:"candidates"`
 		Problems   []string            `json:"problems"`
 	}{}},
-	"POST /api/import": {id: "importServers", summary: "Import servers of other programs", body: object[[]string]("names"), response: object[[]string]("added")},
-	"GET /api/calls": {id: "listCalls", summary: "The newest records of the call log, without arguments and results; a stream follows the log", query: "server tool api caller session status parent text after before limit from to", stream: store.Call{}, response: struct {
+	"POST /api/import": {id: "importServers", summary: "Import servers from other programs", body: object[[]string]("names"), response: object[[]string]("added")},
+	"GET /api/calls": {id: "listCalls", summary: "List the newest records of the call log without arguments and results, or stream new ones", query: "server tool api caller session status parent text after before limit from to", stream: store.Call{}, response: struct {
 		Calls []store.Call `json:"calls"`
 		Last  int64        `json:"last"`
 	}{}},
-	"GET /api/waiting":    {id: "listWaitingCalls", summary: "The caller's calls that wait or were left, newest first, without results", response: object[[]waiting.Record]("calls")},
-	"GET /api/calls/{id}": {id: "getCall", summary: "A record of the call log, or a call that waits", query: "wait after", response: []any{store.Call{}, waiting.Record{}}},
-	"POST /api/calls/{id}": {id: "answerCall", summary: "Answer a question of a call that waits", response: waiting.Record{}, body: struct {
+	"GET /api/waiting":    {id: "listWaitingCalls", summary: "List the caller's waiting calls and those that have ended, newest first, without results", response: object[[]waiting.Record]("calls")},
+	"GET /api/calls/{id}": {id: "getCall", summary: "Get a record of the call log or a waiting call", query: "wait after", response: []any{store.Call{}, waiting.Record{}}},
+	"POST /api/calls/{id}": {id: "answerCall", summary: "Answer a question of a waiting call", response: waiting.Record{}, body: struct {
 		Input  string          `json:"input,omitempty"`
 		Answer json.RawMessage `json:"answer"`
 	}{}},
-	"DELETE /api/calls/{id}":      {id: "cancelCall", summary: "Cancel a call that waits", response: waiting.Record{}},
-	"GET /api/export":             {id: "exportCalls", summary: "All records that match, oldest first, in full", query: "server tool api caller session status parent text from to", stream: store.Call{}},
-	"GET /api/stats":              {id: "getCallStats", summary: "How many calls there were and how long they took, by server, tool, caller and API", query: "server tool api caller session status parent text from to intervals", response: store.CallStats{}},
-	"GET /api/config":             {id: "getConfig", summary: "The configuration, secrets masked", response: control.Configuration{}},
-	"GET /api/config/schema":      {id: "getConfigSchema", summary: "The JSON Schema of the configuration file", response: map[string]any{}},
-	"PATCH /api/config":           {id: "changeConfig", summary: "Change settings by their keys; null removes one", body: object[map[string]any]("set"), response: control.Configuration{}},
-	"GET /api/profiles":           {id: "listProfiles", summary: "The profiles that the caller may use", query: "wait", response: object[[]control.Profile]("profiles")},
-	"GET /api/profiles/{name}":    {id: "getProfile", summary: "A profile and its tools", query: "wait", response: control.Profile{}},
-	"POST /api/profiles/preview":  {id: "previewProfile", summary: "What a profile with this configuration would see; nothing is saved", body: profile.Config{}, response: control.Profile{}},
-	"PUT /api/profiles/{name}":    {id: "setProfile", summary: "Define or replace a profile", body: profile.Config{}, response: done},
+	"DELETE /api/calls/{id}":      {id: "cancelCall", summary: "Cancel a waiting call", response: waiting.Record{}},
+	"GET /api/export":             {id: "exportCalls", summary: "Export all matching records of the call log, oldest first, with arguments and results", query: "server tool api caller session status parent text from to", stream: store.Call{}},
+	"GET /api/stats":              {id: "getCallStats", summary: "Get the number and the durations of calls by server, tool, caller and API", query: "server tool api caller session status parent text from to intervals", response: store.CallStats{}},
+	"GET /api/config":             {id: "getConfig", summary: "Get the configuration, with secrets masked", response: control.Configuration{}},
+	"GET /api/config/schema":      {id: "getConfigSchema", summary: "Get the JSON Schema of the configuration file", response: map[string]any{}},
+	"PATCH /api/config":           {id: "changeConfig", summary: "Change settings by key; null removes a setting", body: object[map[string]any]("set"), response: control.Configuration{}},
+	"GET /api/profiles":           {id: "listProfiles", summary: "List the profiles that the caller may use", query: "wait", response: object[[]control.Profile]("profiles")},
+	"GET /api/profiles/{name}":    {id: "getProfile", summary: "Get a profile and its tools", query: "wait", response: control.Profile{}},
+	"POST /api/profiles/preview":  {id: "previewProfile", summary: "Preview what a profile with this configuration would show, without saving it", body: profile.Config{}, response: control.Profile{}},
+	"PUT /api/profiles/{name}":    {id: "setProfile", summary: "Create or replace a profile", body: profile.Config{}, response: done},
 	"DELETE /api/profiles/{name}": {id: "removeProfile", summary: "Remove a profile", response: done},
-	"GET /api/keys":               {id: "listKeys", summary: "The API keys", response: object[[]store.Key]("keys")},
-	"POST /api/keys": {id: "addKey", summary: "Make an API key, which is shown once", body: control.NewKey{}, response: struct {
+	"GET /api/keys":               {id: "listKeys", summary: "List the API keys, including revoked ones", response: object[[]store.Key]("keys")},
+	"POST /api/keys": {id: "addKey", summary: "Create an API key, which is shown only once", body: control.NewKey{}, response: struct {
 		Key    string    `json:"key"`
 		Record store.Key `json:"record"`
 	}{}},
-	"DELETE /api/keys/{name}": {id: "revokeKey", summary: "Revoke an API key", response: store.Key{}},
-	"GET /api/audit":          {id: "listAudit", summary: "Who changed what, newest first", query: "before limit actor action", response: object[[]audit.Entry]("entries")},
-	"GET /api/approvals": {id: "listApprovals", summary: "The caller's standing approvals, and the calls that wait for one", response: struct {
+	"DELETE /api/keys/{name}": {id: "revokeKey", summary: "Revoke an API key by name or id", response: store.Key{}},
+	"GET /api/audit":          {id: "listAudit", summary: "List the entries of the audit log, newest first", query: "before limit actor action", response: object[[]audit.Entry]("entries")},
+	"GET /api/approvals": {id: "listApprovals", summary: "List the caller's standing approvals and the calls that wait for approval (for administrators, those of all callers)", response: struct {
 		Approvals []approval.Info  `json:"approvals"`
 		Waiting   []waiting.Record `json:"waiting"`
 	}{}},
-	"GET /api/approvals/events": {id: "followApprovals", summary: "The calls that wait for approval, and again after each change", stream: object[[]waiting.Record]("waiting")},
-	"POST /api/approvals/{id}": {id: "decideCall", summary: "Allow or deny a call that waits", response: waiting.Record{}, body: struct {
+	"GET /api/approvals/events": {id: "followApprovals", summary: "Stream the list of calls that wait for approval after each change", stream: object[[]waiting.Record]("waiting")},
+	"POST /api/approvals/{id}": {id: "decideCall", summary: "Allow or deny a call that waits for approval", response: waiting.Record{}, body: struct {
 		Action string         `json:"action"`
 		Scope  approval.Scope `json:"scope,omitempty"`
 		Reason string         `json:"reason,omitempty"`
 	}{}},
 	"DELETE /api/approvals/{tool...}": {id: "revokeApproval", summary: "Revoke a standing approval"},
 
-	"GET /api/models": {id: "listModels", summary: "The models of the chat", response: struct {
+	"GET /api/models": {id: "listModels", summary: "List the models of the chat", response: struct {
 		Models  []wire.ModelInfo `json:"models"`
 		Message string           `json:"message,omitempty"`
 	}{}},
-	"GET /api/sessions":                {id: "listChats", summary: "The caller's conversations, most recently changed first", query: "q before limit", response: object[[]wire.SessionInfo]("sessions")},
-	"GET /api/sessions/{id}":           {id: "getChat", summary: "A conversation", response: conversation{}},
-	"PATCH /api/sessions/{id}":         {id: "changeChat", summary: "Rename or pin a conversation, or choose its model", body: wire.SessionChange{}, response: wire.SessionInfo{}},
+	"GET /api/sessions":                {id: "listChats", summary: "List or search the caller's conversations, most recently changed first", query: "q before limit", response: object[[]wire.SessionInfo]("sessions")},
+	"GET /api/sessions/{id}":           {id: "getChat", summary: "Get a conversation with its messages", response: conversation{}},
+	"PATCH /api/sessions/{id}":         {id: "changeChat", summary: "Rename or pin a conversation, or change its model", body: wire.SessionChange{}, response: wire.SessionInfo{}},
 	"DELETE /api/sessions/{id}":        {id: "deleteChat", summary: "Delete a conversation"},
-	"GET /api/sessions/{id}/export":    {id: "exportChat", summary: "A conversation as Markdown or JSON", query: "format", response: conversation{}},
-	"POST /api/sessions/{id}/title":    {id: "titleChat", summary: "Let the model choose a title", response: wire.SessionInfo{}},
-	"POST /api/orchestrate":            {id: "orchestrate", summary: "Do a task in plain language", body: agentify.Task{}, response: agentify.Answer{}, stream: json.RawMessage{}},
-	"GET /api/backends":                {id: "listBackends", summary: "The MCP servers, for the debug interface", response: []agentify.Backend{}},
-	"GET /api/logs":                    {id: "listGatewayLog", summary: "The newest lines of the gateway's log", query: "limit level", response: []telemetry.LogEntry{}},
-	"GET /api/mcptrace":                {id: "listTrace", summary: "The newest messages between the gateway and its servers", query: "limit backend", response: []mcptrace.Entry{}},
-	"POST /api/mcp/{name}/proxy":       {id: "proxy", summary: "Send a JSON-RPC request to a server", body: rawMCP, response: rawMCP, stream: rawMCP},
-	"GET /api/mcp/{name}/proxy/status": {id: "getProxyStatus", summary: "The state of a proxied server", response: broker.ProxyStatus{}},
-	"GET /api/connections":             {id: "listConnections", summary: "The servers, as the proxy has them", response: object[[]broker.Connection]("connections")},
+	"GET /api/sessions/{id}/export":    {id: "exportChat", summary: "Export a conversation as Markdown or JSON", query: "format", response: conversation{}},
+	"POST /api/sessions/{id}/title":    {id: "titleChat", summary: "Have the model choose a conversation's title", response: wire.SessionInfo{}},
+	"POST /api/orchestrate":            {id: "orchestrate", summary: "Carry out a task described in plain language", body: agentify.Task{}, response: agentify.Answer{}, stream: json.RawMessage{}},
+	"GET /api/backends":                {id: "listBackends", summary: "List the MCP servers for the debug interface", response: []agentify.Backend{}},
+	"GET /api/logs":                    {id: "listGatewayLog", summary: "List the newest lines of the gateway's log", query: "limit level", response: []telemetry.LogEntry{}},
+	"GET /api/mcptrace":                {id: "listTrace", summary: "List the newest messages between the gateway and its servers", query: "limit backend", response: []mcptrace.Entry{}},
+	"POST /api/mcp/{name}/proxy":       {id: "proxy", summary: "Forward a JSON-RPC request to a server", body: rawMCP, response: rawMCP, stream: rawMCP},
+	"GET /api/mcp/{name}/proxy/status": {id: "getProxyStatus", summary: "Get the state of a proxied server", response: broker.ProxyStatus{}},
+	"GET /api/connections":             {id: "listConnections", summary: "List the servers with their proxy endpoints", response: object[[]broker.Connection]("connections")},
 
-	"GET /api/session": {id: "getSession", summary: "Who the caller is", response: auth.CallerInfo{}},
-	"POST /api/session": {id: "signIn", summary: "Exchange a key, the token of junctor serve, or the ticket of a sign-in for a session", response: auth.CallerInfo{}, body: struct {
+	"GET /api/session": {id: "getSession", summary: "Get information about the caller", response: auth.CallerInfo{}},
+	"POST /api/session": {id: "signIn", summary: "Exchange an API key, the token of junctor serve or the ticket of a sign-in for a session", response: auth.CallerInfo{}, body: struct {
 		Key    string `json:"key,omitempty"`
 		Token  string `json:"token,omitempty"`
 		SignIn string `json:"signin,omitempty"`
 	}{}},
-	"DELETE /api/session": {id: "signOut", summary: "End the session"},
-	"POST /api/session/ticket": {id: "newTicket", summary: "A ticket for one WebSocket", response: struct {
+	"DELETE /api/session": {id: "signOut", summary: "End the session of the request"},
+	"POST /api/session/ticket": {id: "newTicket", summary: "Create a ticket for opening one WebSocket", response: struct {
 		Ticket  string `json:"ticket"`
 		Expires int    `json:"expiresInSeconds"`
 	}{}},
-	"GET /api/oidc/start":            {id: "startSignIn", summary: "Begin a sign-in at the OpenID provider", status: 302},
-	"GET /api/oidc/callback":         {id: "endSignIn", summary: "The end of a sign-in at the OpenID provider", status: 302},
-	"GET /api/page-sessions":         {id: "listSessions", summary: "The sessions that the caller may end", response: object[[]auth.SessionInfo]("sessions")},
+	"GET /api/oidc/start":            {id: "startSignIn", summary: "Start a sign-in at the OpenID provider", status: 302},
+	"GET /api/oidc/callback":         {id: "endSignIn", summary: "Complete a sign-in at the OpenID provider", status: 302},
+	"GET /api/page-sessions":         {id: "listSessions", summary: "List the sessions that the caller may end", response: object[[]auth.SessionInfo]("sessions")},
 	"DELETE /api/page-sessions/{id}": {id: "endSession", summary: "End a session"},
-	"GET /api/clients":               {id: "listClients", summary: "The programs that may act for the caller", response: object[[]authserver.Grant]("clients")},
-	"DELETE /api/clients/{id}":       {id: "revokeClient", summary: "Revoke the consent for a program"},
-	"POST /api/mcp/{name}/authorize": {id: "authorizeServer", summary: "Begin a sign-in to a server", response: struct {
+	"GET /api/clients":               {id: "listClients", summary: "List the programs that may act for the caller (for administrators, for anyone)", response: object[[]authserver.Grant]("clients")},
+	"DELETE /api/clients/{id}":       {id: "revokeClient", summary: "Revoke a program's consent"},
+	"POST /api/mcp/{name}/authorize": {id: "authorizeServer", summary: "Start a sign-in to a server", response: struct {
 		URL        string `json:"url,omitempty"`
 		Authorized bool   `json:"authorized"`
 	}{}},
 	"DELETE /api/mcp/{name}/authorize": {id: "unauthorizeServer", summary: "Sign out of a server", query: "caller"},
-	"GET /api/mcp/{name}/logins":       {id: "listLogins", summary: "The logins of single callers to a server", response: object[[]oauth.CallerLogin]("logins")},
+	"GET /api/mcp/{name}/logins":       {id: "listLogins", summary: "List the callers that have their own login to a server", response: object[[]oauth.CallerLogin]("logins")},
 }
 
 // conversation is a session of the chat with its messages.
@@ -185,33 +185,33 @@ type conversation struct {
 var alsoDescribed = []any{approval.Request{}}
 
 var queryParameters = map[string]string{
-	"action":    "Only this action, such as key.add, or this object, such as key.",
-	"actor":     "Only what this caller did: its id or name.",
-	"after":     "Only records after this seq; of a call that waits: wait for a version after this.",
-	"api":       "Only calls through this API.",
-	"backend":   "Only messages of this server.",
-	"before":    "Only older ones: than this seq, id or time, as the list has it.",
-	"caller":    "Only of this caller's id.",
-	"explain":   "With the parts of each score.",
-	"format":    "md or json.",
-	"from":      "Only from this time on.",
-	"intervals": "Divide the time into so many parts.",
-	"level":     "Only lines of this level or above.",
-	"limit":     "At most so many.",
-	"offset":    "Leave out so many at first.",
-	"parent":    "Only calls that the call with this id made.",
-	"q":         "Only conversations with this text.",
-	"query":     "Find tools by what they do, in any words.",
-	"server":    "Only of this server.",
-	"session":   "Only calls of this session.",
-	"state":     "Only tools that are enabled, disabled, changed or flagged.",
-	"status":    "Only calls that ended so: ok, error, failed or notok.",
-	"tag":       "Only tools with this tag.",
-	"text":      "Only calls with this text in their arguments, result or error.",
-	"to":        "Only before this time.",
-	"tool":      "Only calls of this tool.",
-	"wait":      "Wait for servers that are still starting; of a call that waits: for a change, at most so many milliseconds.",
-	"waitFor":   "With wait: only for these servers.",
+	"action":    "Return only entries with this action, such as key.add, or with any action on this object, such as key.",
+	"actor":     "Return only actions of this caller, by id or name.",
+	"after":     "Return only records after this seq. For a waiting call, with wait: wait until its version differs from this one. Default: its current version.",
+	"api":       "Return only calls through this API, such as chat or tools.",
+	"backend":   "Return only messages of this server.",
+	"before":    "Return only items before this one: the seq of a call, the id of an audit entry, or the time of a conversation's last change in RFC 3339.",
+	"caller":    "Return only calls of the caller with this id. When signing out of a server: the id of the caller whose login to end. Default: the caller itself.",
+	"explain":   "If present, include the parts of each tool's score. Only with query.",
+	"format":    "The format: md or json. Default: md.",
+	"from":      "Return only calls at or after this time, in ISO 8601.",
+	"intervals": "Also return statistics for this number of equal parts of the time from from until to, 1 to 1000. Requires from; to defaults to now.",
+	"level":     "Return only lines of at least this level: trace, debug, info, warn, error or fatal.",
+	"limit":     "The maximum number of items. Default: 100; 10000 for tools without query; 50 for conversations with q, which is also the limit there.",
+	"offset":    "The number of tools to skip. Ignored with query.",
+	"parent":    "Return only calls made by the call with this id.",
+	"q":         "Return only conversations that contain this text. before is then ignored.",
+	"query":     "What the tools should do, in any words. The best matches come first.",
+	"server":    "Return only items of this server.",
+	"session":   "Return only calls of this session.",
+	"state":     "Return only tools in this state: enabled, disabled, changed (since the definition was approved), flagged (with warnings) or app (with a user interface for results).",
+	"status":    "Return only calls with this status: ok, error (the tool ran and reported a failure), failed (the call did not complete) or notok (error or failed).",
+	"tag":       "Return only tools with this tag. For several tags, any of which may match, repeat the parameter.",
+	"text":      "Return only calls with this text in their arguments, result, error, names or ids. ASCII letters match in either case.",
+	"to":        "Return only calls before this time, in ISO 8601.",
+	"tool":      "Return only calls of this tool.",
+	"wait":      "If present, wait for servers that are starting. For tools, only servers whose tools are unknown count, unless the value is fresh. For a waiting call: the time to wait for a change, in milliseconds, at most 60000.",
+	"waitFor":   "With wait: the server to wait for, instead of all. For several servers, repeat the parameter.",
 }
 
 // TestOpenAPIDescribesEveryRoute checks the part of openapi.json about /api/*:
@@ -321,7 +321,7 @@ func lines[V any](t *testing.T, indent string, m map[string]V) string {
 func (m *schemaMaker) operation(path string, op operation, needs need) map[string]any {
 	out := map[string]any{"operationId": op.id, "summary": op.summary, "tags": []string{strings.Split(path, "/")[2]}}
 	if needs != "" && needs != anyCaller && needs != notHere && needs != public {
-		out["description"] = "Needs: " + string(needs) + "."
+		out["description"] = "Requires " + string(needs) + "."
 	}
 	var parameters []any
 	for _, part := range regexp.MustCompile(`\{(\w+)\}`).FindAllStringSubmatch(path, -1) {
@@ -348,7 +348,7 @@ func (m *schemaMaker) operation(path string, op operation, needs need) map[strin
 			content[format] = m.media(op.stream)
 		}
 	}
-	status, response := "200", map[string]any{"description": "Done.", "content": content}
+	status, response := "200", map[string]any{"description": "The request succeeded.", "content": content}
 	if len(content) == 0 {
 		status = "204"
 		if op.status != 0 {
@@ -357,7 +357,7 @@ func (m *schemaMaker) operation(path string, op operation, needs need) map[strin
 		delete(response, "content")
 	}
 	failure := map[string]any{"application/json": map[string]any{"schema": map[string]any{"$ref": "#/components/schemas/Error"}}}
-	out["responses"] = map[string]any{status: response, "default": map[string]any{"description": "Refused or failed; the message says why.", "content": failure}}
+	out["responses"] = map[string]any{status: response, "default": map[string]any{"description": "The request was refused or failed; message describes the error.", "content": failure}}
 	return out
 }
 
