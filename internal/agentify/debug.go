@@ -56,18 +56,18 @@ func (d *Debug) Routes(mux *http.ServeMux) {
 	mux.HandleFunc("GET /ws/mcptrace", httperr.Handler(d.watchTrace))
 }
 
-// Backend is one backend as the debug interface shows it.
+// Backend is a server in the debug interface.
 type Backend struct {
 	ID          string         `json:"id"`
 	DisplayName string         `json:"displayName,omitempty"`
-	IsReady     bool           `json:"isReady"`
+	IsReady     bool           `json:"isReady"` // the server is connected
 	Status      upstream.State `json:"status"`
-	Reason      string         `json:"statusMessage,omitempty"`
+	Reason      string         `json:"statusMessage,omitempty"` // why the server is not connected; absent if it is
 	Transport   string         `json:"transport"`
-	Tools       int            `json:"tools"`
-	InFlight    int            `json:"inFlight"`
-	PID         int            `json:"pid,omitempty"`
-	Since       time.Time      `json:"since,omitzero"`
+	Tools       int            `json:"tools"`          // number of tools
+	InFlight    int            `json:"inFlight"`       // number of requests in progress
+	PID         int            `json:"pid,omitempty"`  // process id of a local server
+	Since       time.Time      `json:"since,omitzero"` // when the status last changed
 }
 
 func (d *Debug) backends(r *http.Request) (any, error) {

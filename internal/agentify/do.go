@@ -15,12 +15,12 @@ import (
 // methodOrchestrate is the method of tasks from editors.
 const methodOrchestrate = "agentify/orchestrateTask"
 
-// Outcome is what came of a task.
+// Outcome is the outcome of a task.
 type Outcome struct {
 	Plan    *Plan           `json:"plan"`
-	Result  json.RawMessage `json:"result,omitempty"` // the backend's, as it came
-	IsError bool            `json:"isError,omitempty"`
-	Steps   []Step          `json:"steps,omitempty"` // when asked for
+	Result  json.RawMessage `json:"result,omitempty"`  // the unchanged result of the server; absent with dryRun
+	IsError bool            `json:"isError,omitempty"` // the server reported an error
+	Steps   []Step          `json:"steps,omitempty"`   // only if explain was requested
 }
 
 // Request describes how a task is executed: for which caller, and how the call

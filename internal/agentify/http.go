@@ -16,10 +16,10 @@ func (f *Face) Routes(mux *http.ServeMux) {
 	mux.HandleFunc("POST /api/orchestrate", httperr.Handler(f.serveTask))
 }
 
-// Answer is a task's outcome over HTTP. In a stream it is the last piece;
-// steps and notifications come before it.
+// Answer is the outcome of a task. In a stream it is the last message, after
+// the steps and notifications.
 type Answer struct {
-	Type string `json:"type"` // result
+	Type string `json:"type"` // always result
 	Outcome
 	RequestID  string  `json:"requestId,omitempty"`
 	DurationMs float64 `json:"durationMs"`

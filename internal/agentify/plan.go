@@ -29,10 +29,10 @@ const systemPrompt = `You are the switchboard between an editor and its backends
 // errNoModel is wrapped by the error that is returned if there is no model.
 var errNoModel = errors.New("no model")
 
-// Step is one step from the task to the call.
+// Step is one step in the execution of a task.
 type Step struct {
-	Name   string  `json:"step"` // candidates, modelRequest, modelAnswer, plan, call
-	AtMs   float64 `json:"atMs"` // since the task began
+	Name   string  `json:"step"` // candidates, modelRequest, modelAnswer, plan or call
+	AtMs   float64 `json:"atMs"` // milliseconds since the start of the task
 	Detail any     `json:"detail"`
 }
 

@@ -12,21 +12,20 @@ import (
 	"junctor/internal/tool"
 )
 
-// Task is what a client asks for.
+// Task is a task that a client requests.
 type Task struct {
-	// Query says in plain words what is to be done.
+	// Query describes the task in plain language.
 	Query   string  `json:"query"`
 	Context Context `json:"context,omitzero"`
 
-	// DryRun asks for the plan alone; nothing is called.
+	// DryRun returns only the plan and makes no call.
 	DryRun bool `json:"dryRun,omitempty"`
 
-	// Explain asks for the plan and the steps that led to it, beside the
-	// backend's result.
+	// Explain adds the plan and the steps that led to it to the result.
 	Explain bool `json:"explain,omitempty"`
 }
 
-// Context is what the user is looking at.
+// Context is the context of the user's editor.
 type Context struct {
 	ActiveDocumentURI       string `json:"activeDocumentURI,omitempty"`
 	CurrentWorkingDirectory string `json:"currentWorkingDirectory,omitempty"`
@@ -94,16 +93,18 @@ func (f *Face) ParseTask(raw json.RawMessage) (Task, error) {
 	}
 }
 
-// Plan is the one call that a task comes to.
+// Plan is the single call that carries out a task.
 type Plan struct {
 	BackendID string          `json:"backendId"`
 	Method    string          `json:"mcpMethod"`
 	Params    json.RawMessage `json:"mcpParams"`
 
-	// Reason says why this call: in the model's words, or by the ranking.
+	// Reason explains the choice of the call, in the words of the model or by
+	// the ranking of the search.
 	Reason string `json:"reason"`
 
-	// Approval is "ask" when a rule wants a person to be asked first.
+	// Approval is "ask" if a person must approve the call first; otherwise it
+	// is absent.
 	Approval string `json:"approval,omitempty"`
 
 	name      tool.Name // of a tool

@@ -10,24 +10,24 @@ import (
 )
 
 // Status is the state of the gateway, for the page, the command line and the
-// built-in status tool. It contains no secrets and no paths.
+// built-in status tool. It contains no secrets or paths.
 type Status struct {
 	Version string         `json:"version"`
-	Node    string         `json:"node"`
+	Node    string         `json:"node"` // the name of this gateway process
 	PID     int            `json:"pid"`
 	Started time.Time      `json:"started"`
-	Uptime  int64          `json:"uptimeSeconds"`
-	Tools   int            `json:"tools"`
-	Catalog uint64         `json:"catalog"` // changes with every change of a tool
+	Uptime  int64          `json:"uptimeSeconds"` // in seconds
+	Tools   int            `json:"tools"`         // number of tools in the catalogue
+	Catalog uint64         `json:"catalog"`       // version of the catalogue; increases when a tool changes
 	Servers []ServerStatus `json:"servers"`
 }
 
-// ServerStatus is the state of one upstream.
+// ServerStatus is the state of one server.
 type ServerStatus struct {
 	Name   string         `json:"name"`
 	Status upstream.State `json:"status"`
-	Tools  int            `json:"tools"`
-	Reason string         `json:"reason,omitempty"`
+	Tools  int            `json:"tools"`            // number of tools
+	Reason string         `json:"reason,omitempty"` // why the server is not connected; absent if it is
 }
 
 func (a *App) status(ctx context.Context) any {

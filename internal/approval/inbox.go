@@ -162,16 +162,16 @@ func (i *Inbox) Allowed(ctx context.Context, call *tool.Call, e *catalog.Entry) 
 	return yes && err == nil
 }
 
-// Request is what a person is asked.
+// Request is a request to approve a call.
 type Request struct {
-	Tool          string   `json:"tool"`
-	Why           string   `json:"why"`
-	Fingerprint   string   `json:"fingerprint"`   // of the definition
-	ArgumentsHash string   `json:"argumentsHash"` // SHA-256
-	Scopes        []Scope  `json:"scopes"`        // that can be chosen
-	Warnings      []string `json:"warnings,omitempty"`
-	Changed       bool     `json:"changed,omitempty"` // since the definition was approved
-	Differences   any      `json:"differences,omitempty"`
+	Tool          string   `json:"tool"`                  // server:tool
+	Why           string   `json:"why"`                   // why approval is required
+	Fingerprint   string   `json:"fingerprint"`           // fingerprint of the tool's definition
+	ArgumentsHash string   `json:"argumentsHash"`         // SHA-256 of the arguments, in hex
+	Scopes        []Scope  `json:"scopes"`                // scopes that may be chosen
+	Warnings      []string `json:"warnings,omitempty"`    // warnings about the definition
+	Changed       bool     `json:"changed,omitempty"`     // the definition has changed since it was approved
+	Differences   any      `json:"differences,omitempty"` // how the definition has changed; absent if unknown or too large
 }
 
 // Decision is a person's answer.

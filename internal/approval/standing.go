@@ -16,7 +16,8 @@ import (
 	"junctor/internal/tool"
 )
 
-// Scope is how long an approval applies.
+// Scope is how long an approval applies: to one call, to the calls of a
+// session, or until it is revoked.
 type Scope string
 
 // The scopes.
@@ -42,11 +43,11 @@ type Standing struct {
 	Audit func(ctx context.Context, action, target string, detail any)
 }
 
-// Info is a permanent approval of a tool.
+// Info is a standing approval of a tool.
 type Info struct {
-	Tool        string `json:"tool"`
-	Fingerprint string `json:"fingerprint"` // of the definition that was approved
-	Current     bool   `json:"current"`     // the tool is still defined so
+	Tool        string `json:"tool"`        // server:tool
+	Fingerprint string `json:"fingerprint"` // fingerprint of the approved definition
+	Current     bool   `json:"current"`     // the tool's current definition has this fingerprint
 }
 
 // Subject names what is approved: a tool with the fingerprint of its current

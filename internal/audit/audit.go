@@ -23,14 +23,14 @@ import (
 	"junctor/internal/tool"
 )
 
-// Entry is one action of a person or a program.
+// Entry is one action in the audit log.
 type Entry struct {
-	ID     string          `json:"id"` // in the order of time
+	ID     string          `json:"id"` // ids are in chronological order
 	Time   time.Time       `json:"time"`
-	Actor  string          `json:"actor"` // Caller.ID
-	Name   string          `json:"name,omitempty"`
-	Action string          `json:"action"` // such as key.add
-	Target string          `json:"target,omitempty"`
+	Actor  string          `json:"actor"`            // id of the caller
+	Name   string          `json:"name,omitempty"`   // name of the caller
+	Action string          `json:"action"`           // such as key.add
+	Target string          `json:"target,omitempty"` // name or id of the object of the action
 	Detail json.RawMessage `json:"detail,omitempty"`
 }
 

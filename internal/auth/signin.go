@@ -179,15 +179,15 @@ func (g *Gate) newTicket(r *http.Request) (any, error) {
 	return map[string]any{"ticket": ticket, "expiresInSeconds": int(ticketTTL.Seconds())}, nil
 }
 
-// SessionInfo is a session as its owner and administrators see it.
+// SessionInfo describes a session of the page, for its owner and administrators.
 type SessionInfo struct {
 	ID      string    `json:"id"`
-	Caller  string    `json:"caller"`
+	Caller  string    `json:"caller"` // name of the caller
 	Created time.Time `json:"created"`
 	Expires time.Time `json:"expires"`
-	From    string    `json:"from,omitempty"`
-	Agent   string    `json:"agent,omitempty"`
-	Current bool      `json:"current"` // the session of the request
+	From    string    `json:"from,omitempty"`  // address from which the caller signed in
+	Agent   string    `json:"agent,omitempty"` // User-Agent of the browser
+	Current bool      `json:"current"`         // the request belongs to this session
 }
 
 // visible returns the sessions that the sender of the request may see and end:
@@ -243,15 +243,15 @@ func (g *Gate) endSession(r *http.Request) (any, error) {
 	return nil, &tool.Error{Kind: tool.MethodNotFound, Msg: "no such session"}
 }
 
-// CallerInfo is the caller as the page shows it.
+// CallerInfo describes the caller of a request.
 type CallerInfo struct {
-	Caller        string `json:"caller"`
+	Caller        string `json:"caller"` // name of the caller
 	Admin         bool   `json:"admin"`
 	SignedIn      bool   `json:"signedIn"`
 	NeedsSignIn   bool   `json:"needsSignIn"`
-	Authenticated bool   `json:"authenticated"`     // with a credential
-	OIDC          string `json:"oidc,omitempty"`    // the name of the provider at which people can sign in
-	Session       string `json:"session,omitempty"` // the secret of a new session, if the page has to store it
+	Authenticated bool   `json:"authenticated"`     // the request has a valid credential
+	OIDC          string `json:"oidc,omitempty"`    // name of the OpenID provider for sign-in; absent if none is configured
+	Session       string `json:"session,omitempty"` // secret of a new session, which the page must store; absent if it is in a cookie
 }
 
 // callerInfo returns the caller, with the secret of a new session if the page

@@ -30,15 +30,15 @@ const (
 	maxKnown      = 10_000
 )
 
-// Grant is a person's consent to a client, as the API returns it.
+// Grant is a person's consent that lets a client act for them.
 type Grant struct {
 	ID         string    `json:"id"`
 	Client     string    `json:"clientId"`
-	ClientName string    `json:"client"`
-	ClientHost string    `json:"clientHost,omitempty"` // vouches for the client
+	ClientName string    `json:"client"`               // name of the client
+	ClientHost string    `json:"clientHost,omitempty"` // host that vouches for the client, that of its metadata document; absent for a registered client
 	Owner      string    `json:"owner"`                // id of the person
 	Name       string    `json:"caller"`               // name of the person
-	Profile    string    `json:"profile,omitempty"`
+	Profile    string    `json:"profile,omitempty"`    // profile to which the client is limited; absent for none
 	Resource   string    `json:"resource"`
 	Redirect   string    `json:"redirect"`
 	Created    time.Time `json:"created"`

@@ -7,15 +7,15 @@ import (
 	"junctor/internal/tool"
 )
 
-// ProxyStatus is the state of one proxied upstream.
+// ProxyStatus is the state of a proxied server.
 type ProxyStatus struct {
 	Name             string     `json:"name"`
-	IsProxy          bool       `json:"isProxy"`
+	IsProxy          bool       `json:"isProxy"` // the proxy is enabled for the server
 	TargetURL        string     `json:"targetUrl"`
-	IsAuthorized     bool       `json:"isAuthorized"`
-	HasToken         bool       `json:"hasToken"`
-	LastProxyRequest *time.Time `json:"lastProxyRequest"`
-	ProxyRequests    int64      `json:"proxyRequestCount"`
+	IsAuthorized     bool       `json:"isAuthorized"`      // no sign-in is required now
+	HasToken         bool       `json:"hasToken"`          // a token is configured or stored
+	LastProxyRequest *time.Time `json:"lastProxyRequest"`  // when the last proxied request arrived; null if there was none
+	ProxyRequests    int64      `json:"proxyRequestCount"` // number of proxied requests
 }
 
 // status returns the state of one proxied upstream.
@@ -28,20 +28,20 @@ func (b *Broker) status(r *http.Request) (any, error) {
 	return ProxyStatus{t.Name, t.Proxy, t.URL, t.Authorized, t.HasToken, moment(u.last), u.count}, nil
 }
 
-// Connection is one upstream in the list of all upstreams.
+// Connection is a server in the list of all servers.
 type Connection struct {
 	Name           string            `json:"name"`
 	Type           string            `json:"type"`
-	IsAvailable    bool              `json:"isAvailable"`
-	IsProxy        bool              `json:"isProxy"`
-	ProxyEndpoints []string          `json:"proxyEndpoints"`
+	IsAvailable    bool              `json:"isAvailable"`    // the server is connected
+	IsProxy        bool              `json:"isProxy"`        // the proxy is enabled for the server
+	ProxyEndpoints []string          `json:"proxyEndpoints"` // paths of the proxy; empty if it is not enabled
 	Details        ConnectionDetails `json:"details"`
 }
 
-// ConnectionDetails has further fields of a Connection.
+// ConnectionDetails contains further properties of a Connection.
 type ConnectionDetails struct {
 	TargetURL      string     `json:"targetUrl"`
-	LastAuthorized *time.Time `json:"lastAuthorized"`
+	LastAuthorized *time.Time `json:"lastAuthorized"` // when the sign-in took place; null if there was none
 }
 
 func (b *Broker) connections(r *http.Request) (any, error) {

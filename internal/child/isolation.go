@@ -1,7 +1,7 @@
 package child
 
-// Isolation is the way in which the descendants of a program are held
-// together, so that none outlives it.
+// Isolation is the mechanism that ends the descendants of a program together
+// with it.
 type Isolation string
 
 // The ways, best first. A [Launcher] takes the first that the system allows.

@@ -12,7 +12,8 @@ import (
 	"junctor/internal/config"
 )
 
-// State is the relation of a found server to Junctor's own file.
+// State is how a found server relates to Junctor's configuration: not in it,
+// the same, different under the same name, or Junctor itself.
 type State string
 
 // The states.

@@ -12,14 +12,13 @@ import (
 	"junctor/internal/telemetry"
 )
 
-// Setting is one value of the configuration, safe to show, and where it is
-// from.
+// Setting is one effective setting and its source. Secrets are masked.
 type Setting struct {
 	Key    string `json:"key"`
 	Value  any    `json:"value"`
-	Source string `json:"source"`         // default, file, environment, .env, or a flag
-	From   string `json:"from"`           // for people: "default", "junctor.json:12", "PORT (environment)"
-	Line   int    `json:"line,omitempty"` // in the file
+	Source string `json:"source"`         // default, file, environment, .env or a flag
+	From   string `json:"from"`           // description of the source, such as default, junctor.json:12 or PORT (environment)
+	Line   int    `json:"line,omitempty"` // line in the file; absent for other sources
 }
 
 // fromDefault is the source of settings that are not set.

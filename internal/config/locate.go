@@ -8,16 +8,17 @@ import (
 // fileNames are the names of configuration files in order of preference.
 var fileNames = []string{"junctor.json", "mcp.json"}
 
-// Place is where a configuration is, or would be.
+// Place is the location of the configuration file.
 type Place struct {
-	// Path is the file; empty when there is none.
+	// Path is the path of the file; empty if there is none.
 	Path string `json:"path"`
-	// Named is true when the user named the file or it is in the user's own
-	// folder, and false when it was found in the working folder.
+	// Named is true if the user named the file or it is in the user's own
+	// folder, and false if it was found in the working folder.
 	Named bool `json:"named"`
-	// How says how the file was found, for people.
+	// How describes how the file was found.
 	How string `json:"how"`
-	// New is where a configuration would be made when there is none.
+	// New is the path at which a new file would be created; empty if there is
+	// a file.
 	New string `json:"new,omitempty"`
 }
 

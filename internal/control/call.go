@@ -14,30 +14,30 @@ import (
 	"junctor/internal/waiting"
 )
 
-// CallRequest is a request to execute a tool.
+// CallRequest is a request to run a tool.
 type CallRequest struct {
 	Server    string          `json:"server,omitempty"`
 	Tool      string          `json:"tool"`
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 	TimeoutMs int             `json:"timeoutMs,omitempty"`
-	// Approved means that the person has reviewed the call, as required by a
-	// rule that demands approval. It is only accepted from administrators.
+	// Approved confirms that the caller has reviewed the call, for tools that
+	// require approval. It is accepted only from administrators.
 	Approved bool `json:"approved,omitempty"`
-	// App means that the call is made by a user interface of the server that
-	// the page shows.
+	// App is true if the call is made by a server's user interface that the
+	// page shows.
 	App bool `json:"app,omitempty"`
-	// Ask lists what the client can be asked during the call: elicitation,
-	// sampling, roots. Questions arrive in the stream and are answered at
-	// /api/calls/{id} with the result that MCP defines. A sampling request is
-	// answered with an action, like an elicitation; accept sends the request
-	// to the gateway's model.
+	// Ask lists the kinds of questions that the client can answer during the
+	// call: elicitation, sampling, roots. Questions arrive in the stream. Answer
+	// them at /api/calls/{id} with the result that MCP defines. Answer a
+	// sampling request with an action, like an elicitation; accept sends it to
+	// the gateway's model.
 	Ask []string `json:"ask,omitempty"`
 }
 
-// CallAnswer is one message of the response: notifications and questions as
-// they arrive, and finally either a result or an error.
+// CallAnswer is one message of the response to a call. A stream contains
+// notifications and questions as they arrive, and finally a result or an error.
 type CallAnswer struct {
-	Type       string          `json:"type"` // notification, question, answered, result, error
+	Type       string          `json:"type"` // notification, question, answered, result or error
 	Method     string          `json:"method,omitempty"`
 	Params     json.RawMessage `json:"params,omitempty"`
 	Result     json.RawMessage `json:"result,omitempty"`
@@ -46,8 +46,9 @@ type CallAnswer struct {
 	RequestID  string          `json:"requestId,omitempty"`
 	DurationMs float64         `json:"durationMs,omitempty"`
 
-	// Call is the id of the record at which a question is answered, and Input
-	// is the question. When it is answered or withdrawn, its id is sent again.
+	// Call is the id of the waiting call whose record accepts the answer to a
+	// question, and Input is the question. When a question is answered or
+	// withdrawn, its id is sent again.
 	Call  string         `json:"call,omitempty"`
 	Input *waiting.Input `json:"input,omitempty"`
 }

@@ -11,20 +11,20 @@ import (
 	"junctor/internal/upstream"
 )
 
-// LiveState is the state that the page follows: the upstreams that the caller
+// LiveState is the state that the page follows: the servers that the caller
 // may see, the version of the catalogue, and the caller's conversations that
-// wait for an answer.
+// wait for the user.
 type LiveState struct {
-	Catalog      uint64        `json:"catalog"`
+	Catalog      uint64        `json:"catalog"` // version of the catalogue; increases when a tool changes
 	Servers      []ServerState `json:"servers"`
-	WaitingChats []string      `json:"waitingChats"` // ids
+	WaitingChats []string      `json:"waitingChats"` // ids of the conversations that wait for the user
 }
 
-// ServerState is the state of one upstream.
+// ServerState is the state of one server.
 type ServerState struct {
 	Name   string         `json:"name"`
 	State  upstream.State `json:"status"`
-	Reason string         `json:"reason,omitempty"`
+	Reason string         `json:"reason,omitempty"` // why the server is not connected; absent if it is
 }
 
 // minEventInterval is the minimum interval between events, so that many

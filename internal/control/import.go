@@ -16,17 +16,17 @@ type Importer interface {
 	Import(ctx context.Context, names []string) ([]string, error)
 }
 
-// Candidate is a server of another program that can be imported. It contains
+// Candidate is a server that can be imported from another program. It contains
 // no secrets.
 type Candidate struct {
-	Name    string   `json:"name"`   // in the other program
-	As      string   `json:"as"`     // the name it would get here
-	State   string   `json:"state"`  // new, same, differs, self
-	Client  string   `json:"client"` // the program
-	Path    string   `json:"path"`   // its file
-	Starts  string   `json:"starts"` // the command with its arguments, or the URL, secrets masked
+	Name    string   `json:"name"`   // name in the other program
+	As      string   `json:"as"`     // name that the server would get in Junctor
+	State   string   `json:"state"`  // new, same, differs or self
+	Client  string   `json:"client"` // name of the other program
+	Path    string   `json:"path"`   // path of the other program's file
+	Starts  string   `json:"starts"` // command with its arguments, or URL, with secrets masked
 	Notes   []string `json:"notes,omitempty"`
-	Secrets []string `json:"secrets,omitempty"` // locations of plain-text secrets
+	Secrets []string `json:"secrets,omitempty"` // locations of secrets stored as plain text
 }
 
 func (c *Control) listImport(r *http.Request) (any, error) {

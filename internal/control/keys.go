@@ -22,16 +22,16 @@ func (c *Control) listKeys(r *http.Request) (any, error) {
 	return map[string]any{"keys": keys}, nil
 }
 
-// NewKey has the properties of a key to create.
+// NewKey describes an API key to create.
 type NewKey struct {
-	Name      string   `json:"name"`
+	Name      string   `json:"name"` // 1 to 64 characters of A-Z a-z 0-9 _ -
 	Admin     bool     `json:"admin,omitempty"`
-	Servers   []string `json:"servers,omitempty"`
-	Tools     []string `json:"tools,omitempty"`
-	Profile   string   `json:"profile,omitempty"`
-	Chat      *bool    `json:"chat,omitempty"`
-	Tokens    int64    `json:"tokensPerDay,omitempty"`
-	ExpiresIn int64    `json:"expiresInSeconds,omitempty"`
+	Servers   []string `json:"servers,omitempty"`          // globs of the servers that the key may use; absent for all
+	Tools     []string `json:"tools,omitempty"`            // globs of the tools that the key may use; absent for all
+	Profile   string   `json:"profile,omitempty"`          // profile to which the key is limited; absent for none
+	Chat      *bool    `json:"chat,omitempty"`             // whether the key may use models; default: unless it is limited to servers, tools or a profile
+	Tokens    int64    `json:"tokensPerDay,omitempty"`     // maximum number of model tokens per day; 0 means no limit
+	ExpiresIn int64    `json:"expiresInSeconds,omitempty"` // in seconds; 0 means never
 }
 
 // addKey creates a key and returns it. The key is not shown again.

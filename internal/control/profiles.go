@@ -13,14 +13,14 @@ import (
 	"junctor/internal/tool"
 )
 
-// Profile is a profile restricted to what the caller may use.
+// Profile is a profile, limited to what the caller may use.
 type Profile struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`
-	Servers     []string        `json:"servers"`          // visible with the profile
-	Tools       []string        `json:"tools,omitempty"`  // callable with the profile; only in responses with one profile
+	Servers     []string        `json:"servers"`          // servers visible with the profile
+	Tools       []string        `json:"tools,omitempty"`  // tools callable with the profile; absent in lists
 	ToolCount   int             `json:"toolCount"`        // number of callable tools
-	Config      *profile.Config `json:"config,omitempty"` // for operators
+	Config      *profile.Config `json:"config,omitempty"` // configuration of the profile; only for operators
 }
 
 func (c *Control) listProfiles(r *http.Request) (any, error) {

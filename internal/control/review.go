@@ -26,13 +26,13 @@ type Change struct {
 	Name        string             `json:"name"` // server:tool
 	Server      string             `json:"server"`
 	Tool        string             `json:"tool"`
-	Fingerprint string             `json:"fingerprint"` // of the current definition
-	Since       time.Time          `json:"since"`
+	Fingerprint string             `json:"fingerprint"` // fingerprint of the current definition
+	Since       time.Time          `json:"since"`       // when the current definition was first seen
 	ApprovedAt  time.Time          `json:"approvedAt"`
-	ApprovedBy  string             `json:"approvedBy,omitempty"` // empty if the first definition seen was approved automatically
-	Offered     bool               `json:"offered"`              // in the catalogue, so it can be approved
-	Blocked     bool               `json:"blocked,omitempty"`
-	Flags       []string           `json:"flags,omitempty"`
+	ApprovedBy  string             `json:"approvedBy,omitempty"` // name and id of the caller that approved it; absent if the first definition seen was approved automatically
+	Offered     bool               `json:"offered"`              // the tool is in the catalogue, so the change can be approved
+	Blocked     bool               `json:"blocked,omitempty"`    // calls are refused until the change is approved
+	Flags       []string           `json:"flags,omitempty"`      // warnings about the definition
 	Differences []guard.Difference `json:"differences,omitempty"`
 }
 

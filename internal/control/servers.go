@@ -58,13 +58,13 @@ type Settings interface {
 	SetTool(name tool.Name, enabled *bool, approval *catalog.Approval) error
 }
 
-// Server is an upstream as the page and the command line show it.
+// Server is an MCP server as the page and the command line show it.
 type Server struct {
 	upstream.Status
 	Description  string   `json:"description,omitempty"`
 	Instructions string   `json:"instructions,omitempty"`
 	Tags         []string `json:"tags,omitempty"`
-	EnabledTools int      `json:"enabledTools"`
+	EnabledTools int      `json:"enabledTools"` // number of enabled tools
 }
 
 func (c *Control) newServer(caller *tool.Caller, st upstream.Status) Server {

@@ -9,19 +9,18 @@ import (
 	"junctor/internal/tool"
 )
 
-// Configuration is the configuration as the page shows it, with secrets
-// masked.
+// Configuration is the configuration of the gateway, with secrets masked.
 type Configuration struct {
-	// Place is the source of the configuration; Settings lists the effective
-	// settings, each with its source.
+	// Place is the location of the file. Settings lists the effective settings,
+	// each with its source.
 	Place    any `json:"place"`
 	Settings any `json:"settings"`
-	// Text is the file and Values its content by top-level key, with
-	// placeholders for secrets that a change may send back.
+	// Text is the content of the file, and Values is the same by top-level key.
+	// Placeholders replace secrets; a change may send them back.
 	Text   string                     `json:"text"`
 	Values map[string]json.RawMessage `json:"values"`
-	// Restart lists the settings that have changed since the start and take
-	// effect after a restart.
+	// Restart lists the keys of settings that have changed since the start and
+	// take effect after a restart.
 	Restart []string `json:"restart"`
 }
 

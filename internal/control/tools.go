@@ -15,50 +15,50 @@ import (
 	"junctor/internal/upstream"
 )
 
-// Tool is a tool in a list of the page or the command line.
+// Tool describes a tool in a list.
 type Tool struct {
 	Name        string              `json:"name"` // server:tool
 	Server      string              `json:"server"`
 	Tool        string              `json:"tool"`
 	Title       string              `json:"title,omitempty"`
-	Summary     string              `json:"summary"`
+	Summary     string              `json:"summary"` // the tool in one line: first sentence of the description, else the title or the name
 	Signature   string              `json:"signature"`
 	Tags        []string            `json:"tags,omitempty"`
 	Enabled     bool                `json:"enabled"`
-	Reason      string              `json:"reason,omitempty"`
+	Reason      string              `json:"reason,omitempty"` // why the tool is disabled; absent if it is enabled
 	Approval    catalog.Approval    `json:"approval,omitempty"`
-	Changed     bool                `json:"changed,omitempty"`
-	App         string              `json:"app,omitempty"` // the URI of the user interface for results
-	Flags       []string            `json:"flags,omitempty"`
+	Changed     bool                `json:"changed,omitempty"` // the definition has changed since it was approved
+	App         string              `json:"app,omitempty"`     // URI of the user interface for the tool's results; absent if it has none
+	Flags       []string            `json:"flags,omitempty"`   // warnings about the definition
 	Stats       executor.Stats      `json:"stats"`
-	Relevance   float64             `json:"relevance,omitempty"`
-	Explanation *search.Explanation `json:"explanation,omitempty"`
+	Relevance   float64             `json:"relevance,omitempty"`   // in search results: estimated probability that this tool is meant, from 0 to 1
+	Explanation *search.Explanation `json:"explanation,omitempty"` // in search results with explain
 }
 
-// ToolDetails is the complete description of a tool.
+// ToolDetails describes a tool completely.
 type ToolDetails struct {
 	Tool
 	Description  string           `json:"description"`
 	InputSchema  json.RawMessage  `json:"inputSchema"`
 	OutputSchema json.RawMessage  `json:"outputSchema,omitempty"`
 	Annotations  tool.Annotations `json:"annotations"`
-	Guidance     string           `json:"guidance,omitempty"`
-	Definition   json.RawMessage  `json:"definition"`
-	// Original is the server's definition if rules override it; only for
-	// operators.
+	Guidance     string           `json:"guidance,omitempty"` // guidance on using the server, as far as the caller may see it
+	Definition   json.RawMessage  `json:"definition"`         // the tool's definition in MCP
+	// Original is the server's own definition. Absent unless rules override it
+	// and the caller is an operator.
 	Original json.RawMessage `json:"original,omitempty"`
 }
 
-// ToolList is the response to a listing or a search.
+// ToolList is a list of tools or the result of a search.
 type ToolList struct {
 	Tools   []Tool   `json:"tools"`
-	Total   int      `json:"total"`             // matching tools, including those not in this page
-	Pending []string `json:"pending,omitempty"` // servers still starting
-	Down    []Down   `json:"down,omitempty"`    // servers whose tools are unknown
-	Version uint64   `json:"version"`           // of the catalogue
+	Total   int      `json:"total"`             // number of matching tools on all pages
+	Pending []string `json:"pending,omitempty"` // names of the servers that are still starting
+	Down    []Down   `json:"down,omitempty"`    // servers that are not connected and whose tools are unknown
+	Version uint64   `json:"version"`           // version of the catalogue
 }
 
-// Down is a server that is not connected, and why.
+// Down is a server that is not connected, with the reason.
 type Down struct {
 	Name   string `json:"name"`
 	Reason string `json:"reason"`

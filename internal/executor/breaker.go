@@ -8,7 +8,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// State is the state of a tool's circuit.
+// State is the state of a tool's circuit breaker.
 type State string
 
 // The states of a circuit.
@@ -18,14 +18,14 @@ const (
 	HalfOpen State = "half-open" // one trial is in progress
 )
 
-// Stats are the call statistics of a tool.
+// Stats are the statistics of the calls of a tool.
 type Stats struct {
 	Calls       int           `json:"calls"`
 	Successes   int           `json:"successes"`
 	Failures    int           `json:"failures"`
 	LastFailure time.Time     `json:"lastFailure,omitzero"`
 	LastUse     time.Time     `json:"lastUse,omitzero"`
-	MeanLatency time.Duration `json:"meanLatencyNs"`
+	MeanLatency time.Duration `json:"meanLatencyNs"` // in nanoseconds; recent calls count most
 	Circuit     State         `json:"circuit"`
 }
 

@@ -10,11 +10,11 @@ import (
 	"junctor/internal/rawjson"
 )
 
-// Difference is one place in which two definitions differ.
+// Difference is one difference between two definitions.
 type Difference struct {
-	Where  string          `json:"where"` // description, inputSchema.properties.path …
-	Before json.RawMessage `json:"before,omitempty"`
-	After  json.RawMessage `json:"after,omitempty"`
+	Where  string          `json:"where"`            // path of the difference, such as description or inputSchema.properties.path
+	Before json.RawMessage `json:"before,omitempty"` // absent if it was added
+	After  json.RawMessage `json:"after,omitempty"`  // absent if it was removed
 }
 
 // maxDifferences bounds the differences that Diff returns.

@@ -44,7 +44,7 @@ type Config struct {
 	Bearer  bool              `json:"-"`
 }
 
-// Provider is who runs a model.
+// Provider is the provider of a model.
 type Provider string
 
 // The providers.

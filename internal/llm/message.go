@@ -35,10 +35,10 @@ type Native struct {
 	Data json.RawMessage `json:"data"`
 }
 
-// Part is a piece of a message; exactly one field is set.
+// Part is one part of a message. Exactly one field is set.
 type Part struct {
 	Text      string      `json:"text,omitempty"`
-	Reasoning string      `json:"reasoning,omitempty"` // what the model shows of its thinking
+	Reasoning string      `json:"reasoning,omitempty"` // the part of its reasoning that the model shows
 	Image     *Image      `json:"image,omitempty"`
 	File      *File       `json:"file,omitempty"`
 	Call      *ToolCall   `json:"call,omitempty"`
@@ -55,7 +55,7 @@ type Image struct {
 type File struct {
 	Name string `json:"name"`
 	MIME string `json:"mime"`
-	Size int    `json:"size"`
+	Size int    `json:"size"` // in bytes
 	Data []byte `json:"data,omitempty"`
 }
 
@@ -96,15 +96,16 @@ func (p Provider) TakesDocuments() bool { return p == Gemini || p == OpenAI || p
 // ToolCall is a call requested by the model.
 type ToolCall struct {
 	ID string `json:"id"`
-	// Name is the declared name; a model may also invent one.
+	// Name is the tool name that the model used, which need not be a declared
+	// one.
 	Name string `json:"name"`
-	// Tool is the tool that the name refers to; zero if there is none.
+	// Tool is the tool that Name refers to; absent if there is none.
 	Tool tool.Name `json:"tool,omitzero"`
-	// Arguments are a JSON object. They are repaired if the declaration differs
-	// from the tool's own schema.
+	// Arguments is a JSON object. If the declaration differs from the tool's own
+	// schema, the arguments are converted to that schema.
 	Arguments json.RawMessage `json:"arguments"`
-	// Malformed is the received text if it was not a JSON object. Arguments are
-	// then empty, so that every provider accepts the history.
+	// Malformed is the text received as arguments if it was not a JSON object.
+	// Arguments is then empty, so that every provider accepts the history.
 	Malformed string `json:"malformed,omitempty"`
 	// Problem describes what is wrong with Malformed.
 	Problem string `json:"problem,omitempty"`
@@ -114,12 +115,12 @@ type ToolCall struct {
 
 // ToolResult is the result of a call.
 type ToolResult struct {
-	CallID string `json:"callId"`
-	Name   string `json:"name"` // the declared name, as in the call
+	CallID string `json:"callId"` // the id of the ToolCall
+	Name   string `json:"name"`   // the name in the ToolCall
 	// Content is an MCP CallToolResult.
 	Content json.RawMessage `json:"content"`
 	IsError bool            `json:"isError,omitempty"`
-	TookMs  int64           `json:"tookMs,omitempty"` // how long the call took
+	TookMs  int64           `json:"tookMs,omitempty"` // duration of the call in milliseconds
 }
 
 // Text returns a message with one text part.

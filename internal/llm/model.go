@@ -92,12 +92,12 @@ const (
 	StopOther     Stop = "other"
 )
 
-// Usage counts tokens as reported by the provider.
+// Usage is the number of tokens used, as reported by the provider.
 type Usage struct {
-	Input     int `json:"input"`               // the prompt, cached parts included
-	Cached    int `json:"cached,omitempty"`    // of the prompt, what came from the provider's cache
-	Output    int `json:"output"`              // the reply, reasoning included
-	Reasoning int `json:"reasoning,omitempty"` // of the reply, what was thinking
+	Input     int `json:"input"`               // tokens of the prompt, including cached ones
+	Cached    int `json:"cached,omitempty"`    // tokens of the prompt read from the provider's cache
+	Output    int `json:"output"`              // tokens of the reply, including reasoning
+	Reasoning int `json:"reasoning,omitempty"` // tokens of the reply used for reasoning
 }
 
 // Add returns the sum of two counts.

@@ -31,15 +31,15 @@ const (
 	Outgoing Direction = true  // from the gateway
 )
 
-// Entry is one message between the gateway and an upstream, or one step of a
-// task, as the debug API shows it.
+// Entry is one message between the gateway and a server, or one step of a
+// task, in the debug API.
 type Entry struct {
-	Timestamp int64           `json:"timestamp"` // milliseconds since 1970
-	Direction string          `json:"direction"` // INCOMING_TO_GATEWAY or OUTGOING_FROM_GATEWAY
-	BackendID string          `json:"backendId,omitempty"`
-	ID        int64           `json:"id,omitempty"` // the same for a request, what belongs to it, and its answer
+	Timestamp int64           `json:"timestamp"`           // Unix time in milliseconds
+	Direction string          `json:"direction"`           // INCOMING_TO_GATEWAY or OUTGOING_FROM_GATEWAY
+	BackendID string          `json:"backendId,omitempty"` // name of the server; absent for a step of a task
+	ID        int64           `json:"id,omitempty"`        // the same for a request, its response and the messages that belong to it; absent for a step of a task
 	Method    string          `json:"method"`
-	Payload   json.RawMessage `json:"paramsOrResult,omitempty"`
+	Payload   json.RawMessage `json:"paramsOrResult,omitempty"` // parameters or result; long ones are truncated
 	Error     json.RawMessage `json:"error,omitempty"`
 }
 

@@ -49,11 +49,11 @@ func (s *Service) HasCallerLogins(server string) error {
 	return err
 }
 
-// CallerLogin is the login of one caller, without its secrets.
+// CallerLogin describes the login of one caller, without its secrets.
 type CallerLogin struct {
-	Caller string    `json:"caller"`
-	Name   string    `json:"name,omitempty"` // of the caller, when it signed in
-	Since  time.Time `json:"since,omitzero"`
+	Caller string    `json:"caller"`         // id of the caller
+	Name   string    `json:"name,omitempty"` // name of the caller when it signed in
+	Since  time.Time `json:"since,omitzero"` // when the caller signed in
 }
 
 // CallerLogins returns the callers that have their own login to an upstream,

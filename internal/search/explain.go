@@ -1,36 +1,36 @@
 package search
 
-// Explanation lists the parts of a tool's score. The score orders the hits;
-// Relevance is derived from it.
+// Explanation lists the parts of a tool's score. Results are ordered by score,
+// and their relevance is derived from it.
 type Explanation struct {
 	// Score is Words + NameMatch + Server + Meaning + Action + Signals.
 	Score float64 `json:"score"`
 
-	Named     bool    `json:"named,omitempty"`   // the query is the tool's name, which comes before any score
-	Words     float64 `json:"words"`             // the share that the tool reaches of what the query's words could count
-	NameMatch float64 `json:"nameMatch"`         // for the part of the tool's name that the query covers
-	Server    float64 `json:"server,omitempty"`  // for a server that the query names
-	Meaning   float64 `json:"meaning"`           // for the likeness of meaning
-	Cosine    float64 `json:"cosine"`            // that likeness: of the vectors of query and tool
-	Action    float64 `json:"action,omitempty"`  // below zero for a tool that changes something when the query only asks
-	Signals   float64 `json:"signals,omitempty"` // usage and state
-	Signal    *Signal `json:"signal,omitempty"`  // what Signals is made from; nil when they are off
+	Named     bool    `json:"named,omitempty"`   // the query is the tool's name; such a tool comes before all others
+	Words     float64 `json:"words"`             // score of the query's words, as a share of the maximum
+	NameMatch float64 `json:"nameMatch"`         // score for the share of the tool's name that the query contains
+	Server    float64 `json:"server,omitempty"`  // score for a server that the query names
+	Meaning   float64 `json:"meaning"`           // score for the similarity of meaning
+	Cosine    float64 `json:"cosine"`            // cosine similarity of the vectors of query and tool, on which Meaning is based
+	Action    float64 `json:"action,omitempty"`  // negative score for a tool that makes changes when the query is a question
+	Signals   float64 `json:"signals,omitempty"` // score for usage and health
+	Signal    *Signal `json:"signal,omitempty"`  // usage and health on which Signals is based; absent if signals are disabled
 
-	// Clause is the part of the query that found the tool, if the query has
-	// several clauses.
+	// Clause is the clause of the query that found the tool. Absent if the query
+	// as a whole found it.
 	Clause string `json:"clause,omitempty"`
 
-	Matches   []Match  `json:"matches"`             // in the order of the query's words
-	Unmatched []string `json:"unmatched,omitempty"` // words of the query that the tool does not have
+	Matches   []Match  `json:"matches"`             // words of the query that the tool contains, in their order
+	Unmatched []string `json:"unmatched,omitempty"` // words of the query that the tool does not contain
 }
 
-// Match is a word of the query that occurs in the tool.
+// Match is a word of the query that the tool contains.
 type Match struct {
-	Word   string   `json:"word"`   // as the query has it
-	Term   string   `json:"term"`   // the stem that was found
-	How    string   `json:"how"`    // exact, synonym, spelling, compound, phrase
-	Fields []string `json:"fields"` // where: name, title, server, description, parameter, tag
-	Score  float64  `json:"score"`  // its part of Words
+	Word   string   `json:"word"`   // the word in the query
+	Term   string   `json:"term"`   // the stem that it matched
+	How    string   `json:"how"`    // exact, synonym, spelling, compound or phrase
+	Fields []string `json:"fields"` // where it matched: name, title, server, description, parameter or tag
+	Score  float64  `json:"score"`  // its share of Words
 }
 
 // explain recomputes the parts of a score.

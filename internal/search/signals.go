@@ -12,13 +12,13 @@ type Signals func(tool.Name) Signal
 
 // Signal is the usage and health of one tool.
 type Signal struct {
-	Calls           int64 `json:"calls"` // by everybody
+	Calls           int64 `json:"calls"` // calls by all callers
 	Successes       int64 `json:"successes"`
-	CallerCalls     int64 `json:"callerCalls"` // by the caller who searches
+	CallerCalls     int64 `json:"callerCalls"` // calls by the searching caller
 	CallerSuccesses int64 `json:"callerSuccesses"`
-	CircuitOpen     bool  `json:"circuitOpen,omitempty"` // calls are refused at present
-	Down            bool  `json:"down,omitempty"`        // its upstream cannot be reached
-	Deprecated      bool  `json:"deprecated,omitempty"`  // its description says so
+	CircuitOpen     bool  `json:"circuitOpen,omitempty"` // calls are currently refused
+	Down            bool  `json:"down,omitempty"`        // its server is not connected
+	Deprecated      bool  `json:"deprecated,omitempty"`  // its description says that it is deprecated
 }
 
 // The maximum effect of signals, on a scale on which a perfect match has 2.4:

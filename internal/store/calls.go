@@ -11,7 +11,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// Status is how a call ended.
+// Status is the outcome of a call.
 type Status string
 
 // Outcomes of a call.
@@ -195,37 +195,37 @@ func ParseStages(text string) (Stages, error) {
 	return out, nil
 }
 
-// CallJSON is a call as APIs and the command line show it.
+// CallJSON is the record of a call in APIs and on the command line.
 type CallJSON struct {
-	Seq         int64           `json:"seq"`
-	ID          string          `json:"id"`
-	RequestID   string          `json:"requestId,omitempty"`
-	Parent      string          `json:"parent,omitempty"`
-	Time        time.Time       `json:"time"`
+	Seq         int64           `json:"seq"`                 // sequence number of the record
+	ID          string          `json:"id"`                  // unique id of the call
+	RequestID   string          `json:"requestId,omitempty"` // X-Request-Id of the request; not necessarily unique
+	Parent      string          `json:"parent,omitempty"`    // id of the call that made this one
+	Time        time.Time       `json:"time"`                // when the call was received
 	DurationMs  float64         `json:"durationMs"`
-	Face        string          `json:"face,omitempty"`
-	Caller      string          `json:"caller,omitempty"`
-	CallerName  string          `json:"callerName,omitempty"`
-	Session     string          `json:"sessionId,omitempty"`
+	Face        string          `json:"face,omitempty"`       // API through which the call was made: discovery, tools, broker, chat, agentify, control or app
+	Caller      string          `json:"caller,omitempty"`     // id of the caller
+	CallerName  string          `json:"callerName,omitempty"` // name of the caller at the time of the call
+	Session     string          `json:"sessionId,omitempty"`  // id of the chat or MCP session
 	Server      string          `json:"server,omitempty"`
-	Tool        string          `json:"tool,omitempty"`
-	Method      string          `json:"method,omitempty"`
+	Tool        string          `json:"tool,omitempty"`   // absent for MCP methods other than tools/call
+	Method      string          `json:"method,omitempty"` // the MCP method
 	Status      Status          `json:"status"`
-	Kind        string          `json:"code,omitempty"`
-	Error       string          `json:"error,omitempty"`
-	Arguments   json.RawMessage `json:"arguments,omitempty"`
-	Result      json.RawMessage `json:"result,omitempty"`
-	ArgBytes    int             `json:"argumentBytes,omitempty"`
-	ResultBytes int             `json:"resultBytes,omitempty"`
-	TraceID     string          `json:"traceId,omitempty"`
-	Node        string          `json:"node,omitempty"`
-	Stages      []StageJSON     `json:"stages,omitempty"`
+	Kind        string          `json:"code,omitempty"`          // code of the error
+	Error       string          `json:"error,omitempty"`         // message of the error
+	Arguments   json.RawMessage `json:"arguments,omitempty"`     // redacted and truncated; absent in lists
+	Result      json.RawMessage `json:"result,omitempty"`        // redacted and truncated; absent in lists
+	ArgBytes    int             `json:"argumentBytes,omitempty"` // size of the arguments before truncation
+	ResultBytes int             `json:"resultBytes,omitempty"`   // size of the result before truncation
+	TraceID     string          `json:"traceId,omitempty"`       // W3C trace id
+	Node        string          `json:"node,omitempty"`          // gateway process that handled the call
+	Stages      []StageJSON     `json:"stages,omitempty"`        // where the time was spent; absent in lists
 }
 
-// StageJSON is one stage of a CallJSON.
+// StageJSON is one stage of a call.
 type StageJSON struct {
 	Name   string  `json:"name"`
-	TookMs float64 `json:"tookMs"`
+	TookMs float64 `json:"tookMs"` // duration in milliseconds
 }
 
 // MarshalJSON writes the call as APIs and the command line show it, times in

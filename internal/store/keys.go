@@ -7,24 +7,24 @@ import (
 	"junctor/internal/tool"
 )
 
-// Key is an API key of the HTTP faces. The key itself is not kept, only its
-// hash: who reads the store cannot call.
+// Key is the record of an API key. The key itself is not stored, only its hash,
+// so that access to the store does not allow calls.
 type Key struct {
-	ID       string    `json:"id"`   // unique forever
-	Name     string    `json:"name"` // unique among keys that are not revoked
-	Hash     []byte    `json:"-"`    // SHA-256 of the key
-	Hint     string    `json:"hint"` // its first characters, to know it again
-	Admin    bool      `json:"admin"`
-	Servers  []string  `json:"servers,omitempty"` // globs, as in tool.Caller
-	Tools    []string  `json:"tools,omitempty"`
-	Profile  string    `json:"profile,omitempty"` // to which it is bound; "" for none
-	Rate     tool.Rate `json:"rate,omitzero"`
-	Chat     *bool     `json:"chat,omitempty"`         // may use models; nil: unless it is limited, see MayChat
-	Tokens   int64     `json:"tokensPerDay,omitempty"` // of models; zero: no limit
+	ID       string    `json:"id"`                     // unique, and never reused
+	Name     string    `json:"name"`                   // unique among keys that are not revoked
+	Hash     []byte    `json:"-"`                      // SHA-256 of the key
+	Hint     string    `json:"hint"`                   // first characters of the key, to recognise it by
+	Admin    bool      `json:"admin"`                  // the key is an administrator's
+	Servers  []string  `json:"servers,omitempty"`      // globs of the servers that the key may use; absent for all
+	Tools    []string  `json:"tools,omitempty"`        // globs of the tools that the key may use; absent for all
+	Profile  string    `json:"profile,omitempty"`      // profile to which the key is limited; absent for none
+	Rate     tool.Rate `json:"rate,omitzero"`          // maximum number of calls; absent for no limit
+	Chat     *bool     `json:"chat,omitempty"`         // whether the key may use models; if absent, it may unless it is limited to servers, tools or a profile
+	Tokens   int64     `json:"tokensPerDay,omitempty"` // maximum number of model tokens per day; absent for no limit
 	Created  time.Time `json:"created"`
-	Expires  time.Time `json:"expires,omitzero"`  // zero: never
-	Revoked  time.Time `json:"revoked,omitzero"`  // zero: in effect
-	LastUsed time.Time `json:"lastUsed,omitzero"` // zero: not used yet
+	Expires  time.Time `json:"expires,omitzero"`  // absent if the key does not expire
+	Revoked  time.Time `json:"revoked,omitzero"`  // absent if the key is not revoked
+	LastUsed time.Time `json:"lastUsed,omitzero"` // absent if the key has not been used
 }
 
 // Valid reports whether the key is neither revoked nor expired at the given

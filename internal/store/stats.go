@@ -8,15 +8,16 @@ import (
 	"time"
 )
 
-// CallStats summarises a part of the call log.
+// CallStats summarises the calls that a query selects.
 type CallStats struct {
 	Total   CallSummary   `json:"total"`
-	Servers []CallSummary `json:"servers"` // by name
-	Tools   []CallSummary `json:"tools"`   // by server and name
-	Callers []CallSummary `json:"callers"` // by id
-	Faces   []CallSummary `json:"faces"`   // by name
+	Servers []CallSummary `json:"servers"` // by server, in the order of the names
+	Tools   []CallSummary `json:"tools"`   // by tool, in the order of servers and names
+	Callers []CallSummary `json:"callers"` // by caller, in the order of the ids
+	Faces   []CallSummary `json:"faces"`   // by API, in the order of the names
 
-	// Intervals are those of the query, in order and without gaps.
+	// Intervals summarises each interval of the query, in chronological order
+	// and including those without calls.
 	Intervals []CallSummary `json:"intervals,omitempty"`
 }
 
@@ -38,17 +39,18 @@ type CallSummary struct {
 	P99        time.Duration
 }
 
-// CallSummaryJSON is a CallSummary as JSON, with durations in milliseconds.
+// CallSummaryJSON is a CallSummary in JSON. The percentiles are of the duration
+// in milliseconds, over calls of every status.
 type CallSummaryJSON struct {
 	Server     string    `json:"server,omitempty"`
 	Tool       string    `json:"tool,omitempty"`
 	Caller     string    `json:"caller,omitempty"`
 	CallerName string    `json:"callerName,omitempty"`
-	Face       string    `json:"face,omitempty"`
-	From       time.Time `json:"from,omitzero"`
+	Face       string    `json:"face,omitempty"` // API through which the calls were made
+	From       time.Time `json:"from,omitzero"`  // start of the interval
 	Calls      int64     `json:"calls"`
-	Errors     int64     `json:"errors"`
-	Failed     int64     `json:"failed"`
+	Errors     int64     `json:"errors"` // calls with the status error
+	Failed     int64     `json:"failed"` // calls with the status failed
 	P50        float64   `json:"p50Ms"`
 	P95        float64   `json:"p95Ms"`
 	P99        float64   `json:"p99Ms"`

@@ -47,7 +47,7 @@ type Fingerprint struct {
 
 	Approved   string // fingerprint that was approved
 	ApprovedAt time.Time
-	ApprovedBy string // Caller.ID; empty if approved as the first one seen
+	ApprovedBy string // name and ID of the caller; empty if approved as the first one seen
 
 	// Definition is the approved definition, to show what changed.
 	Definition json.RawMessage

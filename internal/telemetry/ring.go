@@ -77,10 +77,10 @@ func (r *Ring[T]) Follow(ctx context.Context, n int) (latest []T, more <-chan T,
 	return r.latest(n), f.ch, func() int64 { return f.missed.Swap(0) }
 }
 
-// LogEntry is one line of the log as the debug API shows it.
+// LogEntry is one line of the gateway's log in the debug API.
 type LogEntry struct {
-	Timestamp int64           `json:"timestamp"` // milliseconds since 1970
-	Level     string          `json:"level"`     // TRACE, DEBUG, INFO, WARN, ERROR, FATAL
+	Timestamp int64           `json:"timestamp"` // Unix time in milliseconds
+	Level     string          `json:"level"`     // TRACE, DEBUG, INFO, WARN, ERROR or FATAL
 	Message   string          `json:"message"`
 	Details   json.RawMessage `json:"details,omitempty"`
 }

@@ -50,7 +50,7 @@ type Grant struct {
 	Profiles       Profiles `json:",omitempty"`
 }
 
-// Rate is a number of calls in a span of time.
+// Rate is a maximum number of calls per period.
 type Rate struct {
 	Calls int           `json:"calls"`
 	Per   time.Duration `json:"per"`

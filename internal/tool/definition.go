@@ -23,7 +23,8 @@ type Definition struct {
 	Raw          json.RawMessage `json:"-"`
 }
 
-// Annotations are the upstream's hints about a tool. A nil hint was not given.
+// Annotations are the server's hints about a tool. Hints that the server did
+// not give are not set.
 type Annotations struct {
 	Title           string `json:"title,omitempty"`
 	ReadOnlyHint    *bool  `json:"readOnlyHint,omitempty"`

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Kind says what went wrong in terms of what the caller can do about it. Its
-// text is the code that bodies carry.
+// Kind classifies an error by what the caller can do about it. Its text is the
+// code in the bodies of error responses.
 type Kind string
 
 // The kinds of failure. All faces map them with [Kind.HTTP] and [Kind.JSONRPC].

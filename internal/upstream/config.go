@@ -105,7 +105,7 @@ func (t ToolConfiguration) Allows(name string) bool {
 	return len(t.AllowedTools) == 0 || tool.MatchAny(t.AllowedTools, name)
 }
 
-// Transport is the way to an upstream.
+// Transport is the transport used to reach an upstream.
 type Transport string
 
 // The transports. InProcess and OpenAPI are not written in files: the first is

@@ -77,7 +77,8 @@ func (Grant) Values() []string {
 	return []string{string(AuthorizationCode), string(ClientCredentials), string(JWTBearer)}
 }
 
-// LoginScope says who shares a login to the upstream.
+// LoginScope is the set of callers that share a login to an upstream: all
+// callers of the gateway, or only one.
 type LoginScope string
 
 // The scopes of logins.

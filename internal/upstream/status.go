@@ -23,48 +23,48 @@ const (
 type Status struct {
 	Name  string    `json:"name"`
 	State State     `json:"status"`
-	Phase string    `json:"phase,omitempty"` // "installing" while a package runner downloads the server
-	Since time.Time `json:"since,omitzero"`  // of the state
+	Phase string    `json:"phase,omitempty"` // installing while a package runner downloads the server; otherwise absent
+	Since time.Time `json:"since,omitzero"`  // when the status last changed
 
-	// Reason is why the upstream is not connected. It contains no secrets and
-	// no paths.
+	// Reason is why the upstream is not connected; absent if it is. It contains
+	// no secrets or paths.
 	Reason   string    `json:"reason,omitempty"`
-	Attempts int       `json:"attempts,omitempty"` // to connect, since it was last connected
-	NextTry  time.Time `json:"nextTry,omitzero"`
+	Attempts int       `json:"attempts,omitempty"` // number of attempts to connect since the last connection
+	NextTry  time.Time `json:"nextTry,omitzero"`   // when the next attempt to connect is made
 
-	// LastFailure is the latest Reason and FailedAt its time. They are kept
-	// while the upstream is connected again.
+	// LastFailure is the latest Reason, and FailedAt is its time. They remain
+	// after the upstream has reconnected.
 	LastFailure string    `json:"lastFailure,omitempty"`
 	FailedAt    time.Time `json:"failedAt,omitzero"`
-	Lost        int       `json:"lost,omitempty"` // connections that ended by themselves
+	Lost        int       `json:"lost,omitempty"` // number of connections that ended unexpectedly
 
-	// Node is the process that runs a singleton, when it is another.
+	// Node is the gateway process that runs the upstream if it is a singleton
+	// and runs elsewhere; otherwise absent.
 	Node string `json:"node,omitempty"`
 
 	Transport Transport `json:"transport"`
-	Protocol  string    `json:"protocol,omitempty"` // the version agreed on
-	Era       string    `json:"era,omitempty"`      // "handshake" or "stateless"
+	Protocol  string    `json:"protocol,omitempty"` // negotiated version of MCP
+	Era       string    `json:"era,omitempty"`      // handshake or stateless, depending on the version of MCP
 	Server    string    `json:"serverName,omitempty"`
 	Title     string    `json:"serverTitle,omitempty"`
 	Version   string    `json:"serverVersion,omitempty"`
 
-	// Of a child process.
-	PID       int             `json:"pid,omitempty"`
+	PID       int             `json:"pid,omitempty"` // process id of a local server
 	Isolation child.Isolation `json:"isolation,omitempty"`
-	SeesData  string          `json:"seesData,omitempty"`   // why it sees the data folder; empty when it does not
-	Stderr    []string        `json:"stderr,omitempty"`     // its last lines; from Diagnose alone
-	Stray     int64           `json:"strayLines,omitempty"` // on stdout that were no messages
-	LastStray string          `json:"lastStray,omitempty"`  // from Diagnose alone
-	Oversized int64           `json:"oversized,omitempty"`  // messages over the size limit
+	SeesData  string          `json:"seesData,omitempty"`   // why the process can read Junctor's data folder; absent if it cannot
+	Stderr    []string        `json:"stderr,omitempty"`     // last lines of the standard error of the process; set by Diagnose
+	Stray     int64           `json:"strayLines,omitempty"` // number of lines on standard output that were not messages
+	LastStray string          `json:"lastStray,omitempty"`  // the last such line; set by Diagnose
+	Oversized int64           `json:"oversized,omitempty"`  // number of messages that exceeded the size limit
 
-	Tools     int      `json:"tools"`
-	Problems  []string `json:"problems,omitempty"`  // what is wrong with what it offers
-	LatencyMs float64  `json:"latencyMs,omitempty"` // of the last simple request
-	InFlight  int      `json:"inFlight,omitempty"`
-	Sessions  int      `json:"sessions,omitempty"` // of single callers
+	Tools     int      `json:"tools"`               // number of tools
+	Problems  []string `json:"problems,omitempty"`  // problems with the tools of the server
+	LatencyMs float64  `json:"latencyMs,omitempty"` // duration of the last simple request, in milliseconds
+	InFlight  int      `json:"inFlight,omitempty"`  // number of requests in progress
+	Sessions  int      `json:"sessions,omitempty"`  // number of sessions of single callers
 
-	// Login is "caller" where each caller has a login of its own. SignedIn
-	// is whether the caller that the status is for has one.
+	// Login is "caller" if each caller has its own login; otherwise absent.
+	// SignedIn reports whether the caller that requested the status has one.
 	Login    LoginScope `json:"login,omitempty"`
 	SignedIn bool       `json:"signedIn,omitempty"`
 }

@@ -41,7 +41,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// Status is the state of a call.
+// Status is the state of a waiting call.
 type Status string
 
 // The states, with the names of MCP tasks. The last three are final.
@@ -60,19 +60,19 @@ func (s Status) Final() bool { return s == Completed || s == Failed || s == Canc
 // kinds of questions are their MCP methods, such as elicitation/create.
 const KindApproval = "approval"
 
-// Input is what a call waits for.
+// Input is a question or an approval that a call waits for.
 type Input struct {
-	ID      string          `json:"id"` // set by Ask
-	Kind    string          `json:"kind"`
-	Params  json.RawMessage `json:"params,omitempty"`
-	Asked   time.Time       `json:"asked"`            // set by Ask
-	Expires time.Time       `json:"expires,omitzero"` // zero: as long as the call lasts
-	Answer  json.RawMessage `json:"answer,omitempty"` // until the owner has taken it up
-	By      string          `json:"by,omitempty"`     // Caller.ID of who answered
-	ByName  string          `json:"byName,omitempty"` // and their name
+	ID      string          `json:"id"`               // unique in the call; assigned by Ask
+	Kind    string          `json:"kind"`             // approval, or the MCP method of the question
+	Params  json.RawMessage `json:"params,omitempty"` // parameters of the question
+	Asked   time.Time       `json:"asked"`            // when the question was asked; set by Ask
+	Expires time.Time       `json:"expires,omitzero"` // when the question expires; absent if it lasts as long as the call
+	Answer  json.RawMessage `json:"answer,omitempty"` // the answer, until the owner of the call has received it
+	By      string          `json:"by,omitempty"`     // id of the caller that answered
+	ByName  string          `json:"byName,omitempty"` // name of the caller that answered
 }
 
-// Failure is why a call failed, as in the bodies of errors.
+// Failure is the reason why a call failed, as in the body of an error response.
 type Failure struct {
 	Code    tool.Kind       `json:"code"`
 	Message string          `json:"message"`
@@ -83,26 +83,26 @@ type Failure struct {
 type Record struct {
 	ID         string          `json:"id"`
 	Status     Status          `json:"status"`
-	Message    string          `json:"statusMessage,omitempty"`
-	Tool       string          `json:"tool"`
-	Arguments  json.RawMessage `json:"arguments,omitempty"` // as they may be shown; long ones as a shortened text
-	Caller     string          `json:"caller"`              // Caller.ID
+	Message    string          `json:"statusMessage,omitempty"` // description of the status, such as that of the server's task
+	Tool       string          `json:"tool"`                    // server:tool
+	Arguments  json.RawMessage `json:"arguments,omitempty"`     // redacted; long arguments are a shortened text
+	Caller     string          `json:"caller"`                  // id of the caller
 	CallerName string          `json:"callerName,omitempty"`
-	Face       string          `json:"face,omitempty"`
+	Face       string          `json:"face,omitempty"` // API through which the call was made
 	Session    string          `json:"session,omitempty"`
 	Created    time.Time       `json:"created"`
 	Updated    time.Time       `json:"updated"`
-	Expires    time.Time       `json:"expires"` // when the record is dropped
+	Expires    time.Time       `json:"expires"` // when the record is deleted
 	TTL        time.Duration   `json:"-"`       // how long it is kept after the call
 	Inputs     []Input         `json:"inputs,omitempty"`
-	Result     json.RawMessage `json:"result,omitempty"` // of Get and Await alone, when completed
-	IsError    bool            `json:"isError,omitempty"`
-	Error      *Failure        `json:"error,omitempty"` // when failed
+	Result     json.RawMessage `json:"result,omitempty"`  // MCP result of a completed call; absent in lists
+	IsError    bool            `json:"isError,omitempty"` // the tool reported a failure
+	Error      *Failure        `json:"error,omitempty"`   // only if the call failed
 
 	Profiles []string        `json:"-"`       // with which the call was made
 	Owner    string          `json:"-"`       // the process that executes the call
 	Task     tool.ServerTask `json:"-"`       // that the call waits for, if another process can too
-	Version  int64           `json:"version"` // increases with every change
+	Version  int64           `json:"version"` // increases with every change of the record
 }
 
 // MadeBy reports whether the record is of a call of the caller. A caller with

@@ -195,7 +195,7 @@ type HistoryPayload struct {
 // reply.
 const NoticeFallback = "fallback"
 
-// HistoryMessage is one message of a history.
+// HistoryMessage is one message of a conversation.
 type HistoryMessage struct {
 	ID     string     `json:"id"`
 	Seq    int64      `json:"seq"`
@@ -204,9 +204,9 @@ type HistoryMessage struct {
 	Parts  []llm.Part `json:"parts"`
 	Model  string     `json:"model,omitempty"`
 	Usage  *llm.Usage `json:"usage,omitempty"`
-	Notice string     `json:"notice,omitempty"` // interrupted, aborted, fallback
-	// Siblings are the ids of all the messages at this place, this one
-	// included, where there are several: one for each branch.
+	Notice string     `json:"notice,omitempty"` // interrupted, aborted or fallback; absent for a regular message
+	// Siblings are the ids of the alternative messages at this place, one per
+	// branch and including this one. Absent if there is only one branch.
 	Siblings []string `json:"siblings,omitempty"`
 }
 

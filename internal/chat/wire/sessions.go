@@ -6,30 +6,30 @@ import (
 	"junctor/internal/llm"
 )
 
-// SessionInfo is a session in a list.
+// SessionInfo describes a conversation without its messages.
 type SessionInfo struct {
 	ID      string    `json:"id"`
 	Title   string    `json:"title"`
 	Model   string    `json:"model,omitempty"`
 	Created time.Time `json:"created"`
-	Updated time.Time `json:"updated"`
-	Active  bool      `json:"active"` // a reply is in progress
+	Updated time.Time `json:"updated"` // when the conversation was last changed
+	Active  bool      `json:"active"`  // a reply is in progress
 	Pinned  bool      `json:"pinned,omitempty"`
-	Waiting bool      `json:"waiting,omitempty"` // the reply waits for the user
-	Match   string    `json:"match,omitempty"`   // in a search: the text around the match
+	Waiting bool      `json:"waiting,omitempty"` // the reply is waiting for the user
+	Match   string    `json:"match,omitempty"`   // in search results: the text around the match
 }
 
-// ModelInfo is a model in a list.
+// ModelInfo describes a model of the chat.
 type ModelInfo struct {
 	ID            string       `json:"id"`
 	Provider      llm.Provider `json:"provider"`
 	Model         string       `json:"model"`
-	ContextWindow int          `json:"contextWindow"`
-	Default       bool         `json:"default"`
-	Documents     bool         `json:"documents,omitempty"` // it reads PDF documents
+	ContextWindow int          `json:"contextWindow"`       // in tokens
+	Default       bool         `json:"default"`             // the default model
+	Documents     bool         `json:"documents,omitempty"` // the model reads PDF documents
 }
 
-// SessionChange is a change of a session; nil leaves what it is about
+// SessionChange is a change to a conversation. Fields that are not set remain
 // unchanged.
 type SessionChange struct {
 	Title  *string `json:"title"`
