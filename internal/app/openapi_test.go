@@ -119,7 +119,7 @@ var operations = map[string]operation{
 	}{}},
 	"DELETE /api/keys/{name}": {id: "revokeKey", summary: "Revoke an API key by name or id", response: store.Key{}},
 	"GET /api/audit":          {id: "listAudit", summary: "List the entries of the audit log, newest first", query: "before limit actor action", response: object[[]audit.Entry]("entries")},
-	"GET /api/approvals": {id: "listApprovals", summary: "List the caller's standing approvals and the calls that wait for approval (for administrators, those of all callers)", response: struct {
+	"GET /api/approvals": {id: "listApprovals", summary: "List the caller's standing approvals and the calls that wait for approval (for administrators: those of all callers)", response: struct {
 		Approvals []approval.Info  `json:"approvals"`
 		Waiting   []waiting.Record `json:"waiting"`
 	}{}},
@@ -164,8 +164,8 @@ var operations = map[string]operation{
 	"GET /api/oidc/callback":         {id: "endSignIn", summary: "Complete a sign-in at the OpenID provider", status: 302},
 	"GET /api/page-sessions":         {id: "listSessions", summary: "List the sessions that the caller may end", response: object[[]auth.SessionInfo]("sessions")},
 	"DELETE /api/page-sessions/{id}": {id: "endSession", summary: "End a session"},
-	"GET /api/clients":               {id: "listClients", summary: "List the programs that may act for the caller (for administrators, for anyone)", response: object[[]authserver.Grant]("clients")},
-	"DELETE /api/clients/{id}":       {id: "revokeClient", summary: "Revoke a program's consent"},
+	"GET /api/clients":               {id: "listClients", summary: "List the programs that may act for the caller (for administrators: for any caller)", response: object[[]authserver.Grant]("clients")},
+	"DELETE /api/clients/{id}":       {id: "revokeClient", summary: "Revoke the consent given to a program"},
 	"POST /api/mcp/{name}/authorize": {id: "authorizeServer", summary: "Start a sign-in to a server", response: struct {
 		URL        string `json:"url,omitempty"`
 		Authorized bool   `json:"authorized"`
@@ -195,7 +195,7 @@ var queryParameters = map[string]string{
 	"explain":   "If present, include the parts of each tool's score. Only with query.",
 	"format":    "The format: md or json. Default: md.",
 	"from":      "Return only calls at or after this time, in ISO 8601.",
-	"intervals": "Also return statistics for this number of equal parts of the time from from until to, 1 to 1000. Requires from; to defaults to now.",
+	"intervals": "Also return statistics for each of this number of equal intervals of the time range, 1 to 1000. Requires from; to defaults to now.",
 	"level":     "Return only lines of at least this level: trace, debug, info, warn, error or fatal.",
 	"limit":     "The maximum number of items. Default: 100; 10000 for tools without query; 50 for conversations with q, which is also the limit there.",
 	"offset":    "The number of tools to skip. Ignored with query.",

@@ -17,8 +17,8 @@ type Place struct {
 	Named bool `json:"named"`
 	// How describes how the file was found.
 	How string `json:"how"`
-	// New is the path at which a new file would be created; empty if there is
-	// a file.
+	// New is the path at which a new file would be created in the user's own
+	// folder. Absent if the file that Path names is already the user's choice.
 	New string `json:"new,omitempty"`
 }
 
