@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
 	"junctor/internal/catalog"
 	"junctor/internal/listing"
 	"junctor/internal/provider"
+	"junctor/internal/rawjson"
 	"junctor/internal/script/scripttest"
 	"junctor/internal/tool"
 	"junctor/internal/toolsapi/openapitest"
@@ -214,5 +217,29 @@ func BenchmarkListing(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// TestSchemasHaveAllFields checks that the schemas have the fields that the
+// bodies have, including those that no other test produces.
+func TestSchemasHaveAllFields(t *testing.T) {
+	for path, body := range map[string]any{
+		"Health": healthBody{}, "Health.properties.servers.items": serverHealth{}, "Probe": probeBody{},
+		"Execute": executeBody{}, "CallTool": callToolBody{}, "LogEntry": logEntry{},
+	} {
+		properties := rawjson.Field([]byte(openapiJSON), append([]string{"components", "schemas"}, append(strings.Split(path, "."), "properties")...)...)
+		var got, want []string
+		for name := range rawjson.Members(properties) {
+			got = append(got, name)
+		}
+		for _, f := range reflect.VisibleFields(reflect.TypeOf(body)) {
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			want = append(want, name)
+		}
+		slices.Sort(got)
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			t.Errorf("the schema %s has %v, its body %v", path, got, want)
+		}
 	}
 }
