@@ -26,18 +26,18 @@ import (
 
 // Config is how calls wait for approval.
 type Config struct {
-	// How long a call waits for a person who approves or denies it, and a question of a server for its answer in a chat.
+	// How long a call waits for approval, and how long a server's question waits for an answer in a chat.
 	TimeoutMs setting.Millis `json:"timeoutMs"`
-	// Where calls that wait for approval are announced. Default: nowhere.
+	// Webhook to notify about calls that wait for approval. Default: none.
 	Webhook *Webhook `json:"webhook,omitempty"`
 }
 
 // Webhook is an address that gets a signed POST for each call that waits for
 // approval.
 type Webhook struct {
-	// The address, http or https.
+	// URL of the webhook, http or https.
 	URL string `json:"url"`
-	// The key of the signature, at least 16 characters. Best written as ${VAR}.
+	// Key that signs the requests, at least 16 characters. Use ${VAR} to keep it out of the file.
 	Secret telemetry.Secret `json:"secret"`
 }
 

@@ -14,58 +14,58 @@ import (
 
 // Config is who may call the HTTP faces.
 type Config struct {
-	// API keys written in the file, beside those made by "junctor keys add".
+	// API keys defined in the file, in addition to those created with "junctor keys add".
 	Keys []KeyConfig `json:"keys,omitempty"`
-	// Accept access tokens (JWTs) of an issuer.
+	// Issuer whose access tokens (JWTs) are accepted.
 	JWT *JWTConfig `json:"jwt,omitempty"`
-	// Let clients that sign in by OAuth (hosted ones among them) sign in here, with a page on which a person consents. Needs publicUrl.
+	// Whether OAuth clients, including hosted ones, can sign in at the gateway. A person consents on a page. Requires publicUrl.
 	Server bool `json:"server,omitempty"`
-	// Let people sign in on the page with an OpenID provider.
+	// OpenID provider with which people sign in on the page.
 	OIDC *OIDCConfig `json:"oidc,omitempty"`
-	// Whether callers on this machine need a key: open lets every user of the machine in, key does not.
+	// Whether callers on this machine need a key: open admits every user of the machine, key requires a key.
 	Loopback Loopback `json:"loopback"`
-	// Addresses or CIDRs of reverse proxies whose X-Forwarded headers count. What they forward needs credentials, on open loopback too. Default: none.
+	// IP addresses or CIDR ranges of reverse proxies whose X-Forwarded-* headers are trusted. Requests that they forward require credentials, even if loopback is open. Default: none.
 	TrustedProxies []string `json:"trustedProxies,omitempty"`
 }
 
 // KeyConfig is one API key in the file. The key itself is best written as
 // ${VAR}.
 type KeyConfig struct {
-	// The name of the key, which appears as the caller in logs.
+	// Name of the key, which identifies the caller in logs.
 	Name string `json:"name"`
-	// The key itself; at least 16 characters. Best written as ${VAR}.
+	// The key itself, at least 16 characters. Use ${VAR} to keep it out of the file.
 	Key telemetry.Secret `json:"key"`
 	// Whether the key may change the configuration.
 	Admin bool `json:"admin,omitempty"`
-	// Globs of the servers that the key may use; those that begin with ! are left out. Default: all.
+	// Globs of the servers that the key may use. A glob with a leading ! excludes servers. Default: all.
 	Servers []string `json:"servers,omitempty"`
-	// Globs over server:tool of the tools that the key may use; those that begin with ! are left out. Default: all.
+	// Globs over server:tool of the tools that the key may use. A glob with a leading ! excludes tools. Default: all.
 	Tools []string `json:"tools,omitempty"`
-	// The profile that the key is bound to: it may use only what the profile has. Default: none.
+	// Profile to which the key is restricted. Default: none.
 	Profile string `json:"profile,omitempty"`
-	// How many calls the key may make. Default: no limit.
+	// Rate limit of the key. Default: no limit.
 	Rate *setting.Rate `json:"rate,omitempty"`
-	// Whether the key may use models: chat, and tasks in plain words. Default: unless the key is limited to servers, tools or a profile.
+	// Whether the key may use models, for chat and for tasks in natural language. Default: true, unless the key is restricted to servers, tools or a profile.
 	Chat *bool `json:"chat,omitempty"`
-	// How many tokens of models the key may use on a day (UTC), requests and replies together. Default: no limit.
+	// Maximum number of model tokens that the key may use per day (UTC), for requests and replies together. Default: no limit.
 	TokensPerDay int64 `json:"tokensPerDay,omitempty"`
-	// When the key ends, as 2027-01-31 or 2027-01-31T12:00:00Z. Default: never.
+	// When the key expires, such as 2027-01-31 or 2027-01-31T12:00:00Z. Default: never.
 	Expires string `json:"expires,omitempty"`
 }
 
 // JWTConfig is an issuer whose access tokens are accepted.
 type JWTConfig struct {
-	// The issuer, exactly as its tokens name it.
+	// URL of the issuer, exactly as in its tokens.
 	Issuer string `json:"issuer"`
-	// What the tokens must be for: the address of this Junctor, as its clients know it.
+	// Required audience of the tokens: the URL that clients use for this gateway.
 	Audience string `json:"audience"`
-	// Where the issuer's keys are. Default: what its metadata says.
+	// URL of the issuer's keys (JWKS). Default: the one in its metadata.
 	JWKSURL string `json:"jwksUrl,omitempty"`
-	// Scopes of which a token must have all. Default: none.
+	// Scopes that every token must have. Default: none.
 	Scopes []string `json:"scopes,omitempty"`
-	// What tokens may do: each has what all the rules that match it give together, and nothing when none does.
+	// Rights of tokens. A token has the combined rights of all matching rules. Without a matching rule, access is denied.
 	Rules []JWTRule `json:"rules,omitempty"`
-	// The scope that makes its bearer an administrator. Short for a rule with that scope and admin. Default: none does.
+	// Scope of tokens that may change the configuration. Short for a rule with this scope and admin. Default: none.
 	AdminScope string `json:"adminScope,omitempty"`
 }
 

@@ -27,17 +27,17 @@ import (
 
 // OIDCConfig is an OpenID provider with which people sign in on the page.
 type OIDCConfig struct {
-	// The issuer, exactly as its metadata name it.
+	// URL of the issuer, exactly as in its metadata.
 	Issuer string `json:"issuer"`
-	// The id of this gateway as a client of the issuer. Its redirect address is /api/oidc/callback.
+	// Client ID of this gateway at the issuer. The path of its redirect URI is /api/oidc/callback.
 	ClientID string `json:"clientId"`
-	// The client's secret. Best written as ${VAR}. Default: none, for a public client; PKCE is used with and without one.
+	// Client secret. Use ${VAR} to keep it out of the file. PKCE is used with and without a secret. Default: none, for a public client.
 	ClientSecret telemetry.Secret `json:"clientSecret,omitempty"`
-	// What the button on the page says after "Sign in with". Default: the issuer's host.
+	// Name of the provider on the page's button, after "Sign in with". Default: the issuer's host.
 	Name string `json:"name,omitempty"`
-	// The scopes to ask for. Default: openid, profile and email.
+	// Scopes to request. Default: openid, profile and email.
 	Scopes []string `json:"scopes,omitempty"`
-	// What people may do, by the claims about them. Default: the rules of auth.jwt if it has the same issuer. Without a rule that matches, access is denied.
+	// Rights of people, by their claims. Without a matching rule, access is denied. Default: the rules of auth.jwt, if it has the same issuer.
 	Rules []JWTRule `json:"rules,omitempty"`
 }
 

@@ -16,21 +16,21 @@ import (
 // JWTRule gives rights to the tokens, and to the people who sign in, that have
 // all its scopes and claims.
 type JWTRule struct {
-	// Scopes of which a token must have all for the rule to match. Default: none.
+	// Scopes that a token must have for the rule to match. Default: none.
 	Scopes []string `json:"scopes,omitempty"`
-	// Claims that a token must have for the rule to match, as {"groups": ["eng-*"], "email": ["*@example.com"]}: for each, globs of which one must match a value; those that begin with ! must match none. An email counts only with email_verified: true. A path into objects is written with dots: realm_access.roles. A rule without scopes and claims matches every token.
+	// Claims that a token must have for the rule to match, such as {"groups": ["eng-*"], "email": ["*@example.com"]}. For each claim, at least one glob must match a value, and none with a leading ! may. An email counts only with email_verified: true. Use dots for nested claims: realm_access.roles. A rule without scopes and claims matches every token.
 	Claims map[string][]string `json:"claims,omitempty"`
-	// The profiles that the token may use. It may use what all of them have together, and choose one of them. Default: not limited to profiles.
+	// Profiles that the token may use, all together or one of its choice. Default: no restriction to profiles.
 	Profiles []string `json:"profiles,omitempty"`
-	// Globs of the servers that the token may use; those that begin with ! are left out. Default: all.
+	// Globs of the servers that the token may use. A glob with a leading ! excludes servers. Default: all.
 	Servers []string `json:"servers,omitempty"`
-	// Globs over server:tool of the tools that the token may use; those that begin with ! are left out. Default: all.
+	// Globs over server:tool of the tools that the token may use. A glob with a leading ! excludes tools. Default: all.
 	Tools []string `json:"tools,omitempty"`
-	// How many calls the token's subject may make. Of several matching rules the most generous counts. Default: no limit.
+	// Rate limit of the token's subject. If several rules match, the most generous limit applies. Default: that of the rule's profiles, or else no limit.
 	Rate *setting.Rate `json:"rate,omitempty"`
-	// Whether the token may use models: chat, and tasks in plain words. Default: unless the rule is limited to servers, tools or profiles.
+	// Whether the token may use models, for chat and for tasks in natural language. Default: true, unless the rule is restricted to servers, tools or profiles.
 	Chat *bool `json:"chat,omitempty"`
-	// How many tokens of models the token's subject may use on a day (UTC). Of several matching rules that allow models the most generous counts. Default: no limit.
+	// Maximum number of model tokens that the token's subject may use per day (UTC). If several matching rules allow models, the most generous limit applies. Default: no limit.
 	TokensPerDay int64 `json:"tokensPerDay,omitempty"`
 	// Whether the token may change the configuration.
 	Admin bool `json:"admin,omitempty"`

@@ -12,15 +12,15 @@ import (
 // Condition limits a rule to tools with certain properties. All that is set must
 // apply.
 type Condition struct {
-	// What the server says of whether the tool only reads: yes, no or unknown; one of a list is enough. Default: any.
+	// Whether the tool only reads, according to the server: yes, no or unknown. If you list several values, one must match. Default: any.
 	ReadOnly []Hint `json:"readOnly,omitempty"`
 	// Whether the tool may destroy something: yes, no or unknown. Default: any.
 	Destructive []Hint `json:"destructive,omitempty"`
-	// Whether calling the tool twice does no more than calling it once: yes, no or unknown. Default: any.
+	// Whether repeating a call has no additional effect: yes, no or unknown. Default: any.
 	Idempotent []Hint `json:"idempotent,omitempty"`
-	// Whether the tool reaches beyond its server, as into the web: yes, no or unknown. Default: any.
+	// Whether the tool interacts with anything outside its server, such as the web: yes, no or unknown. Default: any.
 	OpenWorld []Hint `json:"openWorld,omitempty"`
-	// Globs of tags, of the tool's server or given by earlier rules; one that matches is enough, and none with ! in front may. Default: any.
+	// Globs of tags, from the tool's server or earlier rules. At least one must match a tag, and none with a leading ! may. Default: any.
 	Tags []string `json:"tags,omitempty"`
 }
 

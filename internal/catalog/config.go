@@ -17,35 +17,35 @@ import (
 // ToolRule says something about the tools that a pattern matches. Rules are
 // read in order, and for each field the last matching rule that sets it wins.
 type ToolRule struct {
-	// Globs matched against server:tool, by the names that the servers gave; one that matches is enough. * stands for any characters, ? for one. Tools that a glob with ! in front matches are left out.
+	// Globs over server:tool, using the names that the servers gave their tools. A tool must match one of them. * matches any characters, ? matches one. A glob with a leading ! excludes the tools that it matches.
 	Pattern []string `json:"pattern"`
-	// Properties that the tools must have. Annotations come from the servers, so a rule with them may only disable tools or require approval, unless its patterns name the server. With it pattern may be left out. Default: any.
+	// Properties that a tool must have for the rule to match; with them, pattern is optional. Annotations come from the servers, so a rule that uses them may only disable tools or require approval, unless its patterns name the server. Default: any.
 	When *Condition `json:"when,omitempty"`
-	// Whether the tools are enabled. Without it, earlier rules apply.
+	// Whether the tools are enabled. If not set, earlier rules apply.
 	Enabled *bool `json:"enabled,omitempty"`
-	// Tags of the tools, beside those of their server. Without it, earlier rules apply; an empty list removes them.
+	// Tags of the tools, in addition to those of their server. If not set, earlier rules apply; an empty list removes the tags of earlier rules.
 	Tags []string `json:"tags,omitempty"`
-	// Whether a person must approve each call of the tools. Without it, earlier rules apply.
+	// Whether calls run immediately (auto) or a person must approve each one (ask). If not set, earlier rules apply.
 	Approval Approval `json:"approval,omitempty"`
-	// Another name for the tool, by which callers see and call it; the pattern must be one tool. Rules, keys and profiles go by the original name.
+	// New name of the tool, which callers see and use. The pattern must name exactly one tool. Rules, keys and profiles use the original name.
 	Name string `json:"name,omitempty"`
-	// Another title for the tools.
+	// New title of the tools.
 	Title string `json:"title,omitempty"`
-	// Another description of the tools.
+	// New description of the tools.
 	Description string `json:"description,omitempty"`
-	// Changes of arguments, by their names, as {"branch": {"fixed": "main"}, "limit": {"default": 20}}.
+	// Changes to arguments, by argument name, such as {"branch": {"fixed": "main"}, "limit": {"default": 20}}.
 	Arguments map[string]Argument `json:"arguments,omitempty"`
-	// A jq expression that is applied to every result of the tools. Without it, earlier rules apply.
+	// jq expression to apply to every result of the tools. If not set, earlier rules apply.
 	Select string `json:"select,omitempty"`
 }
 
 // Argument changes one argument of a tool.
 type Argument struct {
-	// A JSON value that is always sent. Callers neither see nor set the argument.
+	// JSON value that is always sent. Callers cannot see or set the argument.
 	Fixed json.RawMessage `json:"fixed,omitempty"`
-	// A JSON value that is sent when the caller sets none.
+	// JSON value that is sent if the caller does not set the argument.
 	Default json.RawMessage `json:"default,omitempty"`
-	// Whether callers neither see nor set the argument.
+	// Whether to hide the argument. Callers cannot see or set it.
 	Hidden bool `json:"hidden,omitempty"`
 }
 
@@ -94,7 +94,7 @@ func (Approval) Values() []string { return []string{string(AutoApproval), string
 
 // SecurityConfig is what happens when a tool is not what it was.
 type SecurityConfig struct {
-	// What to do when a tool's definition changes after it was first seen: show it as changed (warn), or refuse calls until it is approved (block).
+	// What to do when a tool's definition has changed since it was first seen: mark it as changed (warn), or reject calls until the change is approved (block).
 	OnToolChange OnToolChange `json:"onToolChange"`
 }
 

@@ -8,39 +8,39 @@ import (
 
 // Config is how conversations run and how many there may be.
 type Config struct {
-	// The most tokens of history that a model is given; 0 means what its context window holds.
+	// Maximum number of tokens of history that the model receives; 0 means as many as its context window allows.
 	MaxTokenCount int `json:"maxTokenCount"`
-	// How many of the newest messages are always kept when history is cut.
+	// Number of newest messages to keep when older ones are summarised, as long as they fit.
 	RetainNewestMessages int `json:"retainNewestMessages"`
-	// The number of tokens of history from which older turns are summarised; 0 means three quarters of what the model is given.
+	// Number of tokens of history above which older turns are summarised; 0 means three quarters of the maximum.
 	SummarizationThreshold int `json:"summarizationThreshold"`
 
-	// How often the model may act in one turn before it is stopped.
+	// Maximum number of steps in a turn, each of which is a reply of the model with tool calls. Then the model must answer without tools.
 	MaxSteps int `json:"maxSteps"`
-	// How often the model may make the same call in one turn before it is stopped.
+	// Maximum number of identical calls in a turn. Then the model must answer without tools.
 	MaxIdenticalCalls int `json:"maxIdenticalCalls"`
-	// How many tool calls of one turn run at once.
+	// Maximum number of concurrent tool calls in a turn.
 	ParallelCalls int `json:"parallelCalls"`
-	// The number of tools above which the model gets search and execute tools instead of all definitions.
+	// Number of tools above which the model receives search and execute tools instead of all definitions.
 	MetaToolsAbove int `json:"metaToolsAbove"`
-	// The size of a tool's result in bytes from which it is cut before the model sees it.
+	// Maximum size of a tool result that the model receives, in bytes. Longer results are truncated.
 	MaxResultBytes int `json:"maxResultBytes"`
 
-	// The longest message that a person may send, in bytes.
+	// Maximum size of a person's message, in bytes.
 	MaxMessageBytes int `json:"maxMessageBytes"`
-	// The most bytes of attachments that a message may have.
+	// Maximum total size of the attachments of a message, in bytes.
 	MaxAttachmentBytes int `json:"maxAttachmentBytes"`
-	// How many messages a connection may send in a minute.
+	// Maximum number of messages per connection and minute.
 	MessagesPerMinute int `json:"messagesPerMinute"`
-	// How many WebSocket connections there may be at once.
+	// Maximum number of WebSocket connections.
 	MaxConnections int `json:"maxConnections"`
-	// How many sessions one caller may have in the store; the oldest idle one that is not pinned goes first; 0 means no limit.
+	// Maximum number of stored sessions per caller; 0 means no limit. Above it, the oldest sessions that are neither pinned nor in use are deleted.
 	MaxSessions int `json:"maxSessions"`
-	// How long an unused session stays in memory; it stays in the store.
+	// How long an idle session stays in memory. It remains in the store.
 	SessionIdleMs setting.Millis `json:"sessionIdleMs"`
-	// The interval of keep-alive pings.
+	// Interval of keep-alive pings.
 	PingMs setting.Millis `json:"pingMs"`
-	// How long a reply continues when no client is connected to its session.
+	// How long a reply continues while no client is connected to its session.
 	DisconnectGraceMs setting.Millis `json:"disconnectGraceMs"`
 }
 

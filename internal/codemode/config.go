@@ -9,17 +9,17 @@ import (
 
 // Config bounds scripts.
 type Config struct {
-	// The CPU time of one script, without its calls.
+	// Maximum CPU time of a script, not including its calls.
 	CPUMs setting.Millis `json:"cpuMs"`
-	// The time of one script with its calls; waiting for people is not counted.
+	// Timeout of a script, including its calls. Time spent waiting for people does not count.
 	TimeoutMs setting.Millis `json:"timeoutMs"`
-	// The memory of one script, in bytes.
+	// Maximum memory of a script, in bytes.
 	MaxMemoryBytes int `json:"maxMemoryBytes"`
-	// How many calls one script may make.
+	// Maximum number of calls per script.
 	MaxCalls int `json:"maxCalls"`
-	// How many calls of one script run at the same time; others wait for their turn.
+	// Maximum number of concurrent calls per script. Further calls wait in a queue.
 	MaxParallel int `json:"maxParallel"`
-	// How many bytes of what a script returns are in the answer; what is over is kept and can be read. Log lines over as many bytes are dropped.
+	// Maximum size of a script's return value in the response, in bytes. A longer value is truncated and stored for up to an hour, and the response says how to read the rest. The same limit applies to the log of the script; lines beyond it are dropped.
 	MaxOutputBytes int `json:"maxOutputBytes"`
 }
 

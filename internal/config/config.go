@@ -32,47 +32,47 @@ import (
 // gateway, or restart, with its next start. It applies to everything below a
 // field that has no tag of its own.
 type Config struct {
-	// The MCP servers, by name.
+	// MCP servers by name.
 	Servers []upstream.Config `json:"mcpServers,omitempty" apply:"live"`
-	// Rules for tools, by pattern. For each field the last matching rule that sets it wins.
+	// Rules for tools, matched by pattern. For each field, the last matching rule that sets it applies.
 	ToolRules []catalog.ToolRule `json:"toolRules,omitempty" apply:"live"`
-	// Named parts of the gateway, to which callers and credentials can be narrowed.
+	// Named subsets of the servers and tools, to which callers and credentials can be restricted.
 	Profiles map[string]profile.Config `json:"profiles,omitempty" apply:"live"`
 	// The MCP API for agents.
 	Discovery discovery.Config `json:"discovery" apply:"live"`
-	// Bounds of the scripts of run_code.
+	// Limits of run_code scripts.
 	Scripts codemode.Config `json:"scripts" apply:"live"`
-	// The models of the chat host and of agentify: one, or a list of which the first is the usual one. Default: what the keys in the environment allow, else a local Ollama.
+	// Models for the chat and agentify: one model, or a list whose first model is the default. Default: one model for each provider whose API key is in the environment, or else the models of a running Ollama server.
 	LLM []llm.Config `json:"llm,omitempty" apply:"live"`
-	// The chat host.
+	// Chat sessions: history, tool calls and limits.
 	Chat chat.Config `json:"chat" apply:"live"`
-	// How calls wait for a person who approves them.
+	// Approval of calls by a person.
 	Approval approval.Config `json:"approval" apply:"live"`
-	// The address of the HTTP APIs, host:port. Any host but loopback needs auth.
+	// Address of the HTTP APIs, as host:port. Any host other than loopback requires authentication.
 	Listen string `json:"listen" apply:"restart"`
-	// The address by which clients and browsers reach the gateway, scheme://host, such as https://tools.example.com. Default: that of the listener.
+	// URL at which clients and browsers reach the gateway, as scheme://host, such as https://tools.example.com. Default: the address of the listener.
 	PublicURL string `json:"publicUrl,omitempty" apply:"live"`
-	// TLS on that address. Default: plain HTTP.
+	// TLS of the listener. Default: plain HTTP.
 	TLS httpserver.TLSConfig `json:"tls" apply:"restart"`
-	// Which web pages may call the HTTP APIs.
+	// Web pages that may call the HTTP APIs.
 	CORS CORS `json:"cors" apply:"live"`
-	// Bounds on calls, results and requests.
+	// Limits on calls, results and requests.
 	Limits Limits `json:"limits" apply:"live"`
-	// Who may call the HTTP APIs.
+	// Authentication and authorization for the HTTP APIs.
 	Auth auth.Config `json:"auth" apply:"live"`
 	// The circuit breaker of each tool.
 	Circuit executor.CircuitConfig `json:"circuit" apply:"live"`
-	// Where calls, sessions, tokens and keys are kept.
+	// Storage of calls, sessions, tokens and keys.
 	Store store.Config `json:"store" apply:"restart"`
-	// What guards against tools that change and secrets that leak.
+	// Protection against changed tools and leaked secrets.
 	Security Security `json:"security" apply:"live"`
-	// The program's own log.
+	// Log output of the gateway process.
 	Log telemetry.LogConfig `json:"log" apply:"live"`
 	// Metrics and traces.
 	Telemetry telemetry.Config `json:"telemetry" apply:"live"`
-	// Whether the built-in server named junctor is there. Default: when no other server is.
+	// Whether to add the built-in server, named junctor. Default: only if no other server is enabled.
 	Builtin *bool `json:"builtin,omitempty" apply:"live"`
-	// The port of agentify's debug interface on loopback; 0 means none.
+	// Port of agentify's debug interface on loopback; 0 disables it.
 	DebugPort int `json:"debugPort,omitempty" apply:"live"`
 
 	place Place
@@ -85,18 +85,18 @@ type Config struct {
 
 // CORS is which web pages may call the HTTP faces.
 type CORS struct {
-	// The origins that may, such as https://app.example.com; ["*"] for any. Default: Junctor's own page alone.
+	// Allowed origins, such as https://app.example.com; ["*"] allows any. Default: only Junctor's own page.
 	Origins []string `json:"origins,omitempty"`
 }
 
 // Limits bounds what comes in and what goes out.
 type Limits struct {
 	executor.LimitConfig
-	// The largest body of a request, in bytes.
+	// Maximum size of a request body, in bytes.
 	MaxBodyBytes int `json:"maxBodyBytes"`
-	// How many streams one caller may have open at once; 0 means no limit.
+	// Maximum number of open streams per caller, not counting those of MCP and the chat; 0 means no limit.
 	MaxStreamsPerCaller int `json:"maxStreamsPerCaller"`
-	// How many MCP sessions there may be at once; 0 means no limit.
+	// Maximum number of MCP sessions; 0 means no limit.
 	MaxSessions int `json:"maxSessions"`
 }
 

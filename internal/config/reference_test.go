@@ -13,7 +13,7 @@ import (
 func generateReference() string {
 	var b strings.Builder
 	fields := describeConfig()
-	b.WriteString("A change of the file takes effect in the running gateway within a second. Settings marked \"Needs a restart\" take effect with the next start, and the log names those of them that changed.\n\n")
+	b.WriteString("Changes to the file take effect in the running gateway within a second. Changes to settings marked \"Needs a restart\" take effect at the next start; the log names these settings.\n\n")
 	b.WriteString("### At the top of the file\n\n")
 	table(&b, fields, true)
 	for _, f := range fields {
@@ -34,7 +34,7 @@ func generateReference() string {
 		}
 		table(&b, f.fields, false)
 	}
-	b.WriteString("\n### Keys of other programs\n\nThese stand for a key of Junctor's:\n\n| in a server | stands for | |\n| --- | --- | --- |\n")
+	b.WriteString("\n### Keys of other programs\n\nJunctor converts these keys of other programs to its own:\n\n| key of a server | converted to | |\n| --- | --- | --- |\n")
 	for _, k := range convertedKeys() {
 		fmt.Fprintf(&b, "| `%s` | `%s` | %s |\n", k.name, k.to, k.doc)
 	}
@@ -42,7 +42,7 @@ func generateReference() string {
 		a := serverAliases[name]
 		fmt.Fprintf(&b, "| `%s` | `%s` | %s |\n", name, a.to, a.doc)
 	}
-	b.WriteString("\nThese are known, have no effect, and are reported once: ")
+	b.WriteString("\nThese keys are recognized, have no effect, and are reported once: ")
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(foreignServer)) {
 		names = append(names, "`"+name+"`")

@@ -67,11 +67,11 @@ func generateSchema() []byte {
 			server = f.fields
 			props = append(props, pair{f.key, servers(f.doc)})
 			props = append(props,
-				pair{"servers", servers("Another name for mcpServers, as VS Code writes it.")},
-				pair{"backends", servers("Another name for mcpServers: a list of backends with an id. Their programs see Junctor's whole environment unless inheritEnv says otherwise.")},
-				pair{"context_servers", servers("Another name for mcpServers, as Zed writes it.")},
-				pair{"mcp_servers", servers("Another name for mcpServers, as Codex writes it.")},
-				pair{"mcp", ordered{{"type", "object"}, {"description", "VS Code's settings.json keeps servers in here."}}})
+				pair{"servers", servers("Another name for mcpServers, used by VS Code.")},
+				pair{"backends", servers("Another name for mcpServers: a list of backends with an id. Their programs inherit Junctor's whole environment unless inheritEnv is set.")},
+				pair{"context_servers", servers("Another name for mcpServers, used by Zed.")},
+				pair{"mcp_servers", servers("Another name for mcpServers, used by Codex.")},
+				pair{"mcp", ordered{{"type", "object"}, {"description", "Contains the servers in VS Code's settings.json."}}})
 		case "llm":
 			one := f.object()
 			props = append(props, pair{f.key, ordered{{"description", f.doc}, {"anyOf", []any{one, ordered{{"type", "array"}, {"items", one}}}}}})
@@ -82,7 +82,7 @@ func generateSchema() []byte {
 			props = append(props, pair{f.key, ordered{{"description", f.doc}, {"anyOf", []any{f.object(), level.schema()}}}})
 		case "discovery":
 			obj := f.schema()
-			props = append(props, pair{f.key, addProperty(obj, "toolRules", ordered{{"$ref", "#/properties/toolRules"}, {"description", "The same as toolRules at the top."}})})
+			props = append(props, pair{f.key, addProperty(obj, "toolRules", ordered{{"$ref", "#/properties/toolRules"}, {"description", "The same as toolRules at the top level."}})})
 		default:
 			props = append(props, pair{f.key, f.schema()})
 		}
@@ -101,13 +101,13 @@ func generateSchema() []byte {
 		pair{"logLevel", ordered{{"$ref", "#/properties/log"}, {"description", "Another name for log.level."}}},
 		pair{"DEBUG_PORT", ordered{{"type", []string{"integer", "null"}}, {"description", "Another name for debugPort."}}})
 	for _, name := range apiKeys {
-		props = append(props, pair{name, ordered{{"type", "string"}, {"description", "Counts as the variable of this name where the environment has none."}}})
+		props = append(props, pair{name, ordered{{"type", "string"}, {"description", "Used as the variable of this name if the environment does not have it."}}})
 	}
 	list := serverList()
 	schema := ordered{
 		{"$schema", "https://json-schema.org/draft/2020-12/schema"},
 		{"title", "Junctor configuration"},
-		{"description", "The configuration of Junctor. Comments and trailing commas are allowed; ${VAR} and ${VAR:-default} expand in every string."},
+		{"description", "The configuration of Junctor. Comments and trailing commas are allowed; ${VAR} and ${VAR:-default} are expanded in every string."},
 		{"anyOf", []any{
 			ordered{{"type", "object"}},
 			list,
@@ -204,19 +204,19 @@ func convertedKeys() []convertedKey {
 	return []convertedKey{
 		{"type", "transport", "The transport; url and remote mean auto.", words(transportNames())},
 		{"disabled", "enabled", "The opposite of enabled.", ordered{{"type", "boolean"}}},
-		{"envFile", "env", "A file of NAME=value lines for the program's environment, under env.", text},
-		{"auth", "oauth", "Cursor's oauth.", object},
-		{"timeout", "timeoutMs", "In seconds up to 3600, in milliseconds above.", unclear},
-		{"networkTimeout", "timeoutMs", "In seconds up to 3600, in milliseconds above.", unclear},
-		{"connectionTimeout", "startTimeoutMs", "In seconds up to 3600, in milliseconds above.", unclear},
-		{"initTimeout", "startTimeoutMs", "In seconds up to 3600, in milliseconds above.", unclear},
-		{"tool_timeout_sec", "timeoutMs", "Codex's timeout of a call, in seconds.", number},
-		{"startup_timeout_sec", "startTimeoutMs", "Codex's timeout of the start, in seconds.", number},
-		{"startup_timeout_ms", "startTimeoutMs", "Codex's timeout of the start, in milliseconds.", number},
-		{"bearer_token_env_var", "authorization_token", "Codex's name of the variable that holds the token.", text},
-		{"bearerToken", "authorization_token", "The token.", text},
-		{"env_http_headers", "headers", "Codex's headers whose values are names of variables.", object},
-		{"env_vars", "env", "Codex's names of variables that the program gets.", stringList()},
+		{"envFile", "env", "A file with NAME=value lines for the program's environment. env takes precedence.", text},
+		{"auth", "oauth", "Cursor's name for oauth.", object},
+		{"timeout", "timeoutMs", "In seconds up to 3600, in milliseconds above that.", unclear},
+		{"networkTimeout", "timeoutMs", "In seconds up to 3600, in milliseconds above that.", unclear},
+		{"connectionTimeout", "startTimeoutMs", "In seconds up to 3600, in milliseconds above that.", unclear},
+		{"initTimeout", "startTimeoutMs", "In seconds up to 3600, in milliseconds above that.", unclear},
+		{"tool_timeout_sec", "timeoutMs", "Codex's call timeout, in seconds.", number},
+		{"startup_timeout_sec", "startTimeoutMs", "Codex's start timeout, in seconds.", number},
+		{"startup_timeout_ms", "startTimeoutMs", "Codex's start timeout, in milliseconds.", number},
+		{"bearer_token_env_var", "authorization_token", "The name of a variable with the token, used by Codex.", text},
+		{"bearerToken", "authorization_token", "The bearer token.", text},
+		{"env_http_headers", "headers", "Codex's headers; each value is the name of a variable.", object},
+		{"env_vars", "env", "Codex's names of variables to pass to the program.", stringList()},
 	}
 }
 

@@ -18,13 +18,13 @@ type alias struct {
 
 // serverAliases are the keys that are synonyms of ours.
 var serverAliases = map[string]alias{
-	"serverUrl":      {"url", "Windsurf's url."},
-	"httpUrl":        {"url", "Gemini CLI's url of a streamable HTTP server."},
-	"uri":            {"url", "Another word for url."},
-	"endpoint":       {"url", "Another word for url."},
-	"environment":    {"env", "Another word for env."},
-	"envs":           {"env", "Another word for env."},
-	"http_headers":   {"headers", "Codex's headers."},
+	"serverUrl":      {"url", "Windsurf's name for url."},
+	"httpUrl":        {"url", "Gemini CLI's name for the url of a streamable HTTP server."},
+	"uri":            {"url", "Another name for url."},
+	"endpoint":       {"url", "Another name for url."},
+	"environment":    {"env", "Another name for env."},
+	"envs":           {"env", "Another name for env."},
+	"http_headers":   {"headers", "Codex's name for headers."},
 	"includeTools":   {"tool_configuration.allowed_tools", "Gemini CLI's list of enabled tools."},
 	"enabledTools":   {"tool_configuration.allowed_tools", "A list of enabled tools."},
 	"enabled_tools":  {"tool_configuration.allowed_tools", "Codex's list of enabled tools."},
@@ -33,10 +33,10 @@ var serverAliases = map[string]alias{
 	"excludeTools":   {"tool_configuration.excluded_tools", "Gemini CLI's list of disabled tools."},
 	"disabledTools":  {"tool_configuration.excluded_tools", "Windsurf's list of disabled tools."},
 	"disabled_tools": {"tool_configuration.excluded_tools", "Codex's list of disabled tools."},
-	"displayName":    {"description", "The name of a backend for people."},
-	"title":          {"description", "The name of a server for people."},
-	"workingDir":     {"cwd", "Another word for cwd."},
-	"cwdPath":        {"cwd", "Another word for cwd."},
+	"displayName":    {"description", "The display name of a backend."},
+	"title":          {"description", "The display name of a server."},
+	"workingDir":     {"cwd", "Another name for cwd."},
+	"cwdPath":        {"cwd", "Another name for cwd."},
 }
 
 const noApprovalNote = "Junctor asks before a call only if a rule in toolRules has approval: ask, so this is not needed"

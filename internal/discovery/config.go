@@ -11,21 +11,21 @@ import (
 type Config struct {
 	// Whether the MCP API is enabled.
 	Enabled bool `json:"enabled"`
-	// What a client sees: the five meta-tools, all enabled tools directly, or search_tools and run_code, with which one script makes many calls.
+	// What a client sees: the five meta-tools (meta), all enabled tools (direct), or search_tools and run_code, which makes many calls in one script (code).
 	Mode Mode `json:"mode"`
-	// Cache of each server's tool list, so that listing and searching work immediately after a start.
+	// Cache of each server's tool list. With it, listing and searching work immediately after a start.
 	Cache CacheConfig `json:"cache" apply:"restart"`
-	// The default number of results of a search.
+	// Default number of search results.
 	SearchLimit int `json:"searchLimit"`
-	// The maximum number of results of a search.
+	// Maximum number of search results.
 	MaxSearchLimit int `json:"maxSearchLimit"`
-	// How many tools one answer of list_tools has; the next page follows.
+	// Maximum number of tools on a page of list_tools.
 	ListLimit int `json:"listLimit"`
-	// Whether the meta-tools have run_code beside them.
+	// Whether run_code is available in addition to the meta-tools.
 	Code bool `json:"code"`
-	// How many bytes of text of a result execute_tool returns; the rest is kept for an hour, and the answer says how to read on. 0 means all.
+	// Maximum size of the text of a result that execute_tool returns, in bytes. Longer text is truncated and stored for up to an hour, and the response says how to read the rest. 0 means no limit.
 	MaxResultBytes int `json:"maxResultBytes"`
-	// The largest response of a meta-tool that describes tools, in bytes; the response says when tools are left out.
+	// Maximum size of a meta-tool's response that describes tools, in bytes. The response says if tools are left out.
 	MaxAnswerBytes int `json:"maxAnswerBytes"`
 }
 
@@ -33,7 +33,7 @@ type Config struct {
 type CacheConfig struct {
 	// Whether tool lists are cached.
 	Enabled bool `json:"enabled"`
-	// For how many seconds a cached tool list is valid.
+	// How long a cached tool list is valid, in seconds.
 	TTL int `json:"ttl"`
 }
 

@@ -14,23 +14,23 @@ type Config struct {
 
 // CircuitConfig is when the circuit of a tool opens and closes.
 type CircuitConfig struct {
-	// How many failures inside the window open the circuit of a tool.
+	// Number of failures within the window that opens the circuit of a tool.
 	Threshold int `json:"threshold"`
-	// The window in which failures are counted.
+	// Window in which failures are counted.
 	WindowMs setting.Millis `json:"windowMs"`
-	// How long an open circuit refuses calls before it allows a trial call.
+	// How long an open circuit rejects calls before it allows a trial call.
 	CoolDownMs setting.Millis `json:"coolDownMs"`
 }
 
 // LimitConfig bounds calls and their results.
 type LimitConfig struct {
-	// The size of a result in bytes from which the answer has only its beginning; the rest is kept for an hour, and the answer says how to read on. 0 means never.
+	// Maximum size of a result, in bytes. A larger result is truncated and stored for up to an hour, and the response says how to read the rest. 0 means no limit.
 	MaxResultBytes int `json:"maxResultBytes"`
-	// How much of the arguments, and of the result, the call log keeps, in bytes; 0 means all.
+	// Maximum size of the arguments, and of the result, in the call log, in bytes; 0 means no limit.
 	MaxRecordBytes int `json:"maxRecordBytes"`
-	// How many calls each caller may make. Default: no limit.
+	// Rate limit of each caller. Default: no limit.
 	CallerRate *setting.Rate `json:"callerRate,omitempty"`
-	// How many calls each tool may get, from all callers together. Default: no limit.
+	// Rate limit of each tool, for all callers together. Default: no limit.
 	ToolRate *setting.Rate `json:"toolRate,omitempty"`
 }
 

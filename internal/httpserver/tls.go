@@ -17,11 +17,11 @@ import (
 
 // TLSConfig is the certificate of the listener.
 type TLSConfig struct {
-	// The file with the certificate and its chain, PEM. Without it the listener speaks plain HTTP.
+	// PEM file with the certificate and its chain. If not set, the listener uses plain HTTP.
 	Cert string `json:"cert,omitempty"`
-	// The file with the certificate's private key, PEM. A changed file is read again at once.
+	// PEM file with the private key of the certificate. Changes to the contents of both files apply to new connections within a second.
 	Key string `json:"key,omitempty"`
-	// Whether browsers are told to use https alone for a year (HSTS). It is never sent for localhost and for addresses.
+	// Whether to tell browsers to use only HTTPS for one year (HSTS). The header is never sent for localhost or IP addresses.
 	HSTS bool `json:"hsts,omitempty"`
 }
 

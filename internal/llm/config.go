@@ -11,29 +11,29 @@ import (
 
 // Config is one model.
 type Config struct {
-	// The name by which a session chooses this model. Default: provider/model.
+	// Name by which sessions select the model. Default: provider/model.
 	Name string `json:"name,omitempty"`
-	// Who runs the model; openai-compatible (with baseUrl) is for everyone else that speaks OpenAI's protocol.
+	// Provider of the model. Use openai-compatible, with baseUrl, for any other service that supports OpenAI's protocol.
 	Provider Provider `json:"provider"`
-	// The model's name, as its provider calls it.
+	// Name of the model at the provider.
 	Model string `json:"model,omitempty"`
-	// Which of OpenAI's two interfaces is used: chat completions or responses.
+	// OpenAI API to use: chat completions (chat) or responses (responses).
 	API API `json:"api,omitempty"`
-	// The address of the provider's interface, when it is not the usual one.
+	// Base URL of the provider's API. Default: the provider's environment variable, such as OPENAI_BASE_URL, or else its standard URL.
 	BaseURL string `json:"baseUrl,omitempty"`
-	// The key for the provider. Default: the variable that the provider's own tools read, such as OPENAI_API_KEY.
+	// API key for the provider. Default: the environment variable that the provider's own tools use, such as OPENAI_API_KEY.
 	APIKey telemetry.Secret `json:"apiKey,omitempty"`
 	// Sampling temperature, from 0 to 2. Default: the provider's.
 	Temperature *float64 `json:"temperature,omitempty"`
-	// What the model is told before every conversation.
+	// System prompt of conversations with the model.
 	SystemPrompt string `json:"systemPrompt,omitempty"`
-	// How the model gets its tools: native tool calling, or fenced blocks in the prompt for models that have none.
+	// How the model receives tools: native tool calling (native), or fenced blocks in the prompt for models without it (prompt).
 	ToolMode ToolMode `json:"toolMode,omitempty"`
-	// The maximum number of tokens of a reply. Default: the provider's, or what suits the model where the provider wants a number.
+	// Maximum number of tokens in a reply. Default: the provider's, or a value that suits the model if the provider requires one.
 	MaxTokens int `json:"maxTokens,omitempty"`
-	// How many tokens the model can see at once. Default: what is known of the model, else 128000.
+	// Size of the context window, in tokens. Default: the known size of the model, or else 128000; 32768 for Ollama.
 	ContextWindow int `json:"contextWindow,omitempty"`
-	// How often a request is tried again, before the first byte of a reply, when the provider is busy or fails.
+	// Maximum number of retries if the provider is busy or fails before the first byte of a reply.
 	MaxRetries int `json:"maxRetries"`
 	// Idle timeout of a model request.
 	TimeoutMs setting.Millis `json:"timeoutMs"`

@@ -10,21 +10,21 @@ import (
 // Config is one profile. Everything that it names must apply: a tool belongs
 // to the profile if its server, one of its tags and its name are selected.
 type Config struct {
-	// What the profile is for, for people.
+	// Purpose of the profile, for people.
 	Description string `json:"description,omitempty"`
-	// Globs of the servers that belong to it; those that begin with ! are left out. Default: all.
+	// Globs of the servers in the profile. A glob with a leading ! excludes servers. Default: all.
 	Servers []string `json:"servers,omitempty"`
-	// Globs of tags: a tool needs one that matches, of its own or of its server, and none that a glob with ! matches. Default: any.
+	// Globs of tags. At least one must match a tag of the tool or its server, and none with a leading ! may. Default: any.
 	Tags []string `json:"tags,omitempty"`
-	// Globs over server:tool of the tools that belong to it; those that begin with ! are left out. Default: all.
+	// Globs over server:tool of the tools in the profile. A glob with a leading ! excludes tools. Default: all.
 	Tools []string `json:"tools,omitempty"`
-	// What clients of the MCP API see: meta, direct or code. Default: discovery.mode.
+	// What MCP clients see: meta, direct or code. Default: discovery.mode.
 	Mode string `json:"mode,omitempty"`
-	// What agents are told when they connect, before the gateway's own instructions.
+	// Instructions for agents, sent when they connect, before those of the gateway.
 	Instructions string `json:"instructions,omitempty"`
-	// Whether a person must approve each call. Default: only where a rule says so.
+	// Whether a person must approve each call. Default: only if a rule requires it.
 	Approval Approval `json:"approval,omitempty"`
-	// How many calls each caller may make with the profile, besides its own limit. Default: no limit.
+	// Rate limit of each caller when it uses the profile, in addition to the caller's own limit. Default: no limit.
 	Rate *setting.Rate `json:"rate,omitempty"`
 }
 

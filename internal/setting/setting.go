@@ -29,9 +29,9 @@ const MaxMillis Millis = 1<<31 - 1
 
 // Rate is a number of calls in a span of time; nil means no limit.
 type Rate struct {
-	// How many calls.
+	// Number of calls allowed per period.
 	Calls int `json:"calls"`
-	// In which time. Default: a minute.
+	// Length of the period; one minute if not set.
 	PerMs Millis `json:"perMs,omitempty"`
 }
 

@@ -12,17 +12,17 @@ import (
 
 // Config is where things are kept, and for how long.
 type Config struct {
-	// The file of the embedded store. Default: junctor/junctor.db in the user's data folder.
+	// File of the embedded store. Default: junctor/junctor.db in the user's data folder.
 	Path string `json:"path,omitempty"`
-	// The URL of a PostgreSQL database, postgres://…, instead of the embedded store.
+	// URL of a PostgreSQL database (postgres://…) to use instead of the embedded store.
 	URL telemetry.Secret `json:"url,omitempty"`
-	// For how long the call log is kept.
+	// Retention of the call log.
 	Retention Retention `json:"retention"`
-	// Wait for the disk before a call is answered, so that its record survives a loss of power and not only a crash.
+	// Whether to wait for the disk before answering a call. Its record then survives a power failure, and not only a crash.
 	Fsync bool `json:"fsync,omitempty"`
-	// What happens to calls while their records cannot be written, because the disk is full or the PostgreSQL database is unavailable: closed refuses them; open serves them and counts the records that are lost. With PostgreSQL, open keeps records in memory to write them later, as far as memory allows.
+	// What happens to calls while their records cannot be written, because the disk is full or the PostgreSQL database is unavailable. closed rejects the calls. open serves them and counts lost records; with PostgreSQL, up to 10,000 records are kept in memory and written later.
 	WhenAway OutagePolicy `json:"whenAway"`
-	// For how long a call waits for the PostgreSQL database, in milliseconds. A database that takes longer is treated as unavailable until it answers again.
+	// How long a call waits for the PostgreSQL database. A database that takes longer is treated as unavailable until it responds again.
 	TimeoutMs setting.Millis `json:"timeoutMs"`
 }
 
@@ -40,9 +40,9 @@ func (OutagePolicy) Values() []string { return []string{"closed", "open"} }
 
 // Retention bounds the call log by age and by size, whichever is reached first.
 type Retention struct {
-	// Calls older than this many days are deleted; 0 keeps them forever.
+	// Number of days after which calls are deleted; 0 keeps them forever.
 	AgeDays int `json:"ageDays"`
-	// When the call log is larger than this many megabytes the oldest calls are deleted; 0 lets it grow.
+	// Maximum size of the call log, in megabytes. Above it, the oldest calls are deleted; 0 means no limit.
 	SizeMB int `json:"sizeMB"`
 }
 

@@ -10,9 +10,9 @@ import (
 
 // LogConfig is how the program's own log looks.
 type LogConfig struct {
-	// The minimum level that is logged.
+	// Minimum level of log messages.
 	Level Level `json:"level"`
-	// The log format; auto means text on a terminal and json otherwise.
+	// Log format; auto means text on a terminal and json otherwise.
 	Format LogFormat `json:"format" apply:"restart"`
 }
 
@@ -50,27 +50,27 @@ func (LogFormat) Values() []string { return []string{"auto", "text", "json"} }
 
 // Config configures metrics and traces.
 type Config struct {
-	// Serve Prometheus metrics at /metrics.
+	// Whether to serve Prometheus metrics at /metrics.
 	Metrics bool `json:"metrics"`
-	// OpenTelemetry traces. Default: none, unless OTEL_EXPORTER_OTLP_ENDPOINT is set.
+	// Export of OpenTelemetry traces. Default: none.
 	OTLP *OTLPConfig `json:"otlp,omitempty" apply:"restart"`
 }
 
 // OTLPConfig is where traces go.
 type OTLPConfig struct {
-	// The address of an OTLP/HTTP collector, such as http://localhost:4318.
+	// URL of an OTLP/HTTP collector, such as http://localhost:4318.
 	Endpoint string `json:"endpoint"`
-	// HTTP headers for the collector.
+	// HTTP headers to send to the collector.
 	Headers map[string]Secret `json:"headers,omitempty"`
-	// The name under which the traces appear.
+	// Service name in the traces. Default: junctor.
 	ServiceName string `json:"serviceName,omitempty"`
-	// The sampling ratio of traces, from 0 to 1. Default: 1.
+	// Sampling ratio of traces, from 0 to 1. Default: 1.
 	SampleRatio *float64 `json:"sampleRatio,omitempty"`
 }
 
 // RedactConfig extends the built-in rules of the redactor.
 type RedactConfig struct {
-	// Regular expressions (RE2); what they match is masked in logs, traces and the call log, beside what Junctor masks by itself.
+	// Regular expressions (RE2) whose matches are masked in logs, traces and the call log, in addition to what Junctor masks by default.
 	Redact []string `json:"redact,omitempty"`
 }
 

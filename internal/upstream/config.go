@@ -12,66 +12,66 @@ import (
 // has filled in defaults, converted the keys of other programs, and expanded
 // variables.
 type Config struct {
-	// The name of the upstream, by which tools are qualified: 1 to 64 of A-Z a-z 0-9 _ -. In a map of servers it is the map's key.
+	// The name of the upstream, which qualifies the names of its tools: 1 to 64 characters of A-Z a-z 0-9 _ -. In a map of servers, it is the key.
 	Name string `json:"name,omitempty"`
-	// How to talk to the server. Without it, command means stdio and url means auto (streamable HTTP, and legacy SSE where the server speaks only that).
+	// Transport to the server. auto uses streamable HTTP, or legacy SSE if the server supports only that. Default: stdio with command, auto with url.
 	Transport Transport `json:"transport,omitempty"`
 
-	// The program to start; looked up in PATH.
+	// Program to start, looked up in PATH.
 	Command string `json:"command,omitempty"`
-	// The arguments of the program.
+	// Arguments of the program.
 	Args []string `json:"args,omitempty"`
-	// Environment variables given to the program, over those that inheritEnv lets through.
+	// Environment variables of the program. They override those that inheritEnv passes on.
 	Env map[string]telemetry.Secret `json:"env,omitempty"`
-	// The folder in which the program starts; relative paths are taken from the configuration file's folder. Default: that of Junctor.
+	// Working directory of the program. Relative paths are resolved against the folder of the configuration file. Default: Junctor's working directory.
 	Cwd string `json:"cwd,omitempty"`
-	// Names or globs of the variables of Junctor's own environment that the program may see; ["*"] means all. Default: what programs need to run (PATH, HOME, LANG, proxies, certificates and the like); for servers under backends, all.
+	// Names or globs of the variables that the program inherits from Junctor's environment; ["*"] means all. Default: variables that programs commonly need (PATH, HOME, LANG, proxies, certificates and similar); for servers under backends, all.
 	InheritEnv []string `json:"inheritEnv,omitempty"`
 
-	// The address of a remote server, http or https.
+	// URL of a remote server, http or https.
 	URL string `json:"url,omitempty"`
-	// HTTP headers sent with every request to the server.
+	// HTTP headers to send with every request to the server.
 	Headers map[string]telemetry.Secret `json:"headers,omitempty"`
-	// A bearer token for the server, sent as the Authorization header.
+	// Bearer token to send in the Authorization header.
 	AuthorizationToken telemetry.Secret `json:"authorization_token,omitempty"`
-	// OAuth 2.1 for the server. Without it Junctor finds out by itself whether a login is needed and registers itself; with it the client is configured.
+	// OAuth 2.1 client for the server. Without it, Junctor detects whether the server requires a login, and registers its own client.
 	OAuth *OAuth `json:"oauth,omitempty"`
-	// Tell the server the address of the caller (X-Forwarded-For).
+	// Whether to send the caller's IP address to the server, in the X-Forwarded-For header.
 	ForwardClientIP bool `json:"forwardClientIp,omitempty"`
 
-	// The OpenAPI document of an HTTP service whose operations become tools: an address, or a file (relative to the configuration file's folder). JSON or YAML; OpenAPI 3.0 to 3.2 or Swagger 2.0.
+	// OpenAPI document of an HTTP service whose operations become tools: a URL, or a file relative to the folder of the configuration file. OpenAPI 3.0 to 3.2 or Swagger 2.0, as JSON or YAML.
 	OpenAPI string `json:"openapi,omitempty"`
-	// The address of the service that the OpenAPI document describes. Default: what the document says.
+	// Base URL of the service that the OpenAPI document describes. Default: the server URL in the document.
 	BaseURL string `json:"baseUrl,omitempty"`
-	// Which operations of the OpenAPI document become tools. Default: all.
+	// Operations of the OpenAPI document that become tools. Default: all.
 	Operations Operations `json:"operations,omitzero"`
-	// Credentials by the name of the security scheme in the OpenAPI document: an API key, a bearer token, "user:password" for HTTP basic, or "clientId:clientSecret" for OAuth 2 client credentials. They are sent to the service alone.
+	// Credentials by the name of the security scheme in the OpenAPI document: an API key, a bearer token, "user:password" for HTTP basic authentication, or "clientId:clientSecret" for OAuth 2 client credentials. They are sent only to the service or, for OAuth 2, its token endpoint.
 	Credentials map[string]telemetry.Secret `json:"credentials,omitempty"`
 
-	// Idle timeout of a call: how long it may take without a response or progress.
+	// Idle timeout of a call: the maximum time without a response or progress.
 	TimeoutMs setting.Millis `json:"timeoutMs"`
-	// Total timeout of a call, with or without progress.
+	// Total timeout of a call, regardless of progress.
 	MaxTimeoutMs setting.Millis `json:"maxTimeoutMs"`
-	// How long starting, connecting and the handshake may take, and how long callers wait for a server that starts for the first time. A program that needed longer gets twice the time on each further attempt, up to two minutes. Package runners (npx, uvx, bunx, pnpm dlx, docker run) may take five minutes, because they download the server first.
+	// Timeout for starting, connecting and the handshake, and the time that callers wait for a server's first start. If a program exceeds it, each further attempt has twice the time, up to two minutes. Package runners (such as npx, uvx, bunx, pnpm dlx and docker run) have at least five minutes, because they may download the server first.
 	StartTimeoutMs setting.Millis `json:"startTimeoutMs"`
 
-	// Whether the upstream is used at all.
+	// Whether the server is used.
 	Enabled bool `json:"enabled"`
-	// Make the server available at /api/mcp/{name}/proxy.
+	// Whether to expose the server at /api/mcp/{name}/proxy.
 	Proxy bool `json:"proxy,omitempty"`
-	// One line about the server, for people and models.
+	// One-line description of the server, for people and models.
 	Description string `json:"description,omitempty"`
-	// Tags that all tools of the server carry.
+	// Tags of all tools of the server.
 	Tags []string `json:"tags,omitempty"`
-	// One session for all callers, or one for each caller; the latter where a server keeps state or asks its users.
+	// Whether all callers share one session with the server (shared), or each caller has its own (perCaller). Use perCaller if the server keeps state or asks its users questions.
 	SessionMode SessionMode `json:"sessionMode,omitempty"`
 	// Which tools of the server are enabled.
 	ToolConfiguration ToolConfiguration `json:"tool_configuration"`
-	// How many calls may be in flight at once; 0 means no limit.
+	// Maximum number of concurrent calls; 0 means no limit.
 	MaxConcurrent int `json:"maxConcurrent,omitempty"`
-	// How long a call may wait for its turn under maxConcurrent; that time does not count as the server's.
+	// How long a call may wait in the queue when maxConcurrent is reached. This time does not count towards the call's timeouts.
 	QueueTimeoutMs setting.Millis `json:"queueTimeoutMs"`
-	// Run the server on one node alone when several share a PostgreSQL store.
+	// Whether only one node runs the server when several nodes share a PostgreSQL store.
 	Singleton bool `json:"singleton,omitempty"`
 
 	// Unset names the environment variables that the configuration uses for
@@ -81,9 +81,9 @@ type Config struct {
 
 // Operations selects operations of an OpenAPI document by glob.
 type Operations struct {
-	// Globs of operation ids ("issues/*") or of methods and paths ("GET /repos/**"); * matches within a part between slashes, ** across them.
+	// Globs of operation ids ("issues/*") or of methods and paths ("GET /repos/**"). * matches within a path segment, ** across segments.
 	Include []string `json:"include,omitempty"`
-	// Globs of operations that do not become tools; they win over include.
+	// Globs of operations to leave out. They take precedence over include.
 	Exclude []string `json:"exclude,omitempty"`
 }
 
@@ -93,7 +93,7 @@ type ToolConfiguration struct {
 	Enabled bool `json:"enabled"`
 	// Names or globs of the enabled tools. Default: all.
 	AllowedTools []string `json:"allowed_tools,omitempty"`
-	// Names or globs of disabled tools; they win over allowed_tools.
+	// Names or globs of disabled tools. They take precedence over allowed_tools.
 	ExcludedTools []string `json:"excluded_tools,omitempty"`
 }
 

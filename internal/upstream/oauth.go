@@ -11,54 +11,54 @@ import (
 // OAuth is a client configured by hand. Every field may be empty; Junctor
 // then asks the servers' metadata or registers itself.
 type OAuth struct {
-	// The client id given by the authorization server's operator.
+	// Client ID issued by the operator of the authorization server.
 	ClientID string `json:"clientId,omitempty"`
-	// The client secret, for confidential clients.
+	// Client secret of a confidential client.
 	ClientSecret telemetry.Secret `json:"clientSecret,omitempty"`
-	// The client's private key in place of a secret (private_key_jwt): PEM, or the path of a PEM file.
+	// Private key of the client, used instead of a client secret (private_key_jwt): PEM, or the path of a PEM file.
 	PrivateKey telemetry.Secret `json:"privateKey,omitempty"`
-	// Whose login the server is used with: one that all callers share (gateway), or one of each caller (caller), who sign in by themselves. The latter implies sessionMode perCaller.
+	// Whether all callers share one login (gateway), or each caller signs in separately (caller). caller implies sessionMode perCaller. Default: gateway.
 	Per LoginScope `json:"per,omitempty"`
-	// How tokens are obtained: authorization_code asks a person, client_credentials uses the client's own secret or key, jwt_bearer presents a token of the workload (assertion) or of the enterprise (identityProvider).
+	// How to obtain tokens: authorization_code asks a person to sign in, client_credentials uses the client's own secret or key, and jwt_bearer presents a token of the workload (assertion or assertionFile) or of an enterprise identity provider (identityProvider). Default: authorization_code.
 	Grant Grant `json:"grant,omitempty"`
-	// The scopes to ask for. Default: what the server says it needs.
+	// Scopes to request. Default: those that the server requires.
 	Scopes []string `json:"scopes,omitempty"`
-	// The authorization server to use where the resource names several, or none.
+	// Issuer of the authorization server. Set it if the server's metadata names several authorization servers, or none.
 	Issuer string `json:"issuer,omitempty"`
-	// The authorization endpoint, for servers without metadata.
+	// Authorization endpoint, for authorization servers without metadata.
 	AuthorizationURL string `json:"authorizationUrl,omitempty"`
-	// The token endpoint, for servers without metadata.
+	// Token endpoint, for authorization servers without metadata.
 	TokenURL string `json:"tokenUrl,omitempty"`
-	// The redirect URI that was registered for the client, when it is not Junctor's own.
+	// Redirect URI registered for the client, if it is not Junctor's own.
 	RedirectURI string `json:"redirectUri,omitempty"`
-	// The port of the loopback listener at login, when the registered redirect URI asks for one; 0 means any free port.
+	// Port of the loopback listener for the login callback, if the registered redirect URI requires one; 0 means any free port.
 	CallbackPort int `json:"callbackPort,omitempty"`
-	// The https address of a client id metadata document to present instead of registering.
+	// HTTPS URL of a client ID metadata document, used instead of registering a client.
 	ClientMetadataURL string `json:"clientMetadataUrl,omitempty"`
 
-	// Ask for tokens that are bound to a key (DPoP). Servers that require it are served so without this setting.
+	// Whether to request tokens that are bound to a key (DPoP). Servers that require DPoP do not need this setting.
 	DPoP bool `json:"dpop,omitempty"`
 
-	// With grant jwt_bearer: the token that identifies the workload.
+	// Token that identifies the workload, for grant jwt_bearer.
 	Assertion telemetry.Secret `json:"assertion,omitempty"`
-	// With grant jwt_bearer: the file that contains the token of the workload. It is read again for each login.
+	// File with the token of the workload, for grant jwt_bearer. It is read again for each login.
 	AssertionFile string `json:"assertionFile,omitempty"`
-	// With grant jwt_bearer: the identity provider of an enterprise that decides about access (enterprise-managed authorization).
+	// Enterprise identity provider that decides about access (enterprise-managed authorization), for grant jwt_bearer.
 	IdentityProvider *IdentityProvider `json:"identityProvider,omitempty"`
 }
 
 // IdentityProvider exchanges a person's ID token for an identity assertion
 // (ID-JAG), which the authorization server accepts.
 type IdentityProvider struct {
-	// The token endpoint of the identity provider.
+	// Token endpoint of the identity provider.
 	TokenURL string `json:"tokenUrl"`
-	// The client id at the identity provider.
+	// Client ID at the identity provider.
 	ClientID string `json:"clientId"`
-	// The client secret at the identity provider, if there is one.
+	// Client secret at the identity provider, if any.
 	ClientSecret telemetry.Secret `json:"clientSecret,omitempty"`
-	// The ID token of the person.
+	// ID token of the person.
 	IDToken telemetry.Secret `json:"idToken,omitempty"`
-	// The file that contains the ID token. It is read again for each login.
+	// File with the ID token. It is read again for each login.
 	IDTokenFile string `json:"idTokenFile,omitempty"`
 }
 
