@@ -24,7 +24,7 @@ import (
 	"junctor/internal/telemetry"
 )
 
-// Config is how calls wait for approval.
+// Config configures the approval of calls.
 type Config struct {
 	// How long a call waits for approval, and how long a server's question waits for an answer in a chat.
 	TimeoutMs setting.Millis `json:"timeoutMs"`
@@ -32,8 +32,8 @@ type Config struct {
 	Webhook *Webhook `json:"webhook,omitempty"`
 }
 
-// Webhook is an address that gets a signed POST for each call that waits for
-// approval.
+// Webhook is a URL that receives a signed POST request for each call that waits
+// for approval.
 type Webhook struct {
 	// URL of the webhook, http or https.
 	URL string `json:"url"`

@@ -12,7 +12,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// Config is who may call the HTTP faces.
+// Config configures authentication and authorization for the HTTP APIs.
 type Config struct {
 	// API keys defined in the file, in addition to those created with "junctor keys add".
 	Keys []KeyConfig `json:"keys,omitempty"`
@@ -28,7 +28,7 @@ type Config struct {
 	TrustedProxies []string `json:"trustedProxies,omitempty"`
 }
 
-// KeyConfig is one API key in the file. The key itself is best written as
+// KeyConfig is one API key in the file. The key itself should be a variable,
 // ${VAR}.
 type KeyConfig struct {
 	// Name of the key, which identifies the caller in logs.

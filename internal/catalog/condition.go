@@ -9,8 +9,8 @@ import (
 	"junctor/internal/tool"
 )
 
-// Condition limits a rule to tools with certain properties. All that is set must
-// apply.
+// Condition limits a rule to tools with certain properties. A tool must meet all
+// fields that are set.
 type Condition struct {
 	// Whether the tool only reads, according to the server: yes, no or unknown. If you list several values, one must match. Default: any.
 	ReadOnly []Hint `json:"readOnly,omitempty"`

@@ -14,8 +14,8 @@ import (
 	"junctor/internal/tool"
 )
 
-// ToolRule says something about the tools that a pattern matches. Rules are
-// read in order, and for each field the last matching rule that sets it wins.
+// ToolRule changes settings of the tools that it matches. Rules are applied in
+// order. For each field, the last matching rule that sets it applies.
 type ToolRule struct {
 	// Globs over server:tool, using the names that the servers gave their tools. A tool must match one of them. * matches any characters, ? matches one. A glob with a leading ! excludes the tools that it matches.
 	Pattern []string `json:"pattern"`
@@ -92,7 +92,7 @@ const (
 // Values lists the approvals.
 func (Approval) Values() []string { return []string{string(AutoApproval), string(AskApproval)} }
 
-// SecurityConfig is what happens when a tool is not what it was.
+// SecurityConfig is what happens when the definition of a tool changes.
 type SecurityConfig struct {
 	// What to do when a tool's definition has changed since it was first seen: mark it as changed (warn), or reject calls until the change is approved (block).
 	OnToolChange OnToolChange `json:"onToolChange"`

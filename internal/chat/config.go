@@ -6,7 +6,7 @@ import (
 	"junctor/internal/setting"
 )
 
-// Config is how conversations run and how many there may be.
+// Config has the limits and timeouts of chat sessions.
 type Config struct {
 	// Maximum number of tokens of history that the model receives; 0 means as many as its context window allows.
 	MaxTokenCount int `json:"maxTokenCount"`

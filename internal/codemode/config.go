@@ -7,7 +7,7 @@ import (
 	"junctor/internal/setting"
 )
 
-// Config bounds scripts.
+// Config has the limits of scripts.
 type Config struct {
 	// Maximum CPU time of a script, not including its calls.
 	CPUMs setting.Millis `json:"cpuMs"`

@@ -26,10 +26,10 @@ import (
 )
 
 // Config is the whole configuration: the file, the environment and the
-// defaults, joined and checked.
+// defaults, merged and validated.
 //
 // The tag apply says when a changed setting takes effect: live, in the running
-// gateway, or restart, with its next start. It applies to everything below a
+// gateway, or restart, at its next start. It applies to everything below a
 // field that has no tag of its own.
 type Config struct {
 	// MCP servers by name.
@@ -83,13 +83,13 @@ type Config struct {
 	state string   // fingerprint of files
 }
 
-// CORS is which web pages may call the HTTP faces.
+// CORS lists the web pages that may call the HTTP APIs.
 type CORS struct {
 	// Allowed origins, such as https://app.example.com; ["*"] allows any. Default: only Junctor's own page.
 	Origins []string `json:"origins,omitempty"`
 }
 
-// Limits bounds what comes in and what goes out.
+// Limits limits calls, results and requests.
 type Limits struct {
 	executor.LimitConfig
 	// Maximum size of a request body, in bytes.
@@ -100,7 +100,7 @@ type Limits struct {
 	MaxSessions int `json:"maxSessions"`
 }
 
-// Security is what guards against tools that change and secrets that leak.
+// Security configures the protection against changed tools and leaked secrets.
 type Security struct {
 	catalog.SecurityConfig
 	telemetry.RedactConfig

@@ -7,7 +7,7 @@ import (
 	"junctor/internal/setting"
 )
 
-// Config is how the MCP face shows itself.
+// Config configures the MCP API.
 type Config struct {
 	// Whether the MCP API is enabled.
 	Enabled bool `json:"enabled"`
@@ -23,13 +23,13 @@ type Config struct {
 	ListLimit int `json:"listLimit"`
 	// Whether run_code is available in addition to the meta-tools.
 	Code bool `json:"code"`
-	// Maximum size of the text of a result that execute_tool returns, in bytes. Longer text is truncated and stored for up to an hour, and the response says how to read the rest. 0 means no limit.
+	// Maximum size of the text, and of the structured content, that execute_tool returns, in bytes. Longer content is truncated and stored for up to an hour, and the response says how to read the rest. 0 means no limit.
 	MaxResultBytes int `json:"maxResultBytes"`
 	// Maximum size of a meta-tool's response that describes tools, in bytes. The response says if tools are left out.
 	MaxAnswerBytes int `json:"maxAnswerBytes"`
 }
 
-// CacheConfig configures the cached catalogue.
+// CacheConfig configures the cache of tool lists.
 type CacheConfig struct {
 	// Whether tool lists are cached.
 	Enabled bool `json:"enabled"`

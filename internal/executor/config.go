@@ -12,7 +12,7 @@ type Config struct {
 	Limits  LimitConfig   `json:"limits"`
 }
 
-// CircuitConfig is when the circuit of a tool opens and closes.
+// CircuitConfig configures the circuit breaker of each tool.
 type CircuitConfig struct {
 	// Number of failures within the window that opens the circuit of a tool.
 	Threshold int `json:"threshold"`
@@ -22,7 +22,7 @@ type CircuitConfig struct {
 	CoolDownMs setting.Millis `json:"coolDownMs"`
 }
 
-// LimitConfig bounds calls and their results.
+// LimitConfig limits calls and their results.
 type LimitConfig struct {
 	// Maximum size of a result, in bytes. A larger result is truncated and stored for up to an hour, and the response says how to read the rest. 0 means no limit.
 	MaxResultBytes int `json:"maxResultBytes"`

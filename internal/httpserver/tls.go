@@ -15,7 +15,7 @@ import (
 	"junctor/internal/setting"
 )
 
-// TLSConfig is the certificate of the listener.
+// TLSConfig configures TLS for the listener.
 type TLSConfig struct {
 	// PEM file with the certificate and its chain. If not set, the listener uses plain HTTP.
 	Cert string `json:"cert,omitempty"`

@@ -9,7 +9,7 @@ import (
 	"junctor/internal/telemetry"
 )
 
-// Config is one model.
+// Config configures one model.
 type Config struct {
 	// Name by which sessions select the model. Default: provider/model.
 	Name string `json:"name,omitempty"`

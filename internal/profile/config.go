@@ -7,8 +7,8 @@ import (
 	"junctor/internal/tool"
 )
 
-// Config is one profile. Everything that it names must apply: a tool belongs
-// to the profile if its server, one of its tags and its name are selected.
+// Config is one profile. A tool belongs to it if the profile selects its server,
+// its tags and its name.
 type Config struct {
 	// Purpose of the profile, for people.
 	Description string `json:"description,omitempty"`

@@ -27,7 +27,7 @@ func (m Millis) Duration() time.Duration { return time.Duration(m) * time.Millis
 // 32-bit count of milliseconds.
 const MaxMillis Millis = 1<<31 - 1
 
-// Rate is a number of calls in a span of time; nil means no limit.
+// Rate is a maximum number of calls per period; nil means no limit.
 type Rate struct {
 	// Number of calls allowed per period.
 	Calls int `json:"calls"`

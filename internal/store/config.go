@@ -10,7 +10,7 @@ import (
 	"junctor/internal/telemetry"
 )
 
-// Config is where things are kept, and for how long.
+// Config configures the store and the retention of the call log.
 type Config struct {
 	// File of the embedded store. Default: junctor/junctor.db in the user's data folder.
 	Path string `json:"path,omitempty"`
@@ -38,7 +38,7 @@ const (
 // Values lists what can happen to calls while their records cannot be written.
 func (OutagePolicy) Values() []string { return []string{"closed", "open"} }
 
-// Retention bounds the call log by age and by size, whichever is reached first.
+// Retention limits the call log by age and by size, whichever is reached first.
 type Retention struct {
 	// Number of days after which calls are deleted; 0 keeps them forever.
 	AgeDays int `json:"ageDays"`

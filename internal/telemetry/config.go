@@ -8,7 +8,7 @@ import (
 	"junctor/internal/setting"
 )
 
-// LogConfig is how the program's own log looks.
+// LogConfig configures the log of the program.
 type LogConfig struct {
 	// Minimum level of log messages.
 	Level Level `json:"level"`
@@ -56,7 +56,7 @@ type Config struct {
 	OTLP *OTLPConfig `json:"otlp,omitempty" apply:"restart"`
 }
 
-// OTLPConfig is where traces go.
+// OTLPConfig configures the export of traces.
 type OTLPConfig struct {
 	// URL of an OTLP/HTTP collector, such as http://localhost:4318.
 	Endpoint string `json:"endpoint"`
@@ -68,7 +68,7 @@ type OTLPConfig struct {
 	SampleRatio *float64 `json:"sampleRatio,omitempty"`
 }
 
-// RedactConfig extends the built-in rules of the redactor.
+// RedactConfig adds rules to those of the redactor.
 type RedactConfig struct {
 	// Regular expressions (RE2) whose matches are masked in logs, traces and the call log, in addition to what Junctor masks by default.
 	Redact []string `json:"redact,omitempty"`

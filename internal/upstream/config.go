@@ -87,7 +87,7 @@ type Operations struct {
 	Exclude []string `json:"exclude,omitempty"`
 }
 
-// ToolConfiguration narrows the tools of an upstream.
+// ToolConfiguration selects the enabled tools of an upstream.
 type ToolConfiguration struct {
 	// Whether the server's tools are enabled.
 	Enabled bool `json:"enabled"`

@@ -8,8 +8,8 @@ import (
 	"junctor/internal/telemetry"
 )
 
-// OAuth is a client configured by hand. Every field may be empty; Junctor
-// then asks the servers' metadata or registers itself.
+// OAuth configures an OAuth client. Every field is optional: Junctor otherwise
+// uses the metadata of the servers and registers itself.
 type OAuth struct {
 	// Client ID issued by the operator of the authorization server.
 	ClientID string `json:"clientId,omitempty"`
