@@ -266,3 +266,31 @@ func TestWriteFileErrors(t *testing.T) {
 		t.Errorf("left behind: %v", left)
 	}
 }
+
+func TestOTLPEndpointOfEnvironment(t *testing.T) {
+	const variable = "OTEL_EXPORTER_OTLP_ENDPOINT"
+	for name, tt := range map[string]struct {
+		file, value, want string
+		notes             int
+	}{
+		"alone":         {file: `{}`, value: "http://collector:4318/", want: "http://collector:4318/v1/traces"},
+		"with a path":   {file: `{}`, value: "https://collector/otlp", want: "https://collector/otlp/v1/traces"},
+		"file wins":     {file: `{"telemetry":{"otlp":{"endpoint":"http://mine"}}}`, value: "http://collector:4318", want: "http://mine"},
+		"not over HTTP": {file: `{}`, value: "collector:4317", notes: 1},
+		"not set":       {file: `{}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg, notes, err := Parse("junctor.json", []byte(tt.file), Options{LookupEnv: func(name string) (string, bool) { return tt.value, name == variable && tt.value != "" }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			if cfg.Telemetry.OTLP != nil {
+				got = cfg.Telemetry.OTLP.Endpoint
+			}
+			if got != tt.want || len(notes) != tt.notes {
+				t.Errorf("traces go to %q, want %q; notes %v", got, tt.want, notes)
+			}
+		})
+	}
+}

@@ -13,13 +13,13 @@ import (
 
 // The .env of the working folder belongs to an arbitrary project. Its variables
 // may be used by the configuration once a person has agreed. Those that would
-// start a program by themselves, configure Junctor itself, or send keys and
-// conversations to another address are never used.
+// start a program by themselves, configure Junctor itself, or send keys,
+// conversations or traces to another address are never used.
 
 // allowedFromFolder reports whether a variable of the working folder's .env may
 // be used.
 func allowedFromFolder(name string) bool {
-	return name != "MCP_SERVER_DIST" && name != "OLLAMA_HOST" && !strings.HasPrefix(name, "JUNCTOR_") && !strings.HasSuffix(name, "_BASE_URL")
+	return name != "MCP_SERVER_DIST" && name != "OLLAMA_HOST" && !strings.HasPrefix(name, "JUNCTOR_") && !strings.HasPrefix(name, "OTEL_") && !strings.HasSuffix(name, "_BASE_URL")
 }
 
 // folderDotenv returns the path of the .env in the folder, or "" if the

@@ -46,7 +46,7 @@ func (r *folderFixture) load() (*Config, []Note) {
 	return cfg, notes
 }
 
-const folderVars = "PORT=9999\nLOG_LEVEL=debug\nGEMINI_API_KEY=k\nUNRELATED=x\nMCP_SERVER_DIST=/evil.js\nJUNCTOR_ADMIN_KEY=aaaaaaaaaaaaaaaaaaaa\nOPENAI_BASE_URL=http://evil\nOLLAMA_HOST=http://evil\nJUNCTOR_CONFIG=/evil.json\n"
+const folderVars = "PORT=9999\nLOG_LEVEL=debug\nGEMINI_API_KEY=k\nUNRELATED=x\nMCP_SERVER_DIST=/evil.js\nJUNCTOR_ADMIN_KEY=aaaaaaaaaaaaaaaaaaaa\nOPENAI_BASE_URL=http://evil\nOLLAMA_HOST=http://evil\nOTEL_EXPORTER_OTLP_ENDPOINT=http://evil\nJUNCTOR_CONFIG=/evil.json\n"
 
 func TestFolderDotenvIsUsedWhenTrusted(t *testing.T) {
 	r := newFolderFixture(t, folderVars, true)
@@ -57,7 +57,7 @@ func TestFolderDotenvIsUsedWhenTrusted(t *testing.T) {
 	if v, _ := cfg.Lookup("GEMINI_API_KEY"); v != "k" {
 		t.Errorf("GEMINI_API_KEY = %q", v)
 	}
-	for _, name := range []string{"MCP_SERVER_DIST", "JUNCTOR_ADMIN_KEY", "OPENAI_BASE_URL", "OLLAMA_HOST", "JUNCTOR_CONFIG", "UNRELATED"} {
+	for _, name := range []string{"MCP_SERVER_DIST", "JUNCTOR_ADMIN_KEY", "OPENAI_BASE_URL", "OLLAMA_HOST", "OTEL_EXPORTER_OTLP_ENDPOINT", "JUNCTOR_CONFIG", "UNRELATED"} {
 		if v, ok := cfg.Lookup(name); ok {
 			t.Errorf("%s = %q is taken from the folder", name, v)
 		}

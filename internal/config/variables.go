@@ -97,6 +97,15 @@ func (l *loader) override(cfg *Config, d *decoder) {
 			l.set(cfg, d, v.key, n)
 		}
 	}
+	if n, ok := l.variable("OTEL_EXPORTER_OTLP_ENDPOINT"); ok && cfg.Telemetry.OTLP == nil {
+		t := telemetry.Config{OTLP: &telemetry.OTLPConfig{Endpoint: strings.TrimRight(n.value, "/") + "/v1/traces"}}
+		if t.Validate() == nil {
+			cfg.Telemetry.OTLP = t.OTLP
+			d.from["telemetry.otlp.endpoint"] = n
+		} else { // it is for all programs of the machine, perhaps with gRPC
+			l.note("OTEL_EXPORTER_OTLP_ENDPOINT", n, "is not used, because it is not an http or https address; set telemetry.otlp.endpoint to send traces")
+		}
+	}
 	for _, o := range l.o.Overrides {
 		l.set(cfg, d, o.Key, &node{kind: str, path: o.Source, offset: -1, keyAt: -1, text: "", value: o.Value, source: o.Source})
 	}

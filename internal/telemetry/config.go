@@ -52,7 +52,7 @@ func (LogFormat) Values() []string { return []string{"auto", "text", "json"} }
 type Config struct {
 	// Whether to serve Prometheus metrics at /metrics.
 	Metrics bool `json:"metrics"`
-	// Export of OpenTelemetry traces. Default: none.
+	// Export of OpenTelemetry traces. Default: none, unless OTEL_EXPORTER_OTLP_ENDPOINT is set.
 	OTLP *OTLPConfig `json:"otlp,omitempty" apply:"restart"`
 }
 

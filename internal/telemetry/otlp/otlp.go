@@ -20,12 +20,16 @@ func NewTracer(ctx context.Context, cfg *telemetry.OTLPConfig, version string, r
 	if cfg == nil {
 		return nil, nil
 	}
-	headers := map[string]string{}
-	for name, value := range cfg.Headers {
-		headers[name] = value.Reveal()
-		r.Add(value)
+	options := []otlptracehttp.Option{otlptracehttp.WithEndpointURL(tracesURL(cfg.Endpoint))}
+	if len(cfg.Headers) > 0 { // otherwise the exporter uses OTEL_EXPORTER_OTLP_HEADERS
+		headers := map[string]string{}
+		for name, value := range cfg.Headers {
+			headers[name] = value.Reveal()
+			r.Add(value)
+		}
+		options = append(options, otlptracehttp.WithHeaders(headers))
 	}
-	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(tracesURL(cfg.Endpoint)), otlptracehttp.WithHeaders(headers))
+	exporter, err := otlptracehttp.New(ctx, options...)
 	if err != nil {
 		return nil, fmt.Errorf("traces to %s: %w", r.String(cfg.Endpoint), err)
 	}
