@@ -54,7 +54,7 @@ func (c Client) Connect(m Machine, want Connection) (Change, error) {
 	case want.URL == "":
 		e = c.stdio(want.Command, slices.Clone(want.Args))
 	case c.http == nil:
-		return Change{}, fmt.Errorf("%s only starts servers itself and takes no address; connect it without --url", c.Name)
+		return Change{}, fmt.Errorf("%s can only start servers itself and does not accept an address; connect it without --url", c.Name)
 	default:
 		e = c.http(want.URL)
 	}
@@ -123,7 +123,7 @@ func (ch Change) Apply() error {
 			err = checkBackup(ch.Backup)
 		}
 		if err != nil {
-			return fmt.Errorf("keep %s: %w", path, err)
+			return fmt.Errorf("back up %s: %w", path, err)
 		}
 	}
 	switch {
@@ -163,7 +163,7 @@ func (c Client) target(m Machine, scope Scope) (File, error) {
 			return f, nil
 		}
 	}
-	return File{}, fmt.Errorf("%s keeps no servers for the scope %q", c.Name, scope)
+	return File{}, fmt.Errorf("%s does not support the scope %q", c.Name, scope)
 }
 
 // MarshalJSON implements json.Marshaler. It keeps the order of the keys.

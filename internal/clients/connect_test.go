@@ -42,7 +42,7 @@ func TestConnect(t *testing.T) {
 					}
 					change, err := c.Connect(m, want)
 					if url != "" && c.http == nil {
-						if err == nil || !strings.Contains(err.Error(), "takes no address") {
+						if err == nil || !strings.Contains(err.Error(), "does not accept an address") {
 							t.Errorf("%s took a URL: %v", c.ID, err)
 						}
 						continue

@@ -148,7 +148,7 @@ func read(m Machine, c Client, f File) (Found, bool) {
 		}
 		if _, command := member(e.Server, "command"); !command {
 			if _, url := member(e.Server, "url"); !url {
-				found.Skipped = append(found.Skipped, e.Name+": has neither a command nor a url; an extension of the client may bring it")
+				found.Skipped = append(found.Skipped, e.Name+": has neither a command nor a url; it may come from an extension of the client")
 				continue
 			}
 		}
@@ -157,7 +157,7 @@ func read(m Machine, c Client, f File) (Found, bool) {
 			s.Name = "server"
 		}
 		if s.Name != e.Name {
-			s.Notes = append(s.Notes, fmt.Sprintf("is named %q there, which is no legal name here", e.Name))
+			s.Notes = append(s.Notes, fmt.Sprintf("is named %q there, which is not a valid name here", e.Name))
 		}
 		for _, p := range e.Problems {
 			s.Notes = append(s.Notes, p.Key[strings.LastIndexByte(p.Key, '.')+1:]+": "+p.Msg)

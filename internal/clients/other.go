@@ -86,7 +86,7 @@ func yamlServers(data []byte) (json.RawMessage, error) {
 	}
 	raw, err := json.Marshal(list)
 	if err != nil {
-		return nil, fmt.Errorf("has servers that JSON cannot hold: %w", err)
+		return nil, fmt.Errorf("has servers that cannot be converted to JSON: %w", err)
 	}
 	return raw, nil
 }
@@ -314,5 +314,5 @@ func tomlValue(v any) (string, error) {
 		}
 		return "[" + strings.Join(parts, ", ") + "]", nil
 	}
-	return "", fmt.Errorf("a %T has no form in TOML here", v)
+	return "", fmt.Errorf("a %T cannot be written as TOML", v)
 }

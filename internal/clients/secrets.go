@@ -195,7 +195,7 @@ func useVariables(servers []Server, taken func(string) (string, bool)) ([]Server
 			raw, ok := jsonedit.Get(out[i].JSON, secret.path...)
 			var text string
 			if !ok || json.Unmarshal(raw, &text) != nil {
-				return nil, nil, fmt.Errorf("%s of %s is not there any more", secret.Key, s.Name)
+				return nil, nil, fmt.Errorf("%s of %s no longer exists", secret.Key, s.Name)
 			}
 			quoted := rawjson.MarshalOrNull(strings.Replace(text, secret.value.Reveal(), "${"+name+"}", 1))
 			var err error

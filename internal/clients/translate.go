@@ -92,7 +92,7 @@ func (v variables) translate(m Machine, folder, s string, inputs map[string]inpu
 					return folder
 				}
 			}
-			note("%s is a different folder in every project; write the one that is meant", match)
+			note("%s is a different folder in every project; replace it with a path", match)
 			return match
 		})
 	}

@@ -60,7 +60,7 @@ func HideSecrets(name string, server json.RawMessage) (json.RawMessage, error) {
 		raw, ok := jsonedit.Get(server, secret.path...)
 		var text string
 		if !ok || json.Unmarshal(raw, &text) != nil {
-			return nil, fmt.Errorf("%s of %s is not a text", secret.Key, name)
+			return nil, fmt.Errorf("%s of %s is not a string", secret.Key, name)
 		}
 		quoted := rawjson.MarshalOrNull(strings.Replace(text, secret.value.Reveal(), hidden(n), 1))
 		var err error

@@ -254,7 +254,7 @@ func (c *Config) validPublicURL() error {
 		return setting.Wrong("publicUrl", `%q is not scheme://host in lower case, such as "https://tools.example.com", with no path`, c.PublicURL)
 	}
 	if c.Auth.Server && u.Scheme != "https" && !auth.IsLoopback(net.JoinHostPort(u.Hostname(), "1")) {
-		return setting.Wrong("publicUrl", "must be https with auth.server, unless it is on this machine: tokens would be readable on the way")
+		return setting.Wrong("publicUrl", "must be https with auth.server, unless it is on this machine: tokens would be sent unencrypted")
 	}
 	if c.Auth.Server && c.Auth.JWT != nil && strings.TrimSuffix(c.Auth.JWT.Issuer, "/") == c.PublicURL {
 		return setting.Wrong("auth.jwt.issuer", "is this gateway itself, whose tokens auth.server checks already; name another issuer or leave auth.jwt out")

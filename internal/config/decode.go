@@ -95,7 +95,7 @@ func (d *decoder) wrongType(n *node, want, hint string) {
 	case n.kind == number || n.kind == boolean:
 		is = n.text
 	case n.kind == str && n.value != n.text && len(n.vars) > 0:
-		is += " out of a variable"
+		is += " from a variable"
 	}
 	d.report(n, fmt.Sprintf("is %s, must be %s%s", is, want, hint))
 }

@@ -58,12 +58,12 @@ func (e Edit) Key() string {
 }
 
 // ErrNoServer means that a server to be changed is not in the file.
-var ErrNoServer = errors.New("there is no such server in the file")
+var ErrNoServer = errors.New("the file has no such server")
 
 // ErrServerExists means that a server to be added is already in the file.
-var ErrServerExists = errors.New("there is a server of that name in the file already")
+var ErrServerExists = errors.New("the file already has a server with that name")
 
-var errNoPlace = errors.New("there is no configuration file and no folder to make one in; name one with --config")
+var errNoPlace = errors.New("there is no configuration file and no folder to create one in; specify a file with --config")
 
 // editPlace returns the file that Load would read or, if there is none, a new
 // one in the user's folder. The path is empty if there is no such folder

@@ -69,11 +69,11 @@ func TestEntriesOfUnusualFiles(t *testing.T) {
 		err     string
 	}{
 		"empty":         {"\ufeff \n", 0, ""},
-		"broken":        {"{", 0, "ends too early"},
+		"broken":        {"{", 0, "unexpected end of file"},
 		"nothing":       {`{"other": 1}`, 0, ""},
 		"opencode":      {`{"mcp": {"x": {"type": "local"}}}`, 0, ""},
 		"not a server":  {`{"mcpServers": {"a": 5, "b": {"command": "x", "odd": null, "args": [1, true, "<&>"]}}}`, 2, ""},
-		"two of a name": {`{"mcpServers": {"a": {"command": "x"}, "a": {"command": "y"}}}`, 1, "is there twice"},
+		"two of a name": {`{"mcpServers": {"a": {"command": "x"}, "a": {"command": "y"}}}`, 1, "is defined twice"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := Entries("f", []byte(tt.text))

@@ -49,7 +49,7 @@ func (x *expansion) expand(s string) (out expanded) {
 		b.WriteString(s[:i])
 		end := strings.IndexByte(s[i:], '}')
 		if end < 0 {
-			out.wrong = append(out.wrong, "${ is not closed; write $${ where ${ itself is meant")
+			out.wrong = append(out.wrong, "${ is not closed; write $${ for a literal ${")
 			s = s[i:]
 			break
 		}
@@ -89,7 +89,7 @@ func (x *expansion) variable(body string, out *expanded) string {
 		}
 	}
 	if !isVariable(name) {
-		return wrong("${%s} does not name a variable; write ${NAME} or ${NAME:-default}, or $${ where ${ itself is meant", body)
+		return wrong("${%s} does not name a variable; write ${NAME} or ${NAME:-default}, or $${ for a literal ${", body)
 	}
 	v, from, ok := x.env.lookup(name)
 	switch {

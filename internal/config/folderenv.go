@@ -45,7 +45,7 @@ func (o Options) loadWithFolder(place Place, load func(prepare func(*loader)) (*
 	cfg, notes, err := load(func(l *loader) { l.addFolder(path, vars, part) })
 	if err != nil { // perhaps because of these variables
 		if without, notes, err := load(func(*loader) {}); err == nil {
-			return without, append(notes, Note{File: path, Msg: "is not used: with it the configuration is invalid"}), nil
+			return without, append(notes, Note{File: path, Msg: "is ignored, because the configuration is invalid with it"}), nil
 		}
 		return cfg, notes, err
 	}
@@ -62,7 +62,7 @@ func (o Options) loadWithFolder(place Place, load func(prepare func(*loader)) (*
 		return cfg, notes, err
 	}
 	cfg, notes, err = load(func(*loader) {})
-	note := Note{File: path, Msg: fmt.Sprintf("sets %s, which is not used: the file was found in the current folder and not agreed to; run junctor in a terminal to be asked, or export the variables", strings.Join(used, ", "))}
+	note := Note{File: path, Msg: fmt.Sprintf("sets %s, which is not used: the file was found in the current folder and was not confirmed; run junctor in a terminal to confirm it, or export the variables", strings.Join(used, ", "))}
 	return cfg, append(notes, note), err
 }
 

@@ -34,7 +34,7 @@ func ParseOptions(data []byte, o Options) (*Config, []Note, error) {
 			_, ours := fieldsOf(reflect.TypeFor[Config]())[key]
 			switch {
 			case ours && !slices.Contains(optional, key):
-				problems = append(problems, Problem{File: clientOptions, Key: key, Msg: "is not for clients to set; it belongs into the configuration file"})
+				problems = append(problems, Problem{File: clientOptions, Key: key, Msg: "cannot be set by clients; set it in the configuration file"})
 			case slices.Contains(apiKeys, key) && string(value) == `""`:
 				problems = append(problems, Problem{File: clientOptions, Key: key, Msg: "is empty; leave it out when the environment has the key"})
 			}

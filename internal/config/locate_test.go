@@ -151,10 +151,10 @@ func TestUnreadableFiles(t *testing.T) {
 		"gone.json":        "no such file",
 		"utf16.json":       "UTF-16",
 		"latin1.json":      "latin1.json:1:9: is not UTF-8",
-		"deep.json":        "nests deeper",
+		"deep.json":        "is nested deeper",
 		".":                "is a folder; name the file in it",
 		"folder":           filepath.Join("folder", "mcp.json"),
-		"locked.json":      "may not be read",
+		"locked.json":      "is not readable",
 		"gone.json/x.json": "no such file",
 		"big.json/x.json":  "cannot be read: not a directory",
 	} {

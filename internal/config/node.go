@@ -61,7 +61,7 @@ func convert(src *source, v hujson.Value, path string, keyAt int, problem func(P
 			at := m.Name.StartOffset
 			child := convert(src, m.Value, joinKey(path, name), at, problem)
 			if first, twice := seen[name]; twice {
-				problem(src.at(at, child.path, "is there twice; the first is in line "+
+				problem(src.at(at, child.path, "is defined twice, first on line "+
 					strconv.Itoa(src.at(first, "", "").Line)+"; rename or remove one"))
 				continue
 			}

@@ -65,7 +65,7 @@ var foreignServer = map[string]string{
 	"targetAudience":               "is a setting of Gemini CLI and has no effect here; use oauth",
 	"targetServiceAccount":         "is a setting of Gemini CLI and has no effect here; use oauth",
 	"headersHelper":                "is a setting of Claude Code and has no effect here; use headers with ${VAR}",
-	"required":                     "is a setting of Codex and has no effect here: no server holds up another",
+	"required":                     "is a setting of Codex and has no effect here: servers never wait for each other to start",
 	"supports_parallel_tool_calls": "is a setting of Codex and has no effect here",
 	"faviconUrl":                   "has no effect here",
 	"requestOptions":               "is a setting of Continue; write headers beside url",
@@ -151,7 +151,7 @@ func normalizeCommand(n *node, report func(*node, string)) {
 	case c.kind == array:
 		n.take("command")
 		if len(c.elems) == 0 {
-			report(c, "is an empty list; the program's name comes first")
+			report(c, "is an empty list; the first element must be the program")
 			return
 		}
 		n.put("command", c.elems[0])
@@ -232,7 +232,7 @@ func normalizeTransport(n *node, report func(*node, string)) {
 		}
 	}
 	if word.remote && word.is == upstream.Auto && !n.has("url") && n.has("command") {
-		report(trans, fmt.Sprintf("%q needs a url, but there is a command", trans.text))
+		report(trans, fmt.Sprintf("%q requires url, but command is set", trans.text))
 		return
 	}
 	n.put("transport", trans.derived(str, string(word.is)))
@@ -294,7 +294,7 @@ func normalizeTimes(n *node, note func(string, *node, string)) {
 			if num <= maxSecondsTimeout {
 				factor, unit = 1000, "seconds"
 			}
-			note(t.from, v, fmt.Sprintf("has no unit and is taken for %s; %s says it exactly", unit, t.to))
+			note(t.from, v, fmt.Sprintf("has no unit and is read as %s; use %s to be explicit", unit, t.to))
 		}
 		ms := math.Round(num * factor)
 		n.put(t.to, v.derived(number, strconv.FormatFloat(ms, 'f', -1, 64)))
@@ -347,12 +347,12 @@ func normalizeOAuth(n *node, report func(*node, string), note func(string, *node
 		// true is the default, and false cannot turn off the login of a server
 		// that requires one.
 		n.take("oauth")
-		note("oauth", o, "Junctor finds out by itself whether a server needs a login; oauth is for a client that was registered by hand")
+		note("oauth", o, "Junctor detects whether a server requires a sign-in; oauth is only for a client that was registered manually")
 		return
 	}
 	for _, name := range []string{"enabled", "audiences", "tokenParamName", "registrationUrl", "authServerMetadataUrl"} {
 		if v := o.take(name); v != nil && name != "enabled" {
-			note("oauth."+name, v, "has no effect here: Junctor asks the server's metadata")
+			note("oauth."+name, v, "has no effect here: Junctor uses the server's metadata")
 		}
 	}
 	if s := o.get("scopes"); s != nil && s.kind == str {

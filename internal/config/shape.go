@@ -85,7 +85,7 @@ func assignNames(all []entry, note func(key string, n *node, msg string)) []entr
 		all[i].known = e.name
 		if good := LegalName(e.name); e.inMap && !tool.ValidServer(e.name) && good != "" {
 			all[i].known = good
-			note(e.name, e.node.atKey(), fmt.Sprintf("%q cannot name a server here; it is known as %q", e.name, good))
+			note(e.name, e.node.atKey(), fmt.Sprintf("%q is not a valid server name; it is called %q here", e.name, good))
 		}
 	}
 	return all
@@ -98,7 +98,7 @@ func dropDuplicates(all []entry, src *source, report func(*node, string)) (uniqu
 		if before, twice := first[e.known]; twice {
 			line := ""
 			if src != nil {
-				line = fmt.Sprintf("; the other is in line %d", src.at(before.keyAt, "", "").Line)
+				line = fmt.Sprintf("; the other is on line %d", src.at(before.keyAt, "", "").Line)
 			}
 			report(e.node.atKey(), fmt.Sprintf("there is another server named %q%s; rename or remove one", e.known, line))
 			continue
@@ -117,7 +117,7 @@ var apiKeys = []string{"OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY", "AN
 // if any.
 var foreignTop = map[string]string{
 	"$schema":                  "",
-	"inputs":                   "Junctor asks no questions; use ${VAR} in place of ${input:…}",
+	"inputs":                   "Junctor does not prompt for inputs; use ${VAR} instead of ${input:…}",
 	"sandbox":                  "is a setting of VS Code and has no effect here",
 	"gallery":                  "is a setting of VS Code and has no effect here",
 	"globalShortcut":           "is a setting of Claude Desktop and has no effect here",

@@ -60,7 +60,7 @@ func (e *Edit) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	if t.Kind < set || t.Kind > setValue {
-		return fmt.Errorf("edit of %s: of a kind that this version does not know", t.Name)
+		return fmt.Errorf("edit of %s: unknown kind of edit; upgrade this node", t.Name)
 	}
 	*e = Edit{t.Kind, t.Name, t.Server}
 	return nil

@@ -42,7 +42,7 @@ func readSource(path string) (*source, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, &Error{[]Problem{{File: path, Msg: "there is no such file"}}}
 	case errors.Is(err, fs.ErrPermission):
-		return nil, &Error{[]Problem{{File: path, Msg: "may not be read by this user; check its permissions"}}}
+		return nil, &Error{[]Problem{{File: path, Msg: "is not readable by this user; check its permissions"}}}
 	case err != nil:
 		return nil, &Error{[]Problem{{File: path, Msg: "cannot be read: " + withoutPath(err)}}}
 	}
@@ -62,7 +62,7 @@ func readSource(path string) (*source, error) {
 		return nil, &Error{[]Problem{{File: path, Msg: "cannot be read: " + withoutPath(err)}}}
 	}
 	if len(data) > maxFile {
-		return nil, &Error{[]Problem{{File: path, Msg: fmt.Sprintf("is larger than %d MiB; that is no configuration", maxFile>>20)}}}
+		return nil, &Error{[]Problem{{File: path, Msg: fmt.Sprintf("is larger than %d MiB, the limit for a configuration file", maxFile>>20)}}}
 	}
 	return &source{file: path, data: bytes.TrimPrefix(data, bom)}, nil
 }
@@ -88,7 +88,7 @@ func (s *source) at(offset int, key, msg string) Problem {
 func (s *source) parse() (hujson.Value, error) {
 	fail := func(p Problem) (hujson.Value, error) { return hujson.Value{}, &Error{[]Problem{p}} }
 	if len(bytes.TrimSpace(s.data)) == 0 {
-		return fail(Problem{File: s.file, Msg: `is empty; the least is {"mcpServers": {}}`})
+		return fail(Problem{File: s.file, Msg: `is empty; the minimum is {"mcpServers": {}}`})
 	}
 	if bytes.HasPrefix(s.data, []byte("\xff\xfe")) || bytes.HasPrefix(s.data, []byte("\xfe\xff")) {
 		return fail(Problem{File: s.file, Msg: "is UTF-16; save it as UTF-8"})
@@ -97,7 +97,7 @@ func (s *source) parse() (hujson.Value, error) {
 		return fail(s.at(i, "", "is not UTF-8 text"))
 	}
 	if i := jsonedit.TooDeep(s.data, maxDepth); i >= 0 {
-		return fail(s.at(i, "", fmt.Sprintf("nests deeper than %d levels; that is no configuration", maxDepth)))
+		return fail(s.at(i, "", fmt.Sprintf("is nested deeper than %d levels", maxDepth)))
 	}
 	v, err := hujson.Parse(s.data)
 	if err != nil {
@@ -120,7 +120,7 @@ func (s *source) syntax(err error) Problem {
 	msg := "is not JSON: " + strings.TrimPrefix(m[3], "parsing value: ")
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		msg = "is not JSON: the file ends too early; a bracket, brace or quote is not closed"
+		msg = "is not JSON: unexpected end of file; a bracket, brace or quote is not closed"
 	case strings.Contains(m[3], "after object value") || strings.Contains(m[3], "after array value"):
 		msg += "; a comma may be missing before it"
 	case strings.Contains(m[3], "start of object name"):

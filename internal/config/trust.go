@@ -60,7 +60,7 @@ func (s TrustStore) Add(r TrustRequest) error {
 		return nil
 	}
 	if err := os.MkdirAll(filepath.Dir(s.path), 0o700); err != nil { // without it there is nothing to lock
-		return fmt.Errorf("remember trust: %w", err)
+		return fmt.Errorf("store the trusted files: %w", err)
 	}
 	unlock, err := Lock(s.path)
 	if err != nil {
@@ -84,13 +84,13 @@ func (s TrustStore) add(r TrustRequest) error {
 	t.Files[r.Path] = digests[max(0, len(digests)-maxTrusted):]
 	data, err := json.MarshalIndent(t, "", "  ")
 	if err != nil {
-		return fmt.Errorf("remember trust: %w", err)
+		return fmt.Errorf("store the trusted files: %w", err)
 	}
 	if err := os.MkdirAll(filepath.Dir(s.path), 0o700); err != nil {
-		return fmt.Errorf("remember trust: %w", err)
+		return fmt.Errorf("store the trusted files: %w", err)
 	}
 	if err := WriteFile(s.path, append(data, '\n')); err != nil {
-		return fmt.Errorf("remember trust: %w", err)
+		return fmt.Errorf("store the trusted files: %w", err)
 	}
 	return nil
 }
@@ -100,7 +100,7 @@ func (s TrustStore) read() (trusted, error) {
 	if s.path != "" {
 		data, err := os.ReadFile(s.path)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return t, fmt.Errorf("read what is trusted: %w", err)
+			return t, fmt.Errorf("read the trusted files: %w", err)
 		}
 		// A damaged store counts as empty: the person is asked again.
 		if err == nil && json.Unmarshal(data, &t) != nil {

@@ -105,7 +105,7 @@ func (s *Sharer) Publish(edits []config.Edit) error {
 			err = s.put(ctx, name, e)
 		}
 		if err != nil {
-			return fmt.Errorf("share the change of %s: %w", e.Key(), err)
+			return fmt.Errorf("publish the change of %s: %w", e.Key(), err)
 		}
 	}
 	return nil

@@ -136,7 +136,7 @@ func parse(doc []byte) (*document, error) {
 		}
 	}
 	if TooDeep(doc, maxDepth) >= 0 {
-		return nil, fmt.Errorf("the document nests deeper than %d levels", maxDepth)
+		return nil, fmt.Errorf("the document is nested deeper than %d levels", maxDepth)
 	}
 	root, err := hujson.Parse(bytes.Clone(doc))
 	if err != nil {
@@ -227,7 +227,7 @@ func (d *document) set(v *hujson.Value, value hujson.Value, want any, path []str
 		}
 		return fmt.Errorf("%q is not an index of the array", name)
 	}
-	return fmt.Errorf("%q cannot be set: what should hold it is neither an object nor an array", name)
+	return fmt.Errorf("%q cannot be set: its parent is neither an object nor an array", name)
 }
 
 func member(name string, value hujson.Value) hujson.ObjectMember {
