@@ -148,13 +148,13 @@ func (d *debugPort) open(port int) {
 	}
 	ln, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 	if err != nil {
-		a.log.WarnContext(d.ctx, "no debug interface: the port cannot be opened; choose another with DEBUG_PORT", "port", port, "err", err)
+		a.log.WarnContext(d.ctx, "debug interface not started: cannot listen on the port; choose another with DEBUG_PORT", "port", port, "err", err)
 		return
 	}
 	gate, err := a.newGate(d.ctx, ln.Addr().String())
 	if err != nil {
 		_ = ln.Close()
-		a.log.WarnContext(d.ctx, "no debug interface", "err", err)
+		a.log.WarnContext(d.ctx, "debug interface not started", "err", err)
 		return
 	}
 	if d.server != nil {
@@ -166,7 +166,7 @@ func (d *debugPort) open(port int) {
 	d.wg.Go(func() { _ = gate.Run(d.ctx) }) // never fails
 	d.wg.Go(func() {
 		if err := server.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
-			a.log.WarnContext(d.ctx, "the debug interface ended", "err", err)
+			a.log.WarnContext(d.ctx, "debug interface stopped", "err", err)
 		}
 	})
 	a.log.InfoContext(d.ctx, "debug interface", "url", "http://"+ln.Addr().String())

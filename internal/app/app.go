@@ -236,7 +236,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 		return nil, err
 	}
 	if err := a.loadCatalogues(ctx, cfg); err != nil { // the tools are listed again when their servers connect
-		o.Log.WarnContext(ctx, "tools of the last run not read", "err", err)
+		o.Log.WarnContext(ctx, "cannot read the tools of the last run", "err", err)
 	}
 	return a, nil
 }
@@ -316,7 +316,7 @@ func (a *App) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	if err := a.tracer.Shutdown(ctx); err != nil {
-		a.log.WarnContext(ctx, "last traces not sent", "err", err)
+		a.log.WarnContext(ctx, "cannot send the last traces", "err", err)
 	}
 	return a.store.Close()
 }

@@ -92,7 +92,7 @@ func (a *App) watch(ctx context.Context, loaded *config.Config) error {
 			a.log.WarnContext(ctx, "configuration", "note", n.String())
 		}
 		if u.Err != nil {
-			a.log.ErrorContext(ctx, "configuration not applied; the running one stays", "err", u.Err)
+			a.log.ErrorContext(ctx, "configuration not applied; the previous one stays in effect", "err", u.Err)
 			return
 		}
 		a.editing.Lock()

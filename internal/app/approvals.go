@@ -23,7 +23,7 @@ func (a *App) newApprovals(rt http.RoundTripper) *approval.Inbox {
 func (a *App) differences(ctx context.Context, e *catalog.Entry) any {
 	changes, err := a.guard.Changes(ctx, e.Name.Server)
 	if err != nil {
-		a.log.WarnContext(ctx, "changes of a tool not read", "err", err)
+		a.log.WarnContext(ctx, "cannot read the changes of a tool", "err", err)
 		return nil
 	}
 	for _, c := range changes {

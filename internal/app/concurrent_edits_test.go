@@ -75,7 +75,7 @@ func TestEditOfInvalidFile(t *testing.T) {
 	edit := func(action, target, method, path, request string) {
 		t.Helper()
 		code, body := r.ask(method, path, request)
-		if code == 200 || !strings.Contains(body, "not in force") || !strings.Contains(body, "typo") {
+		if code == 200 || !strings.Contains(body, "takes effect only when the file is valid") || !strings.Contains(body, "typo") {
 			t.Errorf("%s: %d %s", action, code, body)
 		}
 		if _, body := r.ask("GET", "/api/audit?action="+action, ""); !strings.Contains(body, fmt.Sprintf(`"target":%q`, target)) {
@@ -115,7 +115,7 @@ func TestEditThatIsNotShared(t *testing.T) {
 	r.editing.Lock()
 	r.edits = configshare.New(configshare.Options{Store: r.store, Vault: store.NewVault(unavailable{r.store}, sealer), Config: r.opts.Reload, Editing: &r.editing, Log: r.App.log})
 	r.editing.Unlock()
-	if code, body := r.ask("DELETE", "/api/servers/a", ""); code == 200 || !strings.Contains(body, "written into the file of this node only") {
+	if code, body := r.ask("DELETE", "/api/servers/a", ""); code == 200 || !strings.Contains(body, "written to the file of this node only") {
 		t.Errorf("%d %s", code, body)
 	}
 	if _, ok := r.config.Load().Server("a"); ok {

@@ -28,10 +28,10 @@ func (a *App) drain(server *http.Server, stopStreams func()) {
 	ctx, cancel := context.WithTimeout(context.Background(), drainNotice)
 	defer cancel()
 	if a.nodes != nil && !a.nodes.Alone(ctx) {
-		a.log.Info("stopping; a balancer may notice", "within", drainNotice)
+		a.log.Info("stopping; waiting for load balancers to notice", "within", drainNotice)
 		<-ctx.Done()
 	}
-	a.log.Info("stopping; calls in flight may finish", "within", drainTimeout)
+	a.log.Info("stopping; waiting for calls in flight", "within", drainTimeout)
 	a.stopWaiting()
 	if a.nodeSingletons != nil {
 		a.nodeSingletons.Stop()

@@ -89,9 +89,9 @@ func TestServersOfOtherClientsAreImported(t *testing.T) {
 	// Imported servers are in the audit log, even if the import partly fails.
 	put(".cursor/mcp.json", fmt.Sprintf(`{"mcpServers":{"two":%[1]s,"three":%[1]s,"odd":{"command":"${command:pick}"}}}`, good))
 	for name, in := range map[string]string{"two": `{"names":["two","odd"]}`, "three": `{"names":["three"]}`} {
-		want := "not taken over: odd"
+		want := "not imported: odd"
 		if name == "three" {
-			want = "not in force"
+			want = "takes effect only when the file is valid"
 			r.write(`{"mcpServers":{"typo":{"comand":"x"}}}`)
 		} else {
 			r.write(`{}`)

@@ -59,7 +59,7 @@ func (m *modelSet) choose(ctx context.Context, cfg *config.Config, probe bool) {
 	}
 	set, err := models.NewSet(chosen, nil, m.app.log)
 	if err != nil {
-		m.app.log.ErrorContext(ctx, "models not changed", "err", err)
+		m.app.log.ErrorContext(ctx, "cannot change the models", "err", err)
 		return
 	}
 	if probe {

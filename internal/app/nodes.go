@@ -119,7 +119,7 @@ func (a *App) followRemoteTools(ctx context.Context) {
 		if fresh || len(elsewhere) > 0 && time.Since(read) > remoteToolsInterval {
 			read = time.Now()
 			if err := a.loadRemoteTools(ctx, elsewhere, known); err != nil && ctx.Err() == nil {
-				a.log.DebugContext(ctx, "tools of other nodes not read", "err", err)
+				a.log.DebugContext(ctx, "cannot read the tools of other nodes", "err", err)
 			}
 		}
 		select {

@@ -32,10 +32,10 @@ func (a *App) pageOnly(mux *http.ServeMux) http.Handler {
 		}
 		w.Header().Set("Allow", strings.Join(methods, ", "))
 		httperr.WriteStatus(w, r, http.StatusMethodNotAllowed, &tool.Error{Kind: tool.InvalidRequest, Msg: fmt.Sprintf(
-			"%s is not possible here; use %s", tool.Shorten(r.Method, 64), strings.Join(methods, " or "))})
+			"%s is not allowed here; use %s", tool.Shorten(r.Method, 64), strings.Join(methods, " or "))})
 	})
 }
 
 func notFound(w http.ResponseWriter, r *http.Request) {
-	httperr.Write(w, r, &tool.Error{Kind: tool.MethodNotFound, Msg: "there is nothing at this path; GET /openapi.json lists what there is"})
+	httperr.Write(w, r, &tool.Error{Kind: tool.MethodNotFound, Msg: "no such path; GET /openapi.json lists the existing ones"})
 }

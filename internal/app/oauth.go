@@ -121,7 +121,7 @@ func (a *App) endLoginsOfKeys(ctx context.Context) error {
 		if err == nil {
 			maps.Copy(ended, revoked)
 		} else if ctx.Err() == nil {
-			a.log.WarnContext(ctx, "logins of revoked keys not ended; they are tried again", "after", endLoginsRetry, "err", err)
+			a.log.WarnContext(ctx, "cannot end the logins of revoked keys; retrying", "after", endLoginsRetry, "err", err)
 			select {
 			case <-ctx.Done():
 			case <-time.After(endLoginsRetry):
@@ -160,7 +160,7 @@ func (a *App) CallerNamed(ctx context.Context, name string) (tool.Caller, error)
 	if name == tool.Local.ID || strings.HasPrefix(name, "sub:") || strings.HasPrefix(name, "client:") {
 		return tool.Caller{ID: name, Name: name}, nil
 	}
-	return tool.Caller{}, fmt.Errorf("there is no key %q (see junctor keys list); name a key, or a person by the id that the call log shows (sub:ISSUER|SUBJECT)", name)
+	return tool.Caller{}, fmt.Errorf("there is no key %q (see junctor keys list); give the name of a key, or the id of a person as the call log shows it (sub:ISSUER|SUBJECT)", name)
 }
 
 // Logins returns the service that manages the logins to upstreams.

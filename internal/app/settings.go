@@ -87,14 +87,14 @@ func (s settings) SetValues(values map[string]json.RawMessage) error {
 func (s settings) AddServers(raw json.RawMessage, replace bool) ([]string, error) {
 	entries := config.ServersIn(raw)
 	if len(entries) == 0 {
-		return nil, &tool.Error{Kind: tool.InvalidArguments, Msg: `there is no server in it; send {"mcpServers": {"name": {"command": "npx", "args": ["…"]}}}`}
+		return nil, &tool.Error{Kind: tool.InvalidArguments, Msg: `the body contains no server; send {"mcpServers": {"name": {"command": "npx", "args": ["…"]}}}`}
 	}
 	names := slices.Sorted(maps.Keys(entries))
 	s.app.editing.Lock()
 	defer s.app.editing.Unlock()
 	for _, name := range names {
 		if _, taken := s.app.config.Load().Server(name); taken && !replace {
-			return nil, &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("there is a server named %q already", name)}
+			return nil, &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("a server named %q already exists", name)}
 		}
 	}
 	write := config.Add
@@ -207,7 +207,7 @@ func (s settings) editShared(edits, shared []config.Edit) error {
 		return fmt.Errorf("%w of this node only; repeat it when the database is available: %w", control.ErrWritten, err)
 	}
 	if invalid != nil {
-		return fmt.Errorf("%w and is not in force until the file is valid: %w", control.ErrWritten, invalid)
+		return fmt.Errorf("%w but takes effect only when the file is valid: %w", control.ErrWritten, invalid)
 	}
 	return nil
 }

@@ -45,7 +45,7 @@ func (a *App) StartFailure(ctx context.Context, server string) (reason string, a
 	v, err := a.store.Value(ctx, startFailureSpace, server)
 	if err != nil {
 		if !errors.Is(err, store.ErrNotFound) {
-			a.log.WarnContext(ctx, "start failures not read", "server", server, "err", err)
+			a.log.WarnContext(ctx, "cannot read the start failures", "server", server, "err", err)
 		}
 		return "", time.Time{}, false
 	}

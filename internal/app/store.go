@@ -22,7 +22,7 @@ func OpenStore(ctx context.Context, cfg store.Config, dataDir string, log *slog.
 	}
 	if cfg.Path == "" {
 		if err := os.MkdirAll(dataDir, 0o700); err != nil {
-			return nil, fmt.Errorf("make the data folder: %w; set store.path to a place that can be written", err)
+			return nil, fmt.Errorf("create the data folder: %w; set store.path to a file in a writable folder", err)
 		}
 		cfg.Path = filepath.Join(dataDir, "junctor.db")
 	}

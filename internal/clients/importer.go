@@ -82,7 +82,7 @@ func (i Importer) Import(_ context.Context, names []string) ([]string, error) {
 		return !slices.Contains(names, c.As) || c.State != New && c.State != Differs
 	})
 	if len(take) == 0 || len(take) < len(names) {
-		return nil, &tool.Error{Kind: tool.InvalidArguments, Msg: "not all of these servers can be taken over; look at the list again"}
+		return nil, &tool.Error{Kind: tool.InvalidArguments, Msg: "not all of these servers can be imported; reload the list"}
 	}
 	done, err := TakeOver(i.Reload, take, false)
 	if err != nil && len(done.Names) > 0 {
@@ -92,10 +92,10 @@ func (i Importer) Import(_ context.Context, names []string) ([]string, error) {
 		return done.Names, err
 	}
 	if err := i.Apply(); err != nil {
-		return done.Names, fmt.Errorf("%w and is not in force until the file is valid: %w", control.ErrWritten, err)
+		return done.Names, fmt.Errorf("%w but takes effect only when the file is valid: %w", control.ErrWritten, err)
 	}
 	if len(done.Refused) > 0 {
-		return done.Names, &tool.Error{Kind: tool.InvalidArguments, Msg: "not taken over: " + errors.Join(done.Refused...).Error(), Err: control.ErrWritten}
+		return done.Names, &tool.Error{Kind: tool.InvalidArguments, Msg: "not imported: " + errors.Join(done.Refused...).Error(), Err: control.ErrWritten}
 	}
 	return done.Names, nil
 }

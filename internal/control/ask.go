@@ -27,7 +27,7 @@ var askCapabilities = []struct{ name, capability string }{
 func (c *Control) runWithQuestions(ctx context.Context, call *tool.Call, kinds []string, send func(CallAnswer), run func(context.Context) error) error {
 	for _, k := range kinds {
 		if !slices.ContainsFunc(askCapabilities, func(a struct{ name, capability string }) bool { return a.name == k }) {
-			return &tool.Error{Kind: tool.InvalidArguments, Msg: `"ask" has ` + tool.Shorten(k, 40) + `; it takes elicitation, sampling and roots`}
+			return &tool.Error{Kind: tool.InvalidArguments, Msg: `"ask" contains ` + tool.Shorten(k, 40) + `; use elicitation, sampling or roots`}
 		}
 	}
 	if len(kinds) == 0 || c.Waiting == nil || c.Questions == nil {
@@ -115,7 +115,7 @@ func (c *Control) ask(ctx context.Context, record *waiting.Call, caller *tool.Ca
 		return in.Answer, nil
 	}
 	if rawjson.FieldString(in.Answer, "action") != "accept" {
-		return nil, &mcp.Error{Code: mcp.CodeRejected, Message: "the person did not allow the use of the model"}
+		return nil, &mcp.Error{Code: mcp.CodeRejected, Message: "the user did not allow the use of the model"}
 	}
 	return sample(ctx)
 }

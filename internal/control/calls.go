@@ -82,7 +82,7 @@ func readIntervals(text string, q *store.CallQuery) (int, error) {
 		q.Until = time.Now()
 	}
 	if q.Since.IsZero() || !q.Since.Before(q.Until) {
-		return 0, &tool.Error{Kind: tool.InvalidArguments, Msg: "intervals divide a range of time; send from, before to"}
+		return 0, &tool.Error{Kind: tool.InvalidArguments, Msg: "intervals need a time range; send from with a time before to"}
 	}
 	return n, nil
 }
@@ -177,7 +177,7 @@ func (c *Control) showCall(w http.ResponseWriter, r *http.Request) error {
 		err = store.ErrNotFound
 	}
 	if errors.Is(err, store.ErrNotFound) {
-		err = &tool.Error{Kind: tool.MethodNotFound, Msg: "there is no record of such a call; old ones are forgotten after a while"}
+		err = &tool.Error{Kind: tool.MethodNotFound, Msg: "there is no record of this call; old records are deleted"}
 	}
 	if err == nil {
 		httperr.Reply(w, call)

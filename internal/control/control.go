@@ -147,7 +147,7 @@ func adminOnly(f jsonFunc) jsonFunc {
 		if caller := tool.CallerFrom(r.Context()); !caller.Admin {
 			return nil, &tool.Error{
 				Kind: tool.Denied,
-				Msg:  "this is for administrators: open the page with junctor open, use the command line, or send a key made with junctor keys add NAME --admin",
+				Msg:  "only administrators can do this: open the page with junctor open, use the command line, or send a key made with junctor keys add NAME --admin",
 			}
 		}
 		return f(r)
@@ -181,7 +181,7 @@ func readBody(r *http.Request, v any) error {
 		return &tool.Error{Kind: tool.InvalidRequest, Msg: "the body is empty"}
 	}
 	if err != nil {
-		return &tool.Error{Kind: tool.InvalidRequest, Msg: "the body is not what this endpoint takes: " + err.Error()}
+		return &tool.Error{Kind: tool.InvalidRequest, Msg: "the body is invalid: " + err.Error()}
 	}
 	return nil
 }

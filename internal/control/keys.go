@@ -52,7 +52,7 @@ func (c *Control) addKey(r *http.Request, in NewKey) (any, error) {
 	}
 	err := c.Keys.AddKey(r.Context(), key)
 	if errors.Is(err, store.ErrConflict) {
-		err = &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("there is a key named %q already; revoke it first", in.Name)}
+		err = &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("a key named %q already exists; revoke it first", in.Name)}
 	}
 	if err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func (c *Control) addKey(r *http.Request, in NewKey) (any, error) {
 func (c *Control) revokeKey(r *http.Request) (any, error) {
 	key, err := c.Keys.RevokeKey(r.Context(), r.PathValue("name"), time.Now())
 	if errors.Is(err, store.ErrNotFound) {
-		err = &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("no key named %q is in force", r.PathValue("name"))}
+		err = &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("no active key named %q", r.PathValue("name"))}
 	}
 	if err != nil {
 		return nil, err

@@ -36,7 +36,7 @@ func (c *Control) request(r *http.Request, in struct {
 	Params json.RawMessage `json:"params"`
 }) (any, error) {
 	if !slices.Contains(requestMethods, in.Method) {
-		return nil, &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("method %q is none of %s", tool.Shorten(in.Method, 60), strings.Join(requestMethods, ", "))}
+		return nil, &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("unsupported method %q; use one of %s", tool.Shorten(in.Method, 60), strings.Join(requestMethods, ", "))}
 	}
 	if len(in.Params) == 0 {
 		in.Params = json.RawMessage(`{}`)

@@ -109,7 +109,7 @@ func (c *Control) approve(r *http.Request, in struct {
 func (c *Control) approveTool(ctx context.Context, e *catalog.Entry, seen, by string) error {
 	again := &tool.Error{
 		Kind: tool.InvalidArguments,
-		Msg:  fmt.Sprintf("%s has changed again since it was looked at; look once more (junctor servers diff %s)", e.Name, e.Name.Server),
+		Msg:  fmt.Sprintf("%s has changed again since it was reviewed; review it again (junctor servers diff %s)", e.Name, e.Name.Server),
 	}
 	if cmp.Or(seen, e.Fingerprint()) != e.Fingerprint() {
 		return again

@@ -32,7 +32,7 @@ type Servers interface {
 
 // ErrWritten is wrapped by the errors of changes that were written to the
 // file, but are not in effect or were not sent to other nodes.
-var ErrWritten = errors.New("the change was written into the file")
+var ErrWritten = errors.New("the change was written to the file")
 
 // Settings owns the configuration file. Its methods return after the file was
 // written; the change then takes effect automatically.

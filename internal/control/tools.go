@@ -100,7 +100,7 @@ func readFilter(r *http.Request) (filter, error) {
 	f := filter{Filter: listing.Filter{Servers: q["server"], Tags: q["tag"], Disabled: true, AppsOnly: true}, limit: maxListed}
 	var known bool
 	if f.Keep, known = toolStates[q.Get("state")]; !known {
-		return f, &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("state %q is none of enabled, disabled, changed, flagged, app", q.Get("state"))}
+		return f, &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("unknown state %q; use enabled, disabled, changed, flagged or app", q.Get("state"))}
 	}
 	for name, into := range map[string]*int{"limit": &f.limit, "offset": &f.offset} {
 		if text := q.Get(name); text != "" {
