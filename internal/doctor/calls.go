@@ -94,7 +94,7 @@ func (r *TestReport) call(ctx context.Context, o TestOptions, c *connection, d t
 	case len(d.OutputSchema) == 0:
 		f.Severity, f.What = OK, "answered"
 	case structured == nil:
-		f.Severity, f.What, f.Do = Problem, "declares an outputSchema and answers without structuredContent", "clients that check refuse such a result"
+		f.Severity, f.What, f.Do = Problem, "declares an outputSchema but returned no structuredContent", "clients that validate results reject this"
 	default:
 		s, err := schema.Compile(d.OutputSchema)
 		if err != nil {
@@ -109,7 +109,7 @@ func (r *TestReport) call(ctx context.Context, o TestOptions, c *connection, d t
 			f.Severity, f.What = OK, "answered, and the result fits its outputSchema"
 			break
 		}
-		f.Severity, f.What, f.Do = Problem, "the result breaks its outputSchema", "clients that check refuse such a result"
+		f.Severity, f.What, f.Do = Problem, "the result does not match its outputSchema", "clients that validate results reject this"
 		for _, v := range violations {
 			f.Details = append(f.Details, fmt.Sprintf("at %q: %s", v.Path, v.Message))
 		}
@@ -122,7 +122,7 @@ func (r *TestReport) call(ctx context.Context, o TestOptions, c *connection, d t
 func shape(result json.RawMessage) string {
 	content := rawjson.Field(result, "content")
 	if len(content) == 0 || content[0] != '[' {
-		return "the result has no array content"
+		return "the result has no array \"content\""
 	}
 	i := 0
 	for block := range rawjson.Elements(content) {
@@ -157,7 +157,7 @@ func (r *TestReport) cancel(ctx context.Context, o TestOptions, c *connection, t
 	_, refused := errors.AsType[*mcp.Error](err)
 	if _, _, err := c.do(ctx, o, mcp.MethodToolsList, map[string]any{}); err != nil {
 		r.Add(Finding{
-			Severity: Problem, Area: area, Subject: "cancellation", What: "after a cancelled call nothing is answered any more: " + describe(err),
+			Severity: Problem, Area: area, Subject: "cancellation", What: "the server does not respond after a cancelled call: " + describe(err),
 			Do: "notifications/cancelled ends one request, not the session",
 		})
 		return

@@ -171,16 +171,16 @@ func (r *Report) servers(f Facts) {
 			v.Do = "test it with: junctor servers test " + s.Name
 		}
 		if do, broken := brokenNpxCache(s.Stderr); broken && v.Severity == Problem {
-			v.What, v.Do = "the npx cache is broken, as after an install that was interrupted: "+v.What, do
+			v.What, v.Do = "the npx cache is corrupt, probably after an interrupted install: "+v.What, do
 		}
 		r.Add(v)
 		for _, p := range s.Problems {
-			r.Add(Finding{Severity: Warning, Area: area, Subject: s.Name, What: p, Do: "tell its author; junctor servers test " + s.Name + " shows everything"})
+			r.Add(Finding{Severity: Warning, Area: area, Subject: s.Name, What: p, Do: "report it to its author; junctor servers test " + s.Name + " shows everything"})
 		}
 		if s.Stray > 0 {
 			r.Add(Finding{
 				Severity: Warning, Area: area, Subject: s.Name, What: terminal.Count(int(s.Stray), "line") + " on its stdout between protocol messages", Details: []string{s.LastStray},
-				Do: "its author should write to stderr; Junctor drops them, other clients may break",
+				Do: "its author should write to stderr; Junctor drops these lines, but other clients may fail",
 			})
 		}
 	}
@@ -222,7 +222,7 @@ func (r *Report) network(f Facts, p Probes) {
 	if auth.IsLoopback(f.Config.Listen) && f.Config.Auth.Loopback != auth.LoopbackKey {
 		v := Finding{Severity: Info, Area: area, Subject: f.Config.Listen, What: "every user of this machine may call tools here", Do: "behind a reverse proxy, or with several users, set auth.loopback to \"key\""}
 		if len(f.Config.Auth.TrustedProxies) > 0 {
-			v.Severity, v.What = Warning, "is behind a proxy, and asks for no key"
+			v.Severity, v.What = Warning, "is behind a proxy and does not require a key"
 		}
 		r.Add(v)
 	}
@@ -233,8 +233,8 @@ func (r *Report) network(f Facts, p Probes) {
 	default:
 		if err := p.Listen(f.Config.Listen); err != nil {
 			r.Add(Finding{
-				Severity: Warning, Area: area, Subject: f.Config.Listen, What: "cannot be listened on: " + err.Error(),
-				Do: "stop what uses it, or set listen (or --listen) to another address; junctor mcp does not need it",
+				Severity: Warning, Area: area, Subject: f.Config.Listen, What: "is not available: " + err.Error(),
+				Do: "stop the program that uses it, or set listen (or --listen) to another address; junctor mcp does not need it",
 			})
 		} else {
 			r.Add(Finding{Severity: OK, Area: area, Subject: f.Config.Listen, What: "is free"})
@@ -328,7 +328,7 @@ func (r *Report) clock(ctx context.Context, f Facts, p Probes) {
 		return
 	}
 	if p.Now().Year() < 2026 {
-		r.Add(Finding{Severity: Warning, Area: "clock", What: "says that it is " + p.Now().Format(time.DateOnly), Do: "set it: tokens and certificates fail with a wrong clock"})
+		r.Add(Finding{Severity: Warning, Area: "clock", What: "is set to " + p.Now().Format(time.DateOnly), Do: "set it: tokens and certificates fail with a wrong clock"})
 	}
 }
 

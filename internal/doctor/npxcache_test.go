@@ -23,7 +23,7 @@ func TestBrokenNpxCache(t *testing.T) {
 				Name: "fs", State: upstream.Disconnected, Reason: "it exited with code 1", Stderr: strings.Split(tt.stderr, "\n"),
 			}}}})
 			f := r.Findings[0]
-			if broken := strings.Contains(f.What, "npx cache is broken"); broken != (tt.folder != "") || !strings.Contains(f.What, "code 1") {
+			if broken := strings.Contains(f.What, "npx cache is corrupt"); broken != (tt.folder != "") || !strings.Contains(f.What, "code 1") {
 				t.Errorf("what: %s", f.What)
 			}
 			if tt.folder != "" && !strings.HasPrefix(f.Do, "delete "+tt.folder+", ") {

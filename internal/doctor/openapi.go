@@ -51,7 +51,7 @@ func (r *Report) credentials(area string, s upstream.Config, schemes, missing []
 		if slices.Contains(schemes, name) {
 			continue
 		}
-		do := "take it out, the document has no security schemes; set headers if the service wants a token"
+		do := "remove it: the document has no security schemes; set headers if the service requires a token"
 		if len(schemes) > 0 {
 			do = "use one of its names: " + strings.Join(schemes, ", ")
 		}

@@ -40,7 +40,7 @@ func runtimes() map[string]runtimeInfo {
 		"bun":     {install: "install Bun: https://bun.sh", version: []string{"--version"}},
 		"bunx":    {install: "install Bun: https://bun.sh"},
 		"deno":    {install: "install Deno: https://deno.com", version: []string{"--version"}},
-		"docker":  {install: "install Docker: https://docs.docker.com/get-docker", version: []string{"version", "--format", "{{.Server.Version}}"}, hint: "start Docker: its command is there, its engine does not answer"},
+		"docker":  {install: "install Docker: https://docs.docker.com/get-docker", version: []string{"version", "--format", "{{.Server.Version}}"}, hint: "start Docker: its command is installed, but its engine does not respond"},
 		"podman":  {install: "install Podman: https://podman.io", version: []string{"--version"}},
 	}
 }
@@ -69,7 +69,7 @@ func (r *Report) runtimes(ctx context.Context, f Facts, p Probes) {
 			r.version(ctx, name, path, rt, p)
 		}
 		if script := missingScript(s, p); script != "" {
-			r.explain(Finding{Area: area, Subject: s.Name, What: "there is no file " + script + " to start", Do: "build the server, or correct the path in args"}, nil)
+			r.explain(Finding{Area: area, Subject: s.Name, What: "its script " + script + " does not exist", Do: "build the server, or correct the path in args"}, nil)
 		}
 	}
 }
@@ -103,7 +103,7 @@ func installHint(name string, known map[string]runtimeInfo) string {
 	if rt, ok := known[name]; ok {
 		return rt.install
 	}
-	return "install it, or write its whole path as command"
+	return "install it, or set command to its full path"
 }
 
 var major = regexp.MustCompile(`\d+`)
@@ -120,7 +120,7 @@ func (r *Report) version(ctx context.Context, name, path string, rt runtimeInfo,
 	}
 	text = strings.TrimSpace(text)
 	if n, err := strconv.Atoi(major.FindString(text)); err == nil && n < rt.minMajor {
-		r.Add(Finding{Severity: Warning, Area: "runtimes", Subject: name, What: "is " + text + ", which is old", Do: rt.install})
+		r.Add(Finding{Severity: Warning, Area: "runtimes", Subject: name, What: "is " + text + ", which is too old", Do: rt.install})
 		return
 	}
 	r.Add(Finding{Severity: OK, Area: "runtimes", Subject: name, What: text})

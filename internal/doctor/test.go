@@ -120,16 +120,16 @@ func (r *TestReport) handshakes(ctx context.Context, o TestOptions) bool {
 		case s.Agreed != "":
 			f.Severity, f.What = OK, "the server prefers "+s.Agreed
 		case agreed:
-			f.Severity, f.What = Info, "not spoken: "+s.Error
+			f.Severity, f.What = Info, "not supported: "+s.Error
 		default:
 			f.Severity, f.What = Problem, s.Error
 		}
 		r.Add(f)
 	}
 	if !agreed {
-		do := "start the command in a terminal and see what it prints; a server answers initialize (or server/discover) before anything else"
+		do := "start the command in a terminal and check what it prints; a server must answer initialize (or server/discover) before anything else"
 		if o.Server.Command == "" {
-			do = "see that the server runs, that the address is that of its MCP endpoint (often /mcp), and that it needs no sign-in or the right header (-H)"
+			do = "check that the server is running, that the address is its MCP endpoint (often /mcp), and whether it requires a sign-in or a header (-H)"
 		}
 		r.Add(Finding{Severity: Problem, Area: "handshake", What: "no protocol version could be negotiated", Do: do, Details: r.lastStderr})
 	}
@@ -212,7 +212,7 @@ func (r *TestReport) list(ctx context.Context, o TestOptions, c *connection, inf
 		}
 		list := rawjson.Field(result, "tools")
 		if len(list) == 0 || list[0] != '[' {
-			r.Add(Finding{Severity: Problem, Area: "tools", What: "the result of tools/list has no array tools"})
+			r.Add(Finding{Severity: Problem, Area: "tools", What: "the result of tools/list has no array \"tools\""})
 			return nil
 		}
 		for e := range rawjson.Elements(list) {
@@ -223,7 +223,7 @@ func (r *TestReport) list(ctx context.Context, o TestOptions, c *connection, inf
 			break
 		}
 		if next == cursor || page == maxPages {
-			r.Add(Finding{Severity: Problem, Area: "tools", What: "tools/list has no last page", Do: "leave nextCursor out of the last one"})
+			r.Add(Finding{Severity: Problem, Area: "tools", What: "the pages of tools/list never end", Do: "omit nextCursor on the last page"})
 			break
 		}
 		cursor = next
@@ -264,7 +264,7 @@ func (r *TestReport) errors(ctx context.Context, o TestOptions, c *connection, i
 	case isRefusal && refused.Code == mcp.CodeMethodNotFound:
 		r.Add(Finding{Severity: OK, Area: "errors", What: "an unknown method is refused with -32601"})
 	case isRefusal:
-		r.Add(Finding{Severity: Warning, Area: "errors", What: fmt.Sprintf("an unknown method is refused with %d (%s)", refused.Code, refused.Message), Do: "JSON-RPC wants -32601"})
+		r.Add(Finding{Severity: Warning, Area: "errors", What: fmt.Sprintf("an unknown method is refused with %d (%s)", refused.Code, refused.Message), Do: "JSON-RPC requires -32601"})
 	case err == nil:
 		r.Add(Finding{Severity: Problem, Area: "errors", What: "an unknown method is answered as if it existed"})
 	default:
@@ -308,7 +308,7 @@ func (r *TestReport) latency(ctx context.Context, o TestOptions, c *connection, 
 	}
 	slices.Sort(took)
 	r.Add(Finding{
-		Severity: OK, Area: "latency", What: fmt.Sprintf("%s, %d times: fastest %s, slowest %s, in the middle", method, rounds, round(took[0]), round(took[rounds-1])),
+		Severity: OK, Area: "latency", What: fmt.Sprintf("%s, %d times: fastest %s, slowest %s, median", method, rounds, round(took[0]), round(took[rounds-1])),
 		TookMs: millis(took[rounds/2]),
 	})
 }

@@ -73,7 +73,7 @@ func TestStdioServers(t *testing.T) {
 		},
 		"handshake era": {
 			script: upstreamtest.Script{OldEra: true}, ok: true,
-			want: map[string]Severity{"2026-07-28 not spoken": Info, "2025-11-25 agreed": OK, "ping": OK},
+			want: map[string]Severity{"2026-07-28 not supported": Info, "2025-11-25 agreed": OK, "ping": OK},
 		},
 		"quits": {
 			script: upstreamtest.Script{Exit: 3, Stderr: []string{"no database"}},
@@ -93,7 +93,7 @@ func TestStdioServers(t *testing.T) {
 		},
 		"endless": {
 			script: upstreamtest.Script{EndlessPages: true, PageSize: 1},
-			want:   map[string]Severity{"no last page": Problem},
+			want:   map[string]Severity{"the pages of tools/list never end": Problem},
 		},
 		"no tools": {
 			script: upstreamtest.Script{NoTools: true}, ok: true,
@@ -114,11 +114,11 @@ func TestStdioServers(t *testing.T) {
 			}},
 			calls: []ToolCall{{"nothing", def(`{}`)}},
 			want: map[string]Severity{
-				`"a b" is not one that MCP allows`: Warning, "dup is listed twice": Problem, "without a name": Problem,
+				`"a b" is not allowed by MCP`: Warning, "dup is listed twice": Problem, "without a name": Problem,
 				"s its inputSchema is not valid": Warning, `n its inputSchema has the type ""`: Warning, "o its outputSchema": Warning,
 				"p possible prompt injection": Warning, "tools without a description: 2": Warning, "over 1 KB: 1": Info,
 				"parameters without a description: 1": Info, "tools without annotations: 7": Info,
-				"echo declares an outputSchema and answers without": Problem, "nothing there is no such tool": Problem,
+				"echo declares an outputSchema but returned no structuredContent": Problem, "nothing there is no such tool": Problem,
 			},
 		},
 		"bad instructions": {
@@ -224,17 +224,17 @@ func TestHTTPServers(t *testing.T) {
 	var steps []string
 	r := Test(t.Context(), TestOptions{Server: cfg, Progress: func(s string) { steps = append(steps, s) }})
 	for words, severity := range map[string]Severity{
-		"serverInfo lacks":                          Warning,
-		"fits answered, and the result fits":        OK,
-		"breaks the result breaks its outputSchema": Problem,
-		"shapeless the result has no array content": Problem,
-		"untyped block 1 of the result has no type": Problem,
-		"sad returned an error: no luck":            Info,
-		"refuses refused with -32000: never":        Problem,
-		"unknown method is answered as if":          Problem,
-		"unknown tool is answered as if":            Problem,
-		"prompts declared, but listing":             Problem,
-		"resources the result has no array":         Problem,
+		"serverInfo lacks":                                  Warning,
+		"fits answered, and the result fits":                OK,
+		"breaks the result does not match its outputSchema": Problem,
+		"shapeless the result has no array \"content\"":     Problem,
+		"untyped block 1 of the result has no type":         Problem,
+		"sad returned an error: no luck":                    Info,
+		"refuses refused with -32000: never":                Problem,
+		"unknown method is answered as if":                  Problem,
+		"unknown tool is answered as if":                    Problem,
+		"prompts declared, but listing":                     Problem,
+		"resources the result has no array":                 Problem,
 	} {
 		if !r.has(severity, words) {
 			t.Errorf("no finding %s %q", severity, words)
@@ -264,7 +264,7 @@ func TestInvalidToolLists(t *testing.T) {
 		want   string
 	}{
 		"refused":  {&mcp.Error{Code: -1, Message: "later"}, "tools/list fails"},
-		"no array": {`{"tools":{}}`, "no array tools"},
+		"no array": {`{"tools":{}}`, "no array \"tools\""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := mcpserver.New(mcpserver.Options{}, fixture{"tools/list": tt.answer})

@@ -29,8 +29,8 @@ func (r *Report) names(defs []tool.Definition) {
 		if !toolName.MatchString(d.Name.Tool) {
 			r.Add(Finding{
 				Severity: Warning, Area: "tools", Subject: d.Name.String(),
-				What: fmt.Sprintf("the name %q is not one that MCP allows", d.Name.Tool),
-				Do:   "use 1 to 128 of A-Z a-z 0-9 _ - . in the names of tools",
+				What: fmt.Sprintf("the name %q is not allowed by MCP", d.Name.Tool),
+				Do:   "use 1 to 128 characters of A-Z a-z 0-9 _ - . in tool names",
 			})
 		}
 	}
@@ -55,7 +55,7 @@ func (r *Report) clashes(defs []tool.Definition) {
 	}
 	if len(details) > 0 {
 		r.Add(Finding{
-			Severity: Info, Area: "tools", What: terminal.Count(len(details), "name") + " that several servers have", Details: details,
+			Severity: Info, Area: "tools", What: terminal.Count(len(details), "name") + " used by several servers", Details: details,
 			Do: "call them as server:tool; a bare name is refused with that list",
 		})
 	}
@@ -75,7 +75,7 @@ func (r *Report) schemas(defs []tool.Definition) {
 			broken++
 			r.Add(Finding{
 				Severity: Warning, Area: "tools", Subject: d.Name.String(), What: fmt.Sprintf(`its inputSchema has the type %q`, t),
-				Do: `MCP asks for "type": "object"`,
+				Do: `MCP requires "type": "object"`,
 			})
 		}
 		if len(d.OutputSchema) > 0 {
@@ -142,7 +142,7 @@ func refused(tools *provider.Tools, name string, which []tool.Name) Finding {
 	limit := provider.Limit(name)
 	switch {
 	case limit > 0 && len(which) > limit:
-		f.Severity, f.What, f.Details = Warning, fmt.Sprintf("%d tools are more than the %d that one request may carry", len(which), limit), lost
+		f.Severity, f.What, f.Details = Warning, fmt.Sprintf("%d tools exceed the limit of %d per request", len(which), limit), lost
 		f.Do = "narrow the list with ?server=, ?tags= or ?query=, or use the meta-tools"
 	case len(lost) > 0:
 		f.Severity, f.What, f.Details = Warning, terminal.Count(len(lost), "tool")+" cannot be declared at all", lost
