@@ -182,7 +182,7 @@ func (s *Server) serve(ctx, streams context.Context, c net.Conn, requests *connQ
 // temporary.
 func (s *Server) yield(c net.Conn) {
 	if s.opts.Yield == nil {
-		_ = s.answer(c, reply{Message: "the running gateway keeps its socket"})
+		_ = s.answer(c, reply{Message: "the running gateway does not give up its socket"})
 		return
 	}
 	_ = s.answer(c, reply{OK: true, Version: s.opts.Version}) // yields even if the reply is not read

@@ -19,7 +19,7 @@ import (
 )
 
 // ErrRunning means that a gateway with the same configuration is running.
-var ErrRunning = errors.New("a gateway with this configuration is running already")
+var ErrRunning = errors.New("a gateway with this configuration is already running")
 
 // ErrNotRunning means that no gateway with this configuration is running.
 var ErrNotRunning = errors.New("no gateway with this configuration is running")
@@ -51,7 +51,7 @@ func Path(configuration, environment string, folders ...string) (string, error) 
 			return path, nil
 		}
 	}
-	return "", fmt.Errorf("no folder is short enough for a socket (%d bytes): %q", maxPath, folders)
+	return "", fmt.Errorf("no folder has a path short enough for a socket (%d bytes): %q", maxPath, folders)
 }
 
 // suffix is the suffix of socket names.
@@ -100,7 +100,7 @@ func resolve(path string) string {
 func Listen(path string) (net.Listener, error) {
 	folder := filepath.Dir(path)
 	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return nil, fmt.Errorf("make the folder of the socket: %w", err)
+		return nil, fmt.Errorf("create the folder of the socket: %w", err)
 	}
 	if err := checkFolder(folder); err != nil {
 		return nil, err
@@ -129,7 +129,7 @@ func Listen(path string) (net.Listener, error) {
 	if err := os.Chmod(path, 0o600); err != nil {
 		_ = ln.Close()
 		_ = lock.Close()
-		return nil, fmt.Errorf("close the socket to others: %w", err)
+		return nil, fmt.Errorf("restrict access to the socket: %w", err)
 	}
 	return &listener{Listener: ln, unlock: sync.OnceFunc(func() { unlock(lock) })}, nil
 }

@@ -15,7 +15,7 @@ import (
 func checkFolder(folder string) error {
 	info, err := os.Stat(folder)
 	if err != nil {
-		return fmt.Errorf("look at the folder of the socket: %w", err)
+		return fmt.Errorf("check the folder of the socket: %w", err)
 	}
 	owner, ok := info.Sys().(*syscall.Stat_t)
 	if !ok || int(owner.Uid) != os.Getuid() || info.Mode().Perm()&0o022 != 0 {

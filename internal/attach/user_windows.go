@@ -10,7 +10,7 @@ import (
 // and not accessible to other users.
 func checkFolder(folder string) error {
 	if _, err := os.Stat(folder); err != nil {
-		return fmt.Errorf("look at the folder of the socket: %w", err)
+		return fmt.Errorf("check the folder of the socket: %w", err)
 	}
 	return nil
 }

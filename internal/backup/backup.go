@@ -92,7 +92,7 @@ func Read(ctx context.Context, file, dataDir string, open Open, f func(store.Sto
 	if empty, err := store.Empty(ctx, from); err != nil {
 		return fmt.Errorf("read the backup: %w", err)
 	} else if empty {
-		return fmt.Errorf("%s has no records of a store", file)
+		return fmt.Errorf("%s contains no store records", file)
 	}
 	return f(from)
 }

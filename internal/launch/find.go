@@ -63,7 +63,7 @@ func (l *Launcher) FindWithInvalidConfig(ctx context.Context, o config.Options, 
 	}
 	found := only(listening(ctx, append(attach.OtherSockets(own), own)))
 	if found != "" {
-		l.Note("%v\nThe running gateway answers, with the configuration from before.", err)
+		l.Note("%v\nThe running gateway is used, with its previous configuration.", err)
 	}
 	return found
 }

@@ -73,7 +73,7 @@ func (g *Gateway) rememberFailure(ctx context.Context, name, reason string, took
 		return
 	}
 	if err := g.own.RememberStartFailure(ctx, name, reason); err != nil {
-		g.launcher.Note("The failure of %s cannot be remembered: %v", name, err)
+		g.launcher.Note("Cannot store the failure of %s: %v", name, err)
 	}
 }
 
