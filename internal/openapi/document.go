@@ -257,7 +257,7 @@ func (d *document) resolve(raw json.RawMessage) (json.RawMessage, *document, err
 			return nil, nil, err
 		}
 	}
-	return nil, nil, errors.New("references refer to each other without end")
+	return nil, nil, errors.New("the references are circular")
 }
 
 // lookup returns the value that a reference points to, and its document.
@@ -274,7 +274,7 @@ func (d *document) lookup(ref string) (json.RawMessage, *document, error) {
 	}
 	value := rawjson.Pointer(d.raw, pointer)
 	if value == nil {
-		return nil, nil, fmt.Errorf("$ref %q: the document has no such value", ref)
+		return nil, nil, fmt.Errorf("$ref %q: the document does not contain it", ref)
 	}
 	return value, d, nil
 }
@@ -282,7 +282,7 @@ func (d *document) lookup(ref string) (json.RawMessage, *document, error) {
 // open reads a file that the document references.
 func (d *document) open(name string) (*document, error) {
 	if d.files == nil {
-		return nil, errors.New("refers to another file; only documents that are files themselves may do that")
+		return nil, errors.New("refers to another file; only a document loaded from a file may do that")
 	}
 	if u, err := url.Parse(name); err != nil || u.Scheme != "" || u.Host != "" {
 		return nil, errors.New("refers to another address; only files beside the document are read")

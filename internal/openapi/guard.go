@@ -69,7 +69,7 @@ func (g *guard) refuse(host string, c address.Class) error {
 	if g.from.MayLeadTo(c) {
 		return nil
 	}
-	return fmt.Errorf("the document comes from a %s address and says that its service is at %s, a %s one; if that is right, set baseUrl", g.from, host, c)
+	return fmt.Errorf("the document comes from a %s address but gives %s, a %s address, for its service; if that is correct, set baseUrl", g.from, host, c)
 }
 
 // control checks the address being dialed, so that a name cannot resolve to

@@ -64,7 +64,7 @@ func (r reader) inputs(s source) (*inputs, error) {
 		case "formData":
 			form = append(form, p)
 		default:
-			return nil, fmt.Errorf("parameter %q is in %q", rawjson.FieldString(p.raw, "name"), where)
+			return nil, fmt.Errorf("parameter %q has the unsupported location %q", rawjson.FieldString(p.raw, "name"), where)
 		}
 	}
 	if len(form) > 0 {
@@ -178,10 +178,10 @@ func (in *inputs) matchPath(path string) error {
 		}
 		name, tail, closed := strings.Cut(after, "}")
 		if !closed {
-			return errors.New("the path has a { without a }")
+			return errors.New("the path has an unclosed {")
 		}
 		if !slices.ContainsFunc(in.parameters, func(p parameter) bool { return p.in == "path" && p.name == name }) {
-			return fmt.Errorf("the path parameter %q is not described", name)
+			return fmt.Errorf("the path parameter %q is not declared", name)
 		}
 		rest = tail
 	}

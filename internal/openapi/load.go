@@ -60,7 +60,7 @@ func (l *loader) load(ctx context.Context) ([]byte, error) {
 	data, err := l.fetch(ctx)
 	if err != nil && l.etag == "" && l.modified == "" {
 		if kept, readErr := l.kept(); readErr == nil {
-			l.log.WarnContext(ctx, "OpenAPI document not reachable; the copy of the last start is used", "url", redactedURL(l.address), "err", err)
+			l.log.WarnContext(ctx, "OpenAPI document not reachable; using the copy from the last start", "url", redactedURL(l.address), "err", err)
 			return kept, nil
 		}
 	}
@@ -134,7 +134,7 @@ func (l *loader) keep(ctx context.Context, data []byte) {
 		}
 	}
 	if err != nil {
-		l.log.WarnContext(ctx, "OpenAPI document not kept for the next start", "err", err)
+		l.log.WarnContext(ctx, "cannot save the OpenAPI document for the next start", "err", err)
 	}
 }
 

@@ -137,7 +137,7 @@ func (s *Server) Watch(ctx context.Context, changed func()) {
 			different, err := s.reload(reading)
 			cancel()
 			if err != nil && ctx.Err() == nil {
-				s.opts.Log.WarnContext(ctx, "OpenAPI document not read again; the tools stay as they are", "err", err)
+				s.opts.Log.WarnContext(ctx, "cannot reload the OpenAPI document; the tools stay unchanged", "err", err)
 			}
 			if different {
 				changed()

@@ -79,7 +79,7 @@ func Parse(data []byte, from Source, baseURL string, filter Filter) (*Service, e
 	for i := 0; i < len(s.operations); i++ {
 		o := s.operations[i]
 		if host := s.otherHost(o, from); host != "" {
-			s.Skipped = append(s.Skipped, fmt.Sprintf("%s %s: is served by %s; add a server with that baseUrl", o.method, o.path, host))
+			s.Skipped = append(s.Skipped, fmt.Sprintf("%s %s: is at another host, %s; add a server with that baseUrl", o.method, o.path, host))
 			s.operations = append(s.operations[:i], s.operations[i+1:]...)
 			i--
 			continue
@@ -119,7 +119,7 @@ func base(d *document, from Source, configured string) (*url.URL, error) {
 	}
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return nil, fmt.Errorf("the document does not say where its service is (%q); set baseUrl", raw)
+		return nil, fmt.Errorf("the document gives no address for its service (%q); set baseUrl", raw)
 	case strings.ContainsAny(u.Path, "{}"):
 		return nil, fmt.Errorf("the address of the service, %q, has a variable without a default; set baseUrl", raw)
 	}

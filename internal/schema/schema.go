@@ -55,7 +55,7 @@ func Compile(raw json.RawMessage) (*Schema, error) {
 type noLoader struct{}
 
 func (noLoader) Load(url string) (any, error) {
-	return nil, fmt.Errorf("%s leads out of the schema", url)
+	return nil, fmt.Errorf("%s points outside the schema", url)
 }
 
 // Check returns the violations of the schema by value, or none if it is valid.
