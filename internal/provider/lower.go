@@ -94,7 +94,7 @@ func (l *lowering) cut(n *node, path string) *object {
 	if t.has(tArray) {
 		bare.items = &node{}
 	}
-	l.lose(path, "nested too deep or without end; cut (%s)", note)
+	l.lose(path, "nested too deeply or recursive; cut (%s)", note)
 	w := &schemaWriter{lowering: l, n: bare, path: path, depth: math.MaxInt32, out: newObject()}
 	w.write()
 	return w.out
