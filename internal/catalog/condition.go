@@ -103,14 +103,14 @@ func (c *Condition) validate() error {
 			errs = append(errs, setting.PrefixIndex(h.key, i, setting.OneOf("", word)))
 		}
 		if h.wanted != nil && len(h.wanted) == 0 {
-			errs = append(errs, setting.Wrong(h.key, "is empty, and matches no tool; write yes, no or unknown"))
+			errs = append(errs, setting.Wrong(h.key, "is empty and matches no tool; write yes, no or unknown"))
 		}
 	}
 	if err := tool.CheckGlobs(c.Tags); err != nil {
 		errs = append(errs, setting.Wrong("tags", "%v", err))
 	}
 	if !set {
-		errs = append(errs, setting.Wrong("", "says nothing; write a property such as readOnly, or leave it out"))
+		errs = append(errs, setting.Wrong("", "has no condition; write a property such as readOnly, or leave it out"))
 	}
 	return errors.Join(errs...)
 }

@@ -117,13 +117,13 @@ func DefaultSecurityConfig() SecurityConfig { return SecurityConfig{OnToolChange
 func (r ToolRule) Validate() error {
 	errs := []error{setting.OneOf("approval", r.Approval), setting.Prefix("when", r.When.validate())}
 	if r.trusts() && (r.Enabled != nil && *r.Enabled || r.Approval == AutoApproval || r.Tags != nil) {
-		errs = append(errs, setting.Wrong("when", "annotations are what servers say of themselves: a rule that goes by them may only disable tools or require approval; name the server in each pattern (server:*) to trust what it says"))
+		errs = append(errs, setting.Wrong("when", "annotations are claims that servers make about themselves: a rule based on them may only disable tools or require approval; name the server in each pattern (server:*) to trust its claims"))
 	}
 	if r.Name != "" && (len(r.Pattern) != 1 || !oneTool(r.Pattern[0])) {
 		errs = append(errs, setting.Wrong("name", `needs a pattern that is one tool, such as ["github:create_issue"]`))
 	}
 	if r.Name != "" && !toolName.MatchString(r.Name) {
-		errs = append(errs, setting.Wrong("name", "invalid name %q of a tool; use 1 to 128 characters of A-Z a-z 0-9 _ - .", r.Name))
+		errs = append(errs, setting.Wrong("name", "invalid tool name %q; use 1 to 128 characters of A-Z a-z 0-9 _ - .", r.Name))
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Arguments)) {
 		a := r.Arguments[name]
@@ -142,7 +142,7 @@ func (r ToolRule) Validate() error {
 	}
 	if r.Select != "" {
 		if err := results.Check(r.Select); err != nil {
-			errs = append(errs, setting.Wrong("select", "is not a jq expression that can be used: %v", err))
+			errs = append(errs, setting.Wrong("select", "is not a usable jq expression: %v", err))
 		}
 	}
 	for i, p := range r.Pattern {

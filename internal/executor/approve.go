@@ -80,7 +80,7 @@ func (x *Executor) approve(ctx context.Context, e *catalog.Entry, call *tool.Cal
 func noApproverError(e *catalog.Entry) error {
 	return &tool.Error{
 		Kind: tool.Denied,
-		Msg: fmt.Sprintf("tool %s asks a person for approval, and this client cannot be asked; call it from the chat or from a client with elicitation, keep the page open as an administrator to approve it there, or set \"approval\": \"auto\" for it in toolRules",
+		Msg: fmt.Sprintf("tool %s requires approval, and this client cannot be asked; call it from the chat or from a client with elicitation, keep the page open as an administrator to approve it there, or set \"approval\": \"auto\" for it in toolRules",
 			e.Name),
 	}
 }
@@ -98,9 +98,9 @@ func (x *Executor) approvalError(ctx context.Context, e *catalog.Entry, err erro
 	case errors.Is(err, waiting.ErrCancelled):
 		return &tool.Error{Kind: tool.Canceled, Msg: fmt.Sprintf("the call of %s was cancelled before it was approved", e.Name), Err: err}
 	case errors.Is(err, waiting.ErrExpired):
-		return &tool.Error{Kind: tool.Denied, Msg: fmt.Sprintf("tool %s asks a person for approval, and nobody answered within %s; call it again when somebody can", e.Name, x.Approvals.Timeout()), Err: err}
+		return &tool.Error{Kind: tool.Denied, Msg: fmt.Sprintf("tool %s requires approval, and nobody answered within %s; call it again when somebody can answer", e.Name, x.Approvals.Timeout()), Err: err}
 	}
-	return &tool.Error{Kind: tool.Denied, Msg: fmt.Sprintf("tool %s asks a person for approval, and no answer came", e.Name), Err: err}
+	return &tool.Error{Kind: tool.Denied, Msg: fmt.Sprintf("tool %s requires approval, but no answer came", e.Name), Err: err}
 }
 
 // checkStillApproved returns an error if the call must not be made although it

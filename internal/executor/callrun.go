@@ -124,7 +124,7 @@ func (f *callRun) end(result *tool.Result, err *error) {
 	if lost := f.record(*result, *err); lost != nil && f.x.Closed && *err == nil {
 		*result, *err = tool.Result{}, &tool.Error{
 			Kind: tool.Unavailable, RetryAfter: storeRetryDelay, Err: lost,
-			Msg: "the call was carried out, but its record could not be written, and without it no answer is given (store.whenAway is closed); look before you try again",
+			Msg: "the call was carried out, but could not be recorded, so its result is withheld (store.whenAway is closed); check its effect before you try again",
 		}
 	}
 	f.x.inFlight.Add(-1)
@@ -154,7 +154,7 @@ func (x *Executor) recordable(ctx context.Context, f *callRun) error {
 	f.refused = true
 	return &tool.Error{
 		Kind: tool.Unavailable, RetryAfter: storeRetryDelay, Err: err,
-		Msg: "calls cannot be recorded now, and without its record no call is carried out (store.whenAway is closed); try again shortly",
+		Msg: "calls cannot be recorded now, so no call is carried out (store.whenAway is closed); try again shortly",
 	}
 }
 

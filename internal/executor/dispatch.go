@@ -17,7 +17,7 @@ const retryDelay = 500 * time.Millisecond
 
 var (
 	errIdleTimeout  = errors.New("no response or progress")
-	errTotalTimeout = errors.New("not done")
+	errTotalTimeout = errors.New("not finished")
 )
 
 // dispatch sends the request to the upstream and waits for the response, within
@@ -28,7 +28,7 @@ func (x *Executor) dispatch(ctx context.Context, f *callRun, req tool.Request) (
 	idle, total := x.Upstreams.Timeouts(server)
 	whose := "the server's timeoutMs"
 	if f.call.Timeout > 0 {
-		idle, whose = f.call.Timeout, "as the call asks"
+		idle, whose = f.call.Timeout, "the timeout of the call"
 	}
 	waiting, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

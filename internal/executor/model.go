@@ -57,7 +57,7 @@ func (x *Executor) tokensLeft(ctx context.Context, caller *tool.Caller, now time
 	}
 	wait := now.UTC().Truncate(24 * time.Hour).Add(24 * time.Hour).Sub(now)
 	return &tool.Error{Kind: tool.RateLimited, RetryAfter: wait, Msg: fmt.Sprintf(
-		"this key's token budget is used up: %d of %d tokens today; it starts again at 00:00 UTC, in %s", used.Tokens, caller.TokensPerDay, wait.Round(time.Minute))}
+		"this key's token budget is used up: %d of %d tokens today; it is reset at 00:00 UTC, in %s", used.Tokens, caller.TokensPerDay, wait.Round(time.Minute))}
 }
 
 // UsedTokens counts tokens of a model against the caller's daily budget. They

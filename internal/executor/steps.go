@@ -43,7 +43,7 @@ func checkArguments(call *tool.Call) error {
 		return nil
 	}
 	if err := rawjson.Check(call.Arguments, maxArgumentDepth); err != nil {
-		return &tool.Error{Kind: tool.InvalidArguments, Msg: "the arguments cannot be sent on: " + err.Error()}
+		return &tool.Error{Kind: tool.InvalidArguments, Msg: "the arguments cannot be forwarded: " + err.Error()}
 	}
 	return nil
 }
@@ -87,7 +87,7 @@ func checkUnambiguous(params json.RawMessage) error {
 				continue
 			}
 			if string(key) != meant || seen[i] {
-				return &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("params must hold %q once, and nothing that only looks like it", meant)}
+				return &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("params must contain %q exactly once, and no key that differs from it only in case", meant)}
 			}
 			seen[i] = true
 		}
