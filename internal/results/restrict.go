@@ -83,9 +83,9 @@ func restrict(v reflect.Value) error {
 func restrictQuery(q *gojq.Query) error {
 	switch {
 	case len(q.FuncDefs) > 0 || len(q.Imports) > 0 || q.Meta != nil:
-		return errors.New("select defines no functions and imports nothing")
+		return errors.New("select cannot define functions or import modules")
 	case q.Op >= gojq.OpAssign:
-		return errors.New("select only reads: it has no assignments")
+		return errors.New("select is read-only: it does not support assignments")
 	case q.Op == gojq.OpMul:
 		*q = gojq.Query{Term: call("junctor_multiply", q.Left, q.Right)}
 	case q.Op == gojq.OpAdd:
@@ -103,13 +103,13 @@ func restrictTerm(t *gojq.Term) error {
 			return nil
 		}
 		if !slices.Contains(functions, name) {
-			return fmt.Errorf("select has no function %s/%d", name, len(t.Func.Args))
+			return fmt.Errorf("select does not support the function %s/%d", name, len(t.Func.Args))
 		}
 		if ours, ok := replaced[name]; ok {
 			t.Func.Name = ours
 		}
 		if name == "recurse" && len(t.Func.Args) > 0 {
-			return errors.New("select has recurse without arguments only")
+			return errors.New("select supports recurse only without arguments")
 		}
 		if name == "path" || name == "getpath" || name == "recurse" || name == "first" || name == "last" || name == "select" || name == "empty" || name == "error" {
 			return nil // parts of paths and their arguments
@@ -120,7 +120,7 @@ func restrictTerm(t *gojq.Term) error {
 			return errors.New("a string has more than 16 parts")
 		}
 	case gojq.TermTypeLabel, gojq.TermTypeBreak:
-		return errors.New("select has no labels")
+		return errors.New("select does not support labels")
 	default:
 		return nil
 	}
@@ -136,7 +136,7 @@ func call(name string, args ...*gojq.Query) *gojq.Term {
 	return &gojq.Term{Type: gojq.TermTypeFunc, Func: &gojq.Func{Name: name, Args: args}}
 }
 
-var errTooLarge = fmt.Errorf("it makes a value of more than %d MB", maxInput>>20)
+var errTooLarge = fmt.Errorf("it creates a value of more than %d MB", maxInput>>20)
 
 func checked(v any) any {
 	if err := bounded(v); err != nil {
@@ -199,7 +199,7 @@ func multiply(a, b any) any {
 	x, ok := number(a)
 	y, also := number(b)
 	if !ok || !also {
-		return errors.New("select multiplies numbers only")
+		return errors.New("select can only multiply numbers")
 	}
 	return x * y
 }

@@ -163,7 +163,7 @@ func (e *Engine) execute(r *run, source string) error {
 	case r.failure != nil:
 		return r.failure
 	case !r.finished:
-		return limitError(NeverSettled, "the script awaits a promise that nothing settles")
+		return limitError(NeverSettled, "the script awaits a promise that never settles")
 	}
 	return nil
 }
@@ -273,7 +273,7 @@ func (r *run) sleep(id string, d time.Duration) {
 func thrown(facts string) *Error {
 	var e struct{ Name, Message, Code, Stack string }
 	if err := json.Unmarshal([]byte(facts), &e); err != nil {
-		return &Error{Code: Thrown, Message: "the script threw what cannot be shown"}
+		return &Error{Code: Thrown, Message: "the script threw a value that cannot be shown"}
 	}
 	message := e.Message
 	if e.Name != "" && e.Name != "Error" {

@@ -96,7 +96,7 @@ func TestErrorsSayWhere(t *testing.T) {
 		"syntax":          {"let a = 1\nlet b = = 2", SyntaxError, "the script cannot be parsed: Unexpected token at line 2, column 9", ""},
 		"syntax, line 1":  {"let = = 2", SyntaxError, "the script cannot be parsed: Unexpected token at line 1, column 5", ""},
 		"circular":        {"const a = {}; a.a = a; return a", Thrown, "TypeError: circular reference", ""},
-		"never settled":   {"await new Promise(() => {})", NeverSettled, "the script awaits a promise that nothing settles", ""},
+		"never settled":   {"await new Promise(() => {})", NeverSettled, "the script awaits a promise that never settles", ""},
 		"too long":        {"//" + strings.Repeat("x", 256<<10), SourceLimit, "the script has 262146 bytes, more than 262144", ""},
 		"hostile thrown":  {`throw {get message() { throw 1 }, toJSON() { throw 2 }, toString() { throw 3 }}`, Thrown, "an object that cannot be shown", ""},
 	} {
