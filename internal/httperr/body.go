@@ -26,7 +26,7 @@ func ReadBody(r *http.Request) ([]byte, error) {
 		return nil, &tool.Error{Kind: tool.TooLarge, Msg: fmt.Sprintf("the body is larger than %d bytes (limits.maxBodyBytes)", tooLarge.Limit)}
 	}
 	if err != nil {
-		return nil, &tool.Error{Kind: tool.InvalidRequest, Msg: "the body could not be read to its end", Err: err}
+		return nil, &tool.Error{Kind: tool.InvalidRequest, Msg: "the body could not be read completely", Err: err}
 	}
 	if !utf8.Valid(data) {
 		return nil, &tool.Error{Kind: tool.ParseFailed, Msg: "the body is not valid UTF-8; send JSON in UTF-8"}

@@ -113,10 +113,10 @@ func (c *certificates) current(now time.Time) *tls.Certificate {
 		return c.loaded
 	}
 	if err := c.load(); err != nil {
-		c.log.Error("changed certificate not used; the one before stays", "err", err)
+		c.log.Error("cannot load the changed certificate; the previous one stays in use", "err", err)
 		return c.loaded
 	}
-	c.log.Info("changed certificate in use", "file", c.cfg.Cert)
+	c.log.Info("changed certificate loaded", "file", c.cfg.Cert)
 	return c.loaded
 }
 
