@@ -36,7 +36,7 @@ type approvalLists struct {
 func (c *cli) approvalsList() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "list", Short: `List the calls that wait, and the tools that you allowed with "always"`, Args: noArgs,
+		Use: "list", Short: `List the waiting calls, and the tools that you allowed with "always"`, Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var list approvalLists
 			err := c.withGateway(cmd.Context(), func(g *launch.Gateway) error { // with servers, because an approval applies only to the approved definition
@@ -62,7 +62,7 @@ func (c *cli) approvalsList() *cobra.Command {
 			if len(list.Approvals) > 0 {
 				t := terminal.NewTable("TOOL", "DEFINITION", "STATE")
 				for _, a := range list.Approvals {
-					state := terminal.Cell{Text: "asked again: the definition changed or the tool is gone", Colour: terminal.Yellow}
+					state := terminal.Cell{Text: "needs approval again: the definition changed or the tool no longer exists", Colour: terminal.Yellow}
 					if a.Current {
 						state = terminal.Cell{Text: "allowed", Colour: terminal.Green}
 					}
@@ -73,14 +73,14 @@ func (c *cli) approvalsList() *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "for programs")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
 
 func (c *cli) approvalsAllow() *cobra.Command {
 	var session, always bool
 	cmd := &cobra.Command{
-		Use: "allow ID", Short: "Allow a call that waits", Args: oneArg,
+		Use: "allow ID", Short: "Allow a waiting call", Args: oneArg,
 		Example: "  junctor approvals allow call_3KQ…\n  junctor approvals allow call_3KQ… --always",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			scope := approval.Once
@@ -102,13 +102,13 @@ func (c *cli) approvalsAllow() *cobra.Command {
 func (c *cli) approvalsDeny() *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
-		Use: "deny ID", Short: "Deny a call that waits", Args: oneArg,
+		Use: "deny ID", Short: "Deny a waiting call", Args: oneArg,
 		Example: "  junctor approvals deny call_3KQ… --reason \"use the staging database\"",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.decide(cmd, args[0], map[string]any{"action": "deny", "reason": reason}, "Denied")
 		},
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "the reason that the caller reads")
+	cmd.Flags().StringVar(&reason, "reason", "", "the reason that is shown to the caller")
 	return cmd
 }
 

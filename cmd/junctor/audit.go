@@ -37,8 +37,8 @@ func (c *cli) auditCommand() *cobra.Command {
 			return c.PrintList(asJSON, list.Entries, t, "No entries.")
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "for programs")
-	cmd.Flags().IntVar(&limit, "limit", 100, "the number of entries, the newest first")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().IntVar(&limit, "limit", 100, "show at most this many entries, newest first")
 	cmd.Flags().StringVar(&actor, "actor", "", "only what this caller did: a name or an id")
 	cmd.Flags().StringVar(&action, "action", "", "only this action, such as key.add, or all of an object, such as key")
 	return cmd

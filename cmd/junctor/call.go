@@ -30,8 +30,8 @@ func (c *cli) toolsCall() *cobra.Command {
 		Use: "call TOOL [KEY=VALUE…]", Short: "Call a tool", Args: minArgs(1), ValidArgsFunction: c.completeTool,
 		Long: `Call a tool. Arguments are given as key=value, where the tool's schema says what
 the value is; as key:=JSON; as one JSON object, in their place or with --args;
-or as JSON on stdin with --args -. Texts are printed, images and other files are saved.
-In a terminal you are asked what the server asks while the tool runs.`,
+or as JSON on stdin with --args -. Text is printed; images and other files are saved.
+In a terminal you can answer questions that the server asks while the tool runs.`,
 		Example: `  junctor tools call junctor:calculate expression='2^64'
   junctor tools call fs:read_file '{"path": "README.md"}'
   echo '{"path": "README.md"}' | junctor tools call fs:read_file --args -`,
@@ -63,7 +63,7 @@ In a terminal you are asked what the server asks while the tool runs.`,
 				return err
 			})
 			if refused, ok := errors.AsType[*apiclient.Error](err); ok && len(refused.Schema) > 0 {
-				return fmt.Errorf("%w\nthe tool takes:\n%s", err, indentJSON(refused.Schema))
+				return fmt.Errorf("%w\nthe tool's input schema:\n%s", err, indentJSON(refused.Schema))
 			}
 			if err != nil {
 				return err

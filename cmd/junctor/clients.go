@@ -18,13 +18,13 @@ import (
 )
 
 func (c *cli) clientsCommand() *cobra.Command {
-	return parent("clients", "Manage the programs that people let sign in by OAuth", c.clientsList(), c.clientsRevoke())
+	return parent("clients", "Manage the programs that users authorized with OAuth", c.clientsList(), c.clientsRevoke())
 }
 
 func (c *cli) clientsList() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "list", Short: "List the consents of people to programs", Args: noArgs,
+		Use: "list", Short: "List the consents that users gave to programs", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.withStore(cmd.Context(), func(s store.Store) error {
 				all, err := authserver.List(cmd.Context(), s)
@@ -40,7 +40,7 @@ func (c *cli) clientsList() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "for programs")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
 

@@ -26,8 +26,8 @@ func (c *cli) connectCommand() *cobra.Command {
 		dryRun, undo, moves  bool
 	)
 	cmd := &cobra.Command{
-		Use: "connect [CLIENT]", Short: "Write junctor into a client's own configuration", Args: maxArgs(1), ValidArgs: clientIDs(),
-		Long: `Write junctor into a client's configuration, keeping everything else in it and
+		Use: "connect [CLIENT]", Short: "Add junctor to a client's configuration", Args: maxArgs(1), ValidArgs: clientIDs(),
+		Long: `Add junctor to a client's configuration, keeping everything else in it and
 a backup of the file. With --move the client's other servers move into
 junctor, so that the client sees them through it.
 
@@ -70,7 +70,7 @@ Known clients: ` + knownClients(),
 	}
 	f := cmd.Flags()
 	f.StringVar(&address, "url", "", "connect to a running junctor at this address instead of starting one")
-	f.StringVar(&asProfile, "profile", "", "connect to what this `profile` of the configuration has")
+	f.StringVar(&asProfile, "profile", "", "connect only to the servers and tools of this `profile`")
 	f.StringVar(&name, "name", "", "the server's name in the client; default junctor")
 	f.StringVar(&scope, "scope", string(clients.User), "user, project or local")
 	_ = cmd.RegisterFlagCompletionFunc("scope", oneOf(string(clients.User), string(clients.Project), string(clients.Local)))

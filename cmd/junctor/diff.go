@@ -39,7 +39,7 @@ attack; security.onToolChange sets what happens then.`,
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "for programs")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
 

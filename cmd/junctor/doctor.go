@@ -20,12 +20,12 @@ func (c *cli) doctorCommand() *cobra.Command {
 	var asJSON, strict bool
 	cmd := &cobra.Command{
 		Use: "doctor", Short: "Find problems and show how to fix them", Args: noArgs,
-		Long: `Look at everything: the configuration, the programs that servers need, each
+		Long: `Check everything: the configuration, the programs that servers need, each
 server, the tools and what model providers make of them, what definitions say to
 the model, ports, permissions, the clock, the store and your other clients.
 
-It exits with 1 when something does not work; with --strict, when something
-should be fixed too.`,
+It exits with 1 if something does not work; with --strict, also if there are
+warnings.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			report, err := c.examine(cmd.Context())
 			if err != nil {
@@ -37,12 +37,12 @@ should be fixed too.`,
 				report.Write(c.Out, c.severity)
 			}
 			if err == nil && !report.OK(strict) {
-				err = silentError{errors.New("not well")}
+				err = silentError{errors.New("problems found")}
 			}
 			return err
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "for programs")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&strict, "strict", false, "treat warnings as failures")
 	return cmd
 }

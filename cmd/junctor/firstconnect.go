@@ -25,7 +25,7 @@ const maxNames = 20
 func (c *cli) firstConnection(ctx context.Context, before *config.Config, name string, wait bool) error {
 	cfg, err := c.load(c.completionOptions())
 	if err != nil { // the server was added; other errors of the file are not its fault
-		c.Note("%q was not tried: %v", name, err)
+		c.Note("%q was not tested: %v", name, err)
 		return nil
 	}
 	if before != nil && app.HasBuiltin(before) && !app.HasBuiltin(cfg) {
@@ -74,7 +74,7 @@ func (c *cli) showFirst(ctx context.Context, g *launch.Gateway, s control.Server
 	default:
 		c.Note("%q does not connect: %s", s.Name, terminal.OneLine(s.Reason))
 		c.printProblems(s)
-		c.Note("It stays in the configuration. Examine it: junctor servers test %s. Remove it: junctor servers remove %s", s.Name, s.Name)
+		c.Note("It stays in the configuration. Test it: junctor servers test %s. Remove it: junctor servers remove %s", s.Name, s.Name)
 		return nil
 	}
 	var list control.ToolList

@@ -119,7 +119,7 @@ func (c *cli) keysAdd() *cobra.Command {
 	f.Int64Var(&tokens, "tokens-per-day", 0, "limit the tokens of models that the key may use on a day (UTC)")
 	cmd.MarkFlagsMutuallyExclusive("chat", "no-chat")
 	f.StringVar(&expires, "expires", "", "when the key expires: `30d`, 12h, or 2027-01-31 (default: never)")
-	f.BoolVar(&asJSON, "json", false, "for programs")
+	f.BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
 
@@ -148,7 +148,7 @@ func (c *cli) keysList() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "for programs")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&all, "all", false, "include expired and revoked keys")
 	return cmd
 }

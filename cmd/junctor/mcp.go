@@ -31,7 +31,7 @@ makes many calls; with --server one server as it is.`,
 	}
 	cmd.Flags().StringVar(&mode, "mode", "", "meta (five tools that find all others), direct (all tools) or code (scripts that call tools)")
 	cmd.Flags().StringVar(&server, "server", "", "serve only this `server`, unchanged")
-	cmd.Flags().StringVar(&profile, "profile", "", "serve only what this `profile` of the configuration has")
+	cmd.Flags().StringVar(&profile, "profile", "", "serve only the servers and tools of this `profile`")
 	flagValues(cmd, "mode", oneOf(discovery.Mode("").Values()...))
 	flagValues(cmd, "server", c.completeServers)
 	cmd.Flags().BoolVar(&standalone, "standalone", false, "start the servers for this client alone, even when another gateway is running")

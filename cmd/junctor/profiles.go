@@ -20,7 +20,7 @@ func (c *cli) profilesCommand() *cobra.Command {
 func (c *cli) profilesList() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "list", Short: "List the profiles and how much each has", Args: noArgs,
+		Use: "list", Short: "List the profiles with their servers and number of tools", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var list struct {
 				Profiles []control.Profile `json:"profiles"`
@@ -38,7 +38,7 @@ func (c *cli) profilesList() *cobra.Command {
 			return c.PrintList(asJSON, list.Profiles, t, `No profiles. Define one in the configuration: "profiles": {"coding": {"servers": ["github", "fs"]}}`)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "for programs")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
 
@@ -78,6 +78,6 @@ func (c *cli) profilesShow() *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "for programs")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }

@@ -73,7 +73,7 @@ func (c *cli) scriptSource(code string, args []string) (string, error) {
 	case code != "":
 		return code, nil
 	case len(args) == 0:
-		return "", usageError{errors.New("a file is missing; junctor run FILE, junctor run - for stdin, or junctor run -e SCRIPT")}
+		return "", usageError{errors.New("no file given; use junctor run FILE, junctor run - for stdin, or junctor run -e SCRIPT")}
 	case args[0] == "-":
 		b, err := io.ReadAll(c.In)
 		return string(b), err

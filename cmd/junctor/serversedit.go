@@ -130,7 +130,7 @@ calls to a server are in another log: junctor logs --server NAME.`,
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "for programs")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().IntVarP(&limit, "limit", "n", 50, "at most this many lines")
 	return cmd
 }

@@ -19,7 +19,7 @@ func (o *openAPIFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&o.document, "openapi", "", "make tools of the operations in this OpenAPI `document` (URL or file)")
 	f.StringVar(&o.base, "base-url", "", "the `address` of the service, if not that in the OpenAPI document")
 	f.StringArrayVar(&o.include, "include", nil, "operations that become tools, by id or METHOD and path: `GLOB` (repeatable)")
-	f.StringArrayVar(&o.exclude, "exclude", nil, "operations that do not: `GLOB` (repeatable)")
+	f.StringArrayVar(&o.exclude, "exclude", nil, "operations that do not become tools: `GLOB` (repeatable)")
 	f.StringArrayVar(&o.credentials, "credential", nil, "a credential for a security scheme of the OpenAPI document: `SCHEME=VALUE` (repeatable)")
 }
 

@@ -35,8 +35,8 @@ their schema, errors, cancellation, stray output, latency.
 
 The server is one of the configuration, or the one that --command, --url or the
 words after -- describe. Tools are called only when they are marked as read-only
-and need no argument, or when --call names them. It exits with 1 when something
-does not work; with --strict, also when there are warnings.`,
+and need no argument, or when --call names them. It exits with 1 if something
+does not work; with --strict, also if there are warnings.`,
 		Example: `  junctor servers test github
   junctor servers test -- node dist/server.js
   junctor servers test --url http://127.0.0.1:3000/mcp --call 'add {"a": 1, "b": 2}'
@@ -80,7 +80,7 @@ does not work; with --strict, also when there are warnings.`,
 	f.BoolVar(&none, "no-calls", false, "do not call tools that --call does not name")
 	f.DurationVar(&timeout, "timeout", 30*time.Second, "timeout of one step")
 	f.BoolVar(&strict, "strict", false, "treat warnings as failures")
-	f.BoolVar(&asJSON, "json", false, "for programs")
+	f.BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
 

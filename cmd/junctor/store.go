@@ -26,8 +26,8 @@ func (c *cli) storeCopy() *cobra.Command {
 		Use: "copy --to postgres://…", Short: "Copy everything into another store, for example from SQLite to PostgreSQL", Args: noArgs,
 		Long: `Copies the call log, chats, API keys, encrypted tokens, catalogues and
 fingerprints of the configured store into a new PostgreSQL database (or SQLite
-file). Stop Junctor first: what is written meanwhile is not copied. A copy that
-broke off can be repeated.
+file). Stop Junctor first: what is written meanwhile is not copied. An
+interrupted copy can be repeated.
 
 Encrypted tokens are copied as they are. Only the same key decrypts them: set
 JUNCTOR_SECRET_KEY on the nodes to the key of this machine.`,

@@ -60,7 +60,7 @@ func (c *cli) toolsList() *cobra.Command {
 	flagValues(cmd, "server", c.completeServers)
 	flagValues(cmd, "state", oneOf("enabled", "disabled", "changed", "flagged"))
 	cmd.Flags().BoolVar(&fresh, "fresh", false, "wait for every server instead of using the cached tool lists")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "for programs")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
 
@@ -151,7 +151,7 @@ func (c *cli) toolsSearch() *cobra.Command {
 	cmd.Flags().BoolVar(&explain, "explain", false, "explain the ranking")
 	flagValues(cmd, "server", c.completeServers)
 	cmd.Flags().BoolVar(&fresh, "fresh", false, "wait for every server instead of searching the cached tool lists")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "for programs")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
 
@@ -199,7 +199,7 @@ func (c *cli) toolsShow() *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "for programs")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
 
