@@ -167,7 +167,7 @@ func TestMalformedInput(t *testing.T) {
 	for name, tt := range map[string]struct{ in, want string }{
 		"length too short": {"Content-Length: 10\r\n\r\n" + hello + "\n", `-32700`},
 		"no length":        {"Content-Type: x\r\n\r\n{}", `without Content-Length`},
-		"bad length":       {"Content-Length: many\r\n\r\n{}", `is no length`},
+		"bad length":       {"Content-Length: many\r\n\r\n{}", `is not a valid length`},
 		"lines":            {"Content-Length: 2\r\n\r\n{}" + hello + "\n", `-32`},
 		"truncated":        {"Content-Length: 200\r\n\r\n" + hello[:30], `-32700`},
 	} {

@@ -112,7 +112,7 @@ func TestStartErrorsExplainWhatToDo(t *testing.T) {
 			}
 		})
 	}
-	for errno, want := range map[syscall.Errno]string{syscall.EAGAIN: "no room", syscall.EIO: "refused"} {
+	for errno, want := range map[syscall.Errno]string{syscall.EAGAIN: "cannot create another process", syscall.EIO: "refused"} {
 		if err := startError("x", errno); !strings.Contains(err.Error(), want) {
 			t.Errorf("startError(%v) = %q, want %q in it", errno, err, want)
 		}

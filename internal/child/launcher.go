@@ -91,7 +91,7 @@ func (l *Launcher) fork(cmd *exec.Cmd) error {
 func (l *Launcher) start(spec Spec, path string) (*Process, error) {
 	pipes, err := newPipes()
 	if err != nil {
-		return nil, &StartError{Command: spec.Command, Reason: "no pipes could be made for it", Hint: "raise the limit of open files (ulimit -n)", Err: err}
+		return nil, &StartError{Command: spec.Command, Reason: "its pipes could not be created", Hint: "raise the limit of open files (ulimit -n)", Err: err}
 	}
 	command := func() *exec.Cmd {
 		return &exec.Cmd{
@@ -125,7 +125,7 @@ func (l *Launcher) start(spec Spec, path string) (*Process, error) {
 		grace:  2 * time.Second,
 	}
 	if p.visible = reason; hide != "" && !held.hides() {
-		p.visible = "the system allows it no mounts of its own (isolation: " + string(held.isolation()) + ")"
+		p.visible = "the system does not allow it its own mounts (isolation: " + string(held.isolation()) + ")"
 	}
 	go p.run(pipes.err)
 	return p, nil

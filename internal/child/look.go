@@ -145,7 +145,7 @@ func startError(command string, err error) error {
 	case errors.Is(err, syscall.E2BIG):
 		e.Reason, e.Hint = "its arguments and environment are too long", "shorten args and env, or narrow inheritEnv"
 	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.ENOMEM), errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
-		e.Reason, e.Hint = "the system has no room for another process", "raise the limits of processes and open files (ulimit -u, -n), or disable some servers"
+		e.Reason, e.Hint = "the system cannot create another process", "raise the limits of processes and open files (ulimit -u, -n), or disable some servers"
 	default:
 		e.Reason, e.Hint = "the system refused: "+err.Error(), "check that the command can be started from a shell"
 	}

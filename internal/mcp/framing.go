@@ -301,15 +301,15 @@ func (r *Reader) headers() (int64, error) {
 		}
 		name, value, ok := strings.Cut(text, ":")
 		if !ok || strings.ContainsAny(name, "{[\"") { // a line of JSON also contains colons
-			return 0, fmt.Errorf("%q is no message header, and this stream began with headers", Preview(line))
+			return 0, fmt.Errorf("%q is not a message header, but this stream began with headers", Preview(line))
 		}
 		if strings.EqualFold(strings.TrimSpace(name), "Content-Length") {
 			length, err = strconv.ParseInt(strings.TrimSpace(value), 10, 64)
 			if err != nil || length < 0 {
-				return 0, fmt.Errorf("Content-Length %q is no length", Preview([]byte(value)))
+				return 0, fmt.Errorf("Content-Length %q is not a valid length", Preview([]byte(value)))
 			}
 			if length > maxSkipped {
-				return 0, fmt.Errorf("Content-Length %d cannot be meant", length)
+				return 0, fmt.Errorf("Content-Length %d is too large", length)
 			}
 		}
 	}

@@ -40,7 +40,7 @@ func (f *garbageCounter) add(n int) error {
 		f.spent = 0
 		return nil
 	}
-	return &tool.Error{Kind: tool.UpstreamFailed, Msg: "it prints output without end that is not an MCP message; check that the command starts an MCP server that speaks stdio"}
+	return &tool.Error{Kind: tool.UpstreamFailed, Msg: "it keeps printing output that is not an MCP message; check that the command starts an MCP server that speaks stdio"}
 }
 
 // message records that a message arrived.

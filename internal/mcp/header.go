@@ -37,9 +37,9 @@ func appendHeaderParams(found []HeaderParam, schema json.RawMessage, path []stri
 			where := strings.Join(at, ".")
 			switch {
 			case !ok || header == "":
-				return nil, fmt.Errorf("property %q: x-mcp-header must be a string that is not empty", where)
+				return nil, fmt.Errorf("property %q: x-mcp-header must be a non-empty string", where)
 			case strings.IndexFunc(header, func(r rune) bool { return !tokenRune(r) }) >= 0:
-				return nil, fmt.Errorf("property %q: x-mcp-header %q is no name for a header", where, header)
+				return nil, fmt.Errorf("property %q: x-mcp-header %q is not a valid header name", where, header)
 			case seen[strings.ToLower(header)]:
 				return nil, fmt.Errorf("property %q: x-mcp-header %q is used twice", where, header)
 			}

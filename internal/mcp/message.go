@@ -91,7 +91,7 @@ func SignInRequired(err error) *Error {
 		Message string `json:"message"`
 	}
 	data := rawjson.MarshalOrNull(map[string]any{"elicitations": []elicitation{{
-		"url", hex.EncodeToString(sum[:16]), address, fmt.Sprintf("%v wants you to sign in with your own account.", details["server"]),
+		"url", hex.EncodeToString(sum[:16]), address, fmt.Sprintf("%v requires you to sign in with your own account.", details["server"]),
 	}}})
 	return &Error{Code: CodeURLElicitation, Message: e.Msg, Data: data}
 }

@@ -82,7 +82,7 @@ func (c Config) Validate() error {
 			errs = append(errs, setting.Wrong("url", "must have the form postgres://user:password@host:port/database"))
 		}
 		if c.Path != "" {
-			errs = append(errs, setting.Wrong("path", "path and url contradict each other; keep one"))
+			errs = append(errs, setting.Wrong("path", "path and url are mutually exclusive; set only one"))
 		}
 	}
 	return errors.Join(errs...)

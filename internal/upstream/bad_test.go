@@ -79,13 +79,13 @@ func TestBrokenServerErrors(t *testing.T) {
 		"refuses":   {config: address(refuses.URL), reason: []string{"nothing listens at 127.0.0.1:", "connection refused", "start the server"}},
 		"unknown":   {config: address("http://no-such-host.invalid/mcp"), reason: []string{`"no-such-host.invalid" cannot be resolved`}},
 		"nottls":    {config: address(strings.Replace(web.URL, "http:", "https:", 1)), reason: []string{"does not speak TLS", "http://"}},
-		"html":      {config: web.Config("x"), reason: []string{"web page", "no MCP endpoint"}},
-		"redirects": {config: circle.Config("x"), reason: []string{"redirects in a circle"}},
+		"html":      {config: web.Config("x"), reason: []string{"web page", "not to an MCP endpoint"}},
+		"redirects": {config: circle.Config("x"), reason: []string{"redirects in a loop"}},
 		"away":      {config: away.Config("x"), reason: []string{"redirects to another address"}},
 		"drops":     {config: drops.Config("x"), reason: []string{"closed the connection before it answered"}},
 		"missing":   {config: nothing.Config("x"), reason: []string{"no MCP endpoint", "404"}},
 		"hangs":     {config: hangs.Config("x"), reason: []string{"did not answer the handshake within"}},
-		"wants":     {config: wants.Config("x"), reason: []string{"wants authorization", "sign in"}, state: upstream.AuthRequired},
+		"wants":     {config: wants.Config("x"), reason: []string{"requires authorization", "sign in"}, state: upstream.AuthRequired},
 		"nobody":    {config: upstream.Config{Transport: upstream.InProcess, Enabled: true, SessionMode: upstream.Shared, TimeoutMs: 1000, MaxTimeoutMs: 1000}, reason: []string{"no server of this name inside"}},
 	}
 	good := upstreamtest.Stdio(t, "good", upstreamtest.Script{})
@@ -141,7 +141,7 @@ func TestBrokenServerErrors(t *testing.T) {
 			}
 			contains(t, "the call's error", tool.AsError(err).Msg, append(tt.reason, name)...)
 			if kind == tool.UpstreamFailed {
-				contains(t, "the call's error", tool.AsError(err).Msg, "is down since")
+				contains(t, "the call's error", tool.AsError(err).Msg, "has been down since")
 			}
 		})
 	}

@@ -177,7 +177,7 @@ func (u *upstream) slot(ctx context.Context, queued func(bool)) (release func(),
 	}
 	if u.waiting >= maxWaiting {
 		u.mu.Unlock()
-		return nil, &tool.Error{Kind: tool.RateLimited, Msg: fmt.Sprintf("too many calls wait for %s, which takes %d at once", u.name, cap(slots)), RetryAfter: time.Second}
+		return nil, &tool.Error{Kind: tool.RateLimited, Msg: fmt.Sprintf("too many calls are queued for %s, which accepts %d at a time", u.name, cap(slots)), RetryAfter: time.Second}
 	}
 	u.waiting++
 	u.mu.Unlock()
@@ -202,10 +202,10 @@ func (u *upstream) slot(ctx context.Context, queued func(bool)) (release func(),
 	case <-over:
 		return nil, &tool.Error{
 			Kind: tool.RateLimited, RetryAfter: time.Second,
-			Msg: fmt.Sprintf("%s takes %d calls at once, and the call waited %s for its turn (queueTimeoutMs); it was not sent. Try again, or raise maxConcurrent or queueTimeoutMs", u.name, cap(slots), limit),
+			Msg: fmt.Sprintf("%s accepts %d calls at a time, and this call waited %s in the queue (queueTimeoutMs); it was not sent. Try again, or raise maxConcurrent or queueTimeoutMs", u.name, cap(slots), limit),
 		}
 	case <-ctx.Done():
-		return nil, waitError(ctx, fmt.Sprintf("%s takes %d calls at once, and they took too long", u.name, cap(slots)))
+		return nil, waitError(ctx, fmt.Sprintf("%s accepts %d calls at a time, and none of them finished in time", u.name, cap(slots)))
 	}
 }
 

@@ -45,11 +45,11 @@ func (c Config) Validate() error {
 			wrong("headers", "%q cannot name an HTTP header", name)
 		}
 		if strings.ContainsAny(value.Reveal(), "\r\n\x00") {
-			wrong("headers", "the value of %q has a line break in it", name)
+			wrong("headers", "the value of %q contains a line break", name)
 		}
 	}
 	if strings.ContainsAny(c.AuthorizationToken.Reveal(), "\r\n\x00") {
-		wrong("authorization_token", "has a line break in it")
+		wrong("authorization_token", "contains a line break")
 	}
 	errs = append(errs, globs("inheritEnv", c.InheritEnv),
 		globs("tool_configuration.allowed_tools", c.ToolConfiguration.AllowedTools),
@@ -66,13 +66,13 @@ func (c Config) validateReach() error {
 	var errs []error
 	switch {
 	case c.Command != "" && c.URL != "":
-		errs = append(errs, setting.Wrong("url", "command and url contradict each other; keep one: command starts a program, url connects to a running server"))
+		errs = append(errs, setting.Wrong("url", "command and url are mutually exclusive; set only one: command starts a program, url connects to a running server"))
 	case c.Command == "" && c.URL == "":
-		errs = append(errs, setting.Wrong("", "has neither command nor url nor openapi; command starts a program, url connects to a running server, openapi makes tools of an HTTP service"))
+		errs = append(errs, setting.Wrong("", "has neither command nor url nor openapi; command starts a program, url connects to a running server, openapi turns an HTTP service into tools"))
 	case c.Command != "" && (c.Transport == HTTP || c.Transport == SSE):
-		errs = append(errs, setting.Wrong("transport", "%s needs a url, but there is a command; remove the transport or write url", c.Transport))
+		errs = append(errs, setting.Wrong("transport", "%s needs a url, but command is set; remove transport, or set url instead", c.Transport))
 	case c.URL != "" && c.Transport == Stdio:
-		errs = append(errs, setting.Wrong("transport", "stdio needs a command, but there is a url; remove the transport or write command"))
+		errs = append(errs, setting.Wrong("transport", "stdio needs a command, but url is set; remove transport, or set command instead"))
 	}
 	if c.URL != "" {
 		errs = append(errs, httpURL("url", c.URL))
@@ -122,7 +122,7 @@ func (c Config) validateOpenAPI() error {
 	}
 	for name, value := range c.Credentials {
 		if strings.ContainsAny(value.Reveal(), "\r\n\x00") {
-			errs = append(errs, setting.Wrong("credentials", "the value of %q has a line break in it", name))
+			errs = append(errs, setting.Wrong("credentials", "the value of %q contains a line break", name))
 		}
 	}
 	return errors.Join(append(errs, globs("operations.include", c.Operations.Include), globs("operations.exclude", c.Operations.Exclude))...)
@@ -138,7 +138,7 @@ func httpURL(key, raw string) error {
 	case u.Hostname() == "":
 		return setting.Wrong(key, "has no host")
 	case u.User != nil:
-		return setting.Wrong(key, "has a user name or password in it; use authorization_token or headers")
+		return setting.Wrong(key, "contains a user name or password; use authorization_token or headers")
 	}
 	return nil
 }

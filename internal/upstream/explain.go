@@ -68,7 +68,7 @@ func explain(cfg Config, err error) *failure {
 		f.Kind = tool.Timeout
 		f.Msg = fmt.Sprintf("it did not answer the handshake within %s; raise startTimeoutMs if it needs longer", cfg.StartTimeoutMs.Duration())
 		if h.conn != nil {
-			f.Msg += "; it gets more time with each try, in case it is being downloaded"
+			f.Msg += "; each attempt gets a longer timeout, in case the program is still being downloaded"
 			f.Msg += h.conn.strayHint()
 		}
 		return f
@@ -128,7 +128,7 @@ func unreachable(cfg Config, err error) string {
 	}
 	var record tls.RecordHeaderError
 	if errors.As(err, &record) {
-		return fmt.Sprintf("%s does not speak TLS; write http:// instead of https:// if that is meant", host)
+		return fmt.Sprintf("%s does not speak TLS; use http:// instead of https:// if that is intended", host)
 	}
 	var (
 		unknown x509.UnknownAuthorityError
@@ -149,7 +149,7 @@ func unavailable(server string, since, next time.Time, f *failure) error {
 		e.Msg = fmt.Sprintf("%s: %s", server, f.Msg)
 	} else {
 		e.Kind = tool.UpstreamFailed
-		e.Msg = fmt.Sprintf("%s is down since %s (%s): %s", server, since.UTC().Format("2006-01-02 15:04:05 MST"), formatAge(now.Sub(since)), f.Msg)
+		e.Msg = fmt.Sprintf("%s has been down since %s (%s): %s", server, since.UTC().Format("2006-01-02 15:04:05 MST"), formatAge(now.Sub(since)), f.Msg)
 		e.Details = map[string]any{"server": server, "status": Disconnected, "since": since.UTC(), "reason": f.Msg}
 	}
 	if e.RetryAfter == 0 && next.After(now) {

@@ -91,7 +91,7 @@ func (u *upstream) relist(ctx context.Context, c *conn) {
 	set, err := u.list(ctx, c, u.config())
 	if err != nil {
 		if ctx.Err() == nil && c.client.Err() == nil {
-			u.s.log.WarnContext(ctx, "tools not listed again", "server", u.name, "err", err)
+			u.s.log.WarnContext(ctx, "cannot refresh the list of tools", "server", u.name, "err", err)
 			signal(c.suspect)
 		}
 		return
@@ -103,7 +103,7 @@ func (u *upstream) relist(ctx context.Context, c *conn) {
 		u.s.opts.Sink.Notified(u.name, "", mcp.MethodToolsChanged, nil)
 	}
 	u.publishStatus()
-	u.s.log.InfoContext(ctx, "tools listed again", "server", u.name, "tools", len(set.Tools))
+	u.s.log.InfoContext(ctx, "list of tools refreshed", "server", u.name, "tools", len(set.Tools))
 }
 
 // notified handles a notification that belongs to no call. It runs on the

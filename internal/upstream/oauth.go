@@ -124,17 +124,17 @@ func (c Config) validatePersonalLogins() error {
 		wrong("oauth.per", "caller needs a server with a url")
 	}
 	if c.OAuth.Grant != "" && c.OAuth.Grant != AuthorizationCode {
-		wrong("oauth.grant", "must be authorization_code where oauth.per is caller: the other grants ask nobody")
+		wrong("oauth.grant", "must be authorization_code when oauth.per is caller: the other grants involve no user")
 	}
 	if c.Singleton {
-		wrong("singleton", "cannot be used where oauth.per is caller")
+		wrong("singleton", "cannot be used when oauth.per is caller")
 	}
 	if c.AuthorizationToken != "" {
-		wrong("authorization_token", "cannot be used where oauth.per is caller: all callers would use it")
+		wrong("authorization_token", "cannot be used when oauth.per is caller: all callers would use it")
 	}
 	for name := range c.Headers {
 		if http.CanonicalHeaderKey(name) == "Authorization" {
-			wrong("headers", "Authorization cannot be used where oauth.per is caller: all callers would use it")
+			wrong("headers", "Authorization cannot be used when oauth.per is caller: all callers would use it")
 		}
 	}
 	return errors.Join(errs...)
@@ -158,7 +158,7 @@ func (o OAuth) Validate() error {
 		errs = append(errs, setting.Wrong("grant", "client_credentials needs clientId, and clientSecret or privateKey"))
 	}
 	if o.PrivateKey != "" && (o.ClientID == "" || o.ClientSecret != "") {
-		errs = append(errs, setting.Wrong("privateKey", "needs clientId, and takes the place of clientSecret"))
+		errs = append(errs, setting.Wrong("privateKey", "requires clientId and cannot be combined with clientSecret"))
 	}
 	given := 0
 	for _, set := range []bool{o.Assertion != "", o.AssertionFile != "", o.IdentityProvider != nil} {
@@ -176,7 +176,7 @@ func (o OAuth) Validate() error {
 		errs = append(errs, setting.Prefix("identityProvider", p.validate()))
 	}
 	if o.ClientSecret != "" && o.ClientID == "" {
-		errs = append(errs, setting.Wrong("clientSecret", "is of no use without clientId"))
+		errs = append(errs, setting.Wrong("clientSecret", "has no effect without clientId"))
 	}
 	return errors.Join(errs...)
 }

@@ -157,7 +157,7 @@ func (s *Supervisor) loadCallerTools(ctx context.Context, caller string, servers
 func (u *upstream) ensureList(ctx context.Context, caller string) {
 	generation, err := u.generation(ctx, caller)
 	if err != nil {
-		u.s.log.DebugContext(ctx, "login of the caller not read", "server", u.name, "caller", caller, "err", err)
+		u.s.log.DebugContext(ctx, "cannot read the login of the caller", "server", u.name, "caller", caller, "err", err)
 		return
 	}
 	if generation == "" {
@@ -408,7 +408,7 @@ func (u *upstream) personalChanged(c *conn) {
 		defer cancel()
 		changed, err := u.listPersonal(ctx, c, time.Now())
 		if err != nil {
-			u.s.log.DebugContext(ctx, "tools not listed again", "server", u.name, "caller", c.caller, "err", err)
+			u.s.log.DebugContext(ctx, "cannot refresh the list of tools", "server", u.name, "caller", c.caller, "err", err)
 		} else if !changed { // the tools were not published, which would have forwarded the notification
 			u.s.opts.Sink.Notified(u.name, c.caller, mcp.MethodToolsChanged, nil)
 		}

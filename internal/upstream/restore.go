@@ -47,7 +47,7 @@ func (s *sharedState) uris() []string {
 // restore sends the log level and the subscriptions.
 func (s *sharedState) restore(ctx context.Context, client *mcpclient.Client, uris []string, log *slog.Logger) {
 	if err := s.restoreLevel(ctx, client); err != nil && ctx.Err() == nil && client.Err() == nil {
-		log.WarnContext(ctx, "log level not set again", "err", err)
+		log.WarnContext(ctx, "cannot restore the log level", "err", err)
 	}
 	failed, reason := 0, error(nil)
 	for _, uri := range uris {
@@ -59,7 +59,7 @@ func (s *sharedState) restore(ctx context.Context, client *mcpclient.Client, uri
 		}
 	}
 	if failed > 0 {
-		log.WarnContext(ctx, "resources not subscribed to again", "resources", failed, "err", reason)
+		log.WarnContext(ctx, "cannot restore the resource subscriptions", "resources", failed, "err", reason)
 	}
 }
 

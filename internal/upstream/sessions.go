@@ -37,7 +37,7 @@ func (u *upstream) session(ctx context.Context, k connKind) (*conn, error) {
 		select {
 		case <-s.made:
 		case <-ctx.Done():
-			return nil, waitError(ctx, fmt.Sprintf("the session with %s was not made in time", u.name))
+			return nil, waitError(ctx, fmt.Sprintf("the session with %s was not established in time", u.name))
 		}
 		if s.err != nil {
 			return nil, s.err
@@ -161,7 +161,7 @@ func (u *upstream) evictSession(k connKind) error {
 	if oldest == "" && over {
 		return &tool.Error{
 			Kind: tool.RateLimited, RetryAfter: time.Second,
-			Msg: fmt.Sprintf("this caller has %d connections of its own to %s, the most that it may have", own, u.name),
+			Msg: fmt.Sprintf("this caller has %d connections of its own to %s, which is the maximum", own, u.name),
 		}
 	}
 	if oldest == "" {
@@ -199,7 +199,7 @@ func (u *upstream) sweep() {
 	}
 	for _, k := range again {
 		if _, err := u.sessionOf(k.key(), k); err != nil {
-			u.s.log.Debug("session not made again", "server", u.name, "err", err)
+			u.s.log.Debug("cannot re-establish a session", "server", u.name, "err", err)
 		}
 	}
 }

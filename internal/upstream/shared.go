@@ -102,7 +102,7 @@ func (s *sharedState) subscribe(ctx context.Context, client *mcpclient.Client, r
 	if s.subscribers[uri] == nil {
 		if len(s.subscribers) >= maxSubscribed {
 			s.mu.Unlock()
-			return nil, &tool.Error{Kind: tool.RateLimited, Msg: fmt.Sprintf("%d resources of this server are subscribed to; end a subscription first", maxSubscribed)}
+			return nil, &tool.Error{Kind: tool.RateLimited, Msg: fmt.Sprintf("%d resources of this server are subscribed to, which is the maximum; end a subscription first", maxSubscribed)}
 		}
 		s.subscribers[uri] = map[string]struct{}{}
 	}

@@ -42,7 +42,7 @@ func (u *upstream) runWithLease(ctx context.Context, keep func(context.Context))
 		owner, mine, err := own.Claim(ctx, u.name, leaseTTL)
 		switch {
 		case err != nil && ctx.Err() == nil:
-			u.s.log.DebugContext(ctx, "singleton not claimed", "server", u.name, "err", err)
+			u.s.log.DebugContext(ctx, "cannot claim the singleton", "server", u.name, "err", err)
 			u.setOwner("", true)
 		case !mine:
 			u.setOwner(owner, false)
@@ -100,7 +100,7 @@ func (u *upstream) releaseLease(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaseRenewInterval)
 	defer cancel()
 	if err := u.s.opts.Singletons.Release(ctx, u.name); err != nil {
-		u.s.log.DebugContext(ctx, "lease of a singleton not released; it expires", "server", u.name, "err", err)
+		u.s.log.DebugContext(ctx, "cannot release the lease of a singleton; it will expire", "server", u.name, "err", err)
 	}
 }
 

@@ -40,7 +40,7 @@ func TestRemoteServerRecoversForNextCall(t *testing.T) {
 				if !errors.Is(err, tool.ErrDown) {
 					t.Fatalf("call while the server is known to be away: %v", err)
 				}
-				contains(t, "error", err.Error(), "x is down since "+st.Since.UTC().Format("2006-01-02 15:04:05"), "connection refused")
+				contains(t, "error", err.Error(), "x has been down since "+st.Since.UTC().Format("2006-01-02 15:04:05"), "connection refused")
 				h.Start()
 				// The calls trigger the reconnect. A call may fail with an
 				// attempt from before the return, and on a busy machine before
@@ -452,7 +452,7 @@ func TestMaxConcurrent(t *testing.T) {
 		}
 		short, cancelShort := context.WithTimeout(t.Context(), time.Second)
 		defer cancelShort()
-		if _, err := r.Do(short, "x", silent); tool.KindOf(err) != tool.Timeout || !strings.Contains(err.Error(), "takes 2 calls at once") {
+		if _, err := r.Do(short, "x", silent); tool.KindOf(err) != tool.Timeout || !strings.Contains(err.Error(), "accepts 2 calls at a time") {
 			t.Errorf("third call: %v", err)
 		}
 		third := make(chan string)

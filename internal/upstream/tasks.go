@@ -75,7 +75,7 @@ func (u *upstream) claimTask(ctx context.Context, caller string, result json.Raw
 			continue
 		}
 		if err := u.s.opts.Tasks.ClaimTask(ctx, u.name, id, caller); err != nil {
-			u.s.log.WarnContext(ctx, "owner of a task not kept: other processes will not find it", "server", u.name, "err", err)
+			u.s.log.WarnContext(ctx, "cannot store the owner of a task; other processes will not find it", "server", u.name, "err", err)
 		}
 	}
 }

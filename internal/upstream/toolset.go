@@ -101,7 +101,7 @@ func (u *upstream) pages(ctx context.Context, c *conn) (raws []json.RawMessage, 
 		for raw := range rawjson.Elements(rawjson.Field(page, "tools")) {
 			size += len(raw)
 			if len(raws) == maxTools || size > maxListBytes {
-				return raws, fmt.Sprintf("it lists more than fits; only the first %d tools are taken", len(raws)), nil
+				return raws, fmt.Sprintf("its list of tools is too large; only the first %d tools are used", len(raws)), nil
 			}
 			raws = append(raws, bytes.Clone(raw))
 		}
@@ -110,11 +110,11 @@ func (u *upstream) pages(ctx context.Context, c *conn) (raws []json.RawMessage, 
 			return raws, "", nil
 		}
 		if seen[string(cursor)] {
-			return raws, "tools/list goes in circles: a page points back to one before it", nil
+			return raws, "tools/list never ends: a page refers back to an earlier page", nil
 		}
 		seen[string(cursor)] = true
 	}
-	return raws, fmt.Sprintf("tools/list has more than %d pages; the rest is left out", maxPages), nil
+	return raws, fmt.Sprintf("tools/list has more than %d pages; the rest is ignored", maxPages), nil
 }
 
 // definitions parses the entries. It reports an invalid one as a problem and
@@ -136,7 +136,7 @@ func definitions(server string, raws []json.RawMessage, problems *problems) []to
 		case len(d.Name.Tool) > maxToolName:
 			problems.add(fmt.Sprintf("tool %d: its name has more than %d characters", i+1, maxToolName))
 		case names[d.Name.Tool]:
-			problems.add(fmt.Sprintf("tool %q is listed twice; the first counts", d.Name.Tool))
+			problems.add(fmt.Sprintf("tool %q is listed twice; the first definition is used", d.Name.Tool))
 		default:
 			names[d.Name.Tool] = true
 			defs = append(defs, d)
