@@ -18,7 +18,7 @@ const codeNotInitialized = -32001
 
 // ErrNoShutdown is the error of a client that sent exit without shutdown. As in
 // LSP, the process then exits with an error.
-var ErrNoShutdown = errors.New("the client said exit without shutdown")
+var ErrNoShutdown = errors.New("the client sent exit without shutdown")
 
 // ServeStream serves one client on a pair of byte streams until it sends exit,
 // disconnects, or ctx is done. Newline-delimited JSON and Content-Length
@@ -201,7 +201,7 @@ func (l *link) send(m *mcp.Message) { _ = l.stream.Send(m) }
 // Receive returns an error instead.
 func (l *link) stray(d mcp.DroppedInput) {
 	if !d.TooLarge {
-		l.send(&mcp.Message{Error: &mcp.Error{Code: mcp.CodeParseError, Message: "parse error: a line must hold one JSON-RPC message"}})
+		l.send(&mcp.Message{Error: &mcp.Error{Code: mcp.CodeParseError, Message: "parse error: a line must contain one JSON-RPC message"}})
 	}
 }
 

@@ -200,7 +200,7 @@ func (c *Client) Describe(ctx context.Context, ex tool.Exchange) ServerInfo {
 	}
 	result, err := c.round(ctx, tool.Request{Method: mcp.MethodDiscover, Exchange: ex}, nil)
 	if err != nil {
-		c.log.DebugContext(ctx, "server not described again", "err", err)
+		c.log.DebugContext(ctx, "cannot refresh the server's description", "err", err)
 		return info
 	}
 	if own, ok := discovered(result, info.Protocol); ok {

@@ -198,7 +198,7 @@ func (w *httpWire) standalone(ctx context.Context, session *string, answered fun
 				return
 			}
 			if h.Status/100 == 4 && h.Status != http.StatusTooManyRequests || h.Status/100 == 2 {
-				w.c.log.Debug("the server has no stream of its own", "status", h.Status)
+				w.c.log.Debug("the server offers no standalone stream", "status", h.Status)
 				return
 			}
 		}
@@ -242,7 +242,7 @@ func (w *httpWire) recoverSessionLater(session *string) {
 		ctx, cancel := context.WithTimeout(w.c.ctx, backgroundPostTimeout)
 		defer cancel()
 		if err := w.recoverSession(ctx, session); err != nil {
-			w.c.log.Debug("cannot renew the session", "err", err)
+			w.c.log.Debug("cannot re-establish the session", "err", err)
 		}
 	}()
 }

@@ -231,7 +231,7 @@ func (e *httpEndpoint) readAll(resp *http.Response, memory *tool.ResultMemory) (
 	}
 	body, err := mcp.ReadAll(from, resp.ContentLength, memory)
 	if err != nil {
-		return nil, fmt.Errorf("read the answer: %w", err)
+		return nil, fmt.Errorf("read the response: %w", err)
 	}
 	if int64(len(body)) > limit {
 		return nil, bodyTooLarge(limit)

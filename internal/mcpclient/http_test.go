@@ -144,7 +144,7 @@ func TestHTTPResponseHandling(t *testing.T) {
 			w.Header().Set("Content-Type", "application/json")
 			io.WriteString(w, `{"jsonrpc":"2.0","id":4711,"result":{}}`)
 		}, tool.UpstreamFailed, "wrong id"},
-		"accepted": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) }, tool.UpstreamFailed, "sent no answer"},
+		"accepted": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) }, tool.UpstreamFailed, "sent no response"},
 		"unavailable": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", "7")
 			w.WriteHeader(http.StatusServiceUnavailable)
@@ -167,7 +167,7 @@ func TestHTTPResponseHandling(t *testing.T) {
 		"in a circle": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Location", "/mcp")
 			w.WriteHeader(http.StatusPermanentRedirect)
-		}, tool.UpstreamFailed, "circle"},
+		}, tool.UpstreamFailed, "in a loop"},
 		"large": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			io.WriteString(w, strings.Repeat(" ", 70_000))

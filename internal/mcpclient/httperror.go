@@ -45,17 +45,17 @@ func (e *HTTPError) toolError() *tool.Error {
 	switch {
 	case e.Unauthorized():
 		t.Kind = tool.UpstreamAuthRequired
-		t.Msg = fmt.Sprintf("the server wants authorization (HTTP %d); sign in to it or check its token", e.Status)
+		t.Msg = fmt.Sprintf("the server requires authorization (HTTP %d); sign in to it or check its token", e.Status)
 	case e.Status == http.StatusForbidden:
 		t.Msg = "the server refuses access (HTTP 403); check its token and its allowed origins"
 	case e.Status == http.StatusTooManyRequests:
-		t.Msg = "the server limits the rate of requests (HTTP 429); try again later"
+		t.Msg = "the server is limiting the request rate (HTTP 429); try again later"
 	case e.Location != "":
 		t.Msg = fmt.Sprintf("the server redirects to another address (HTTP %d); configure that address", e.Status)
 	case e.Status/100 == 2 && mediaType(e.ContentType) == "text/html":
-		t.Msg = "the address answers with a web page; it is no MCP endpoint"
+		t.Msg = "the URL leads to a web page, not to an MCP endpoint; check the URL"
 	case e.Status/100 == 2 && e.Status != http.StatusOK:
-		t.Msg = fmt.Sprintf("the server took the request but sent no answer (HTTP %d)", e.Status)
+		t.Msg = fmt.Sprintf("the server accepted the request but sent no response (HTTP %d)", e.Status)
 	case e.Status/100 == 2:
 		t.Msg = fmt.Sprintf("the server answered with content of type %q, which is neither JSON nor an event stream", printable(e.ContentType))
 	case e.Status == http.StatusNotFound || e.Status == http.StatusMethodNotAllowed:

@@ -77,7 +77,7 @@ func linkEnded(err error) error {
 	if _, ok := errors.AsType[*tool.Error](err); ok {
 		return err
 	}
-	msg := "the connection to the server broke"
+	msg := "the connection to the server was lost"
 	if errors.Is(err, io.EOF) {
 		msg = "the server closed the connection"
 	}
@@ -157,7 +157,7 @@ func (w *linkWire) failRefusedCall(m *mcp.Message, err error) bool {
 		return false
 	}
 	if !m.IsRequest() {
-		w.c.warn("message to the server lost", "method", m.Method, "err", err)
+		w.c.warn("cannot send a message to the server", "method", m.Method, "err", err)
 	} else if cl := w.c.waiting(m); cl != nil {
 		cl.fail(h)
 	}
@@ -288,7 +288,7 @@ func (w *linkWire) respond(m *mcp.Message) {
 	case w.out <- *m:
 	default:
 		w.queued.Add(-1)
-		w.c.warn("message to the server dropped: it does not read", "method", m.Method)
+		w.c.warn("message to the server dropped: the server is not reading", "method", m.Method)
 	}
 }
 

@@ -97,7 +97,7 @@ func (c *Client) discoverFirst(ctx context.Context) error {
 		}
 	}
 	if pinned {
-		return &tool.Error{Kind: tool.UpstreamFailed, Msg: fmt.Sprintf("the server left server/discover unanswered for %v, so protocol version %s could not be agreed on", c.opts.DiscoverTimeout, c.opts.Protocol)}
+		return &tool.Error{Kind: tool.UpstreamFailed, Msg: fmt.Sprintf("the server did not answer server/discover within %v, so protocol version %s could not be negotiated", c.opts.DiscoverTimeout, c.opts.Protocol)}
 	}
 	if c.inline { // the handshake may change the transport, so the probe must have ended
 		stopProbe()
@@ -187,7 +187,7 @@ func (c *Client) discover(ctx context.Context) discovery {
 			case !stateless || next != "" && !mcp.Stateless(next):
 				return discovery{}
 			case next == "":
-				return discovery{stateless: true, err: &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server speaks no protocol version that this client does", Err: err}}
+				return discovery{stateless: true, err: &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server and this client have no protocol version in common", Err: err}}
 			}
 			version = next // even if it is the same one: the server requests it
 			continue
@@ -279,7 +279,7 @@ func (c *Client) initialize(ctx context.Context) error {
 		if !rawjson.IsObject(result) || info.Protocol == "" {
 			return &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server did not answer initialize as MCP requires; check that it is an MCP server"}
 		}
-		return &tool.Error{Kind: tool.UpstreamFailed, Msg: fmt.Sprintf("the server wants protocol version %q; this client speaks %s",
+		return &tool.Error{Kind: tool.UpstreamFailed, Msg: fmt.Sprintf("the server requires protocol version %q; this client supports %s",
 			printable(info.Protocol), strings.Join(handshakeVersions[1:], ", "))}
 	}
 	c.setServerInfo(info)

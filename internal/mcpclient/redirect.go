@@ -61,7 +61,7 @@ func (e *httpEndpoint) follow(ctx context.Context, method string, to *url.URL, h
 		}
 		to = next
 	}
-	return nil, &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server redirects in a circle; check its url"}
+	return nil, &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server redirects in a loop; check its url"}
 }
 
 // roundTrip sends one request and returns the response and the remote address
@@ -167,7 +167,7 @@ func checkRedirect(from, to address.Class, host string) error {
 		return nil
 	}
 	return &tool.Error{Kind: tool.UpstreamFailed, Msg: fmt.Sprintf(
-		"the server redirects to %s, which is a %s address; it must not lead there. Put the address it leads to into url if it is meant", host, to)}
+		"the server redirects to %s, which is a %s address; such a redirect is not followed. Set url to the new address if it is intended", host, to)}
 }
 
 // classes returns the address classes of a host. It is public if the host

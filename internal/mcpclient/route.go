@@ -288,7 +288,7 @@ func (c *Client) answer(id mcp.ID, result json.RawMessage, err error) {
 	ctx, cancel := context.WithTimeout(c.ctx, responseTimeout)
 	defer cancel()
 	if err := c.wire.send(ctx, &m); err != nil && c.Err() == nil {
-		c.warn("answer to the server lost", "err", err)
+		c.warn("cannot send a response to the server", "err", err)
 	}
 }
 

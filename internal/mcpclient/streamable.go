@@ -221,7 +221,7 @@ func (w *httpWire) readPlain(ctx context.Context, cl *pendingRequest, resp *http
 		case m.IsResponse() && answers(&m, cl):
 			answer, found = m, true
 		case m.IsResponse():
-			err = &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server answered another request than the one sent (wrong id)"}
+			err = &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server's response belongs to a different request (wrong id)"}
 		default:
 			w.c.handle(&m, cl)
 		}
@@ -317,7 +317,7 @@ func (w *httpWire) respond(m *mcp.Message) {
 	select {
 	case w.responders <- struct{}{}:
 	default:
-		w.c.warn("message to the server dropped: it does not take them", "method", m.Method)
+		w.c.warn("message to the server dropped: too many are already being sent", "method", m.Method)
 		return
 	}
 	go func() {
@@ -325,7 +325,7 @@ func (w *httpWire) respond(m *mcp.Message) {
 		ctx, cancel := context.WithTimeout(w.c.ctx, backgroundPostTimeout)
 		defer cancel()
 		if err := w.send(ctx, m); err != nil {
-			w.c.log.Debug("message to the server lost", "method", m.Method, "err", err)
+			w.c.log.Debug("cannot send a message to the server", "method", m.Method, "err", err)
 		}
 	}()
 }

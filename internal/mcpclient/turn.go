@@ -29,7 +29,7 @@ func (c *Client) register(ctx context.Context, cl *pendingRequest) error {
 	}
 	if len(c.queue) >= maxQueuedCalls {
 		c.mu.Unlock()
-		return &tool.Error{Kind: tool.RateLimited, RetryAfter: time.Second, Msg: fmt.Sprintf("%d calls wait for their turn on this connection, on which calls run one at a time; try again later", maxQueuedCalls)}
+		return &tool.Error{Kind: tool.RateLimited, RetryAfter: time.Second, Msg: fmt.Sprintf("%d calls are queued on this connection, which runs one call at a time; try again later", maxQueuedCalls)}
 	}
 	q := &queuedCall{cl, make(chan struct{})}
 	c.queue = append(c.queue, q)

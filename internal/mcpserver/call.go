@@ -28,7 +28,7 @@ var (
 	errCallerLeft        = errors.New("the caller disconnected")
 	errServerClosed      = errors.New("the server is shutting down")
 	errDrained           = errors.New("the stream has ended")
-	errNotRead           = errors.New("the client does not read what it is sent")
+	errNotRead           = errors.New("the client is not reading its messages")
 )
 
 // call is one request that a Handler is serving. In the stateless era it can

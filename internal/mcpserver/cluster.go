@@ -200,7 +200,7 @@ func (s *Server) share(ctx context.Context, session *Session) *mcp.Error {
 	}
 	err := s.opts.Cluster.PutSession(ctx, session.id, data, 2*s.opts.SessionIdle, true)
 	if err != nil {
-		s.log.WarnContext(ctx, "session served by this process alone", "err", err)
+		s.log.WarnContext(ctx, "session is served only by this process", "err", err)
 	}
 	session.mu.Lock()
 	session.cluster.shared, session.cluster.written, session.cluster.checked = err == nil, time.Now(), time.Now()

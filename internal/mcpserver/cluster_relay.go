@@ -141,7 +141,7 @@ func (s *Server) parkedAt(ctx context.Context, state string) string {
 }
 
 // errCallLost is the error for a retry whose call no longer exists.
-var errCallLost = &mcp.Error{Code: mcp.CodeInvalidParams, Message: "the call that requestState continues ended with the process that held it; make the request again without it"}
+var errCallLost = &mcp.Error{Code: mcp.CodeInvalidParams, Message: "the call that requestState continues was lost when its process ended; make the request again without it"}
 
 // resumeAt forwards a retry to the process where its call is parked, and
 // forwards its messages to out.

@@ -138,7 +138,7 @@ func (c *conn) read() error {
 // those that are too large.
 func (c *conn) handleInvalidLine(d mcp.DroppedInput) {
 	if !d.TooLarge {
-		c.out.answer(&mcp.Message{Error: &mcp.Error{Code: mcp.CodeParseError, Message: "parse error: a line must hold one JSON-RPC message"}})
+		c.out.answer(&mcp.Message{Error: &mcp.Error{Code: mcp.CodeParseError, Message: "parse error: a line must contain one JSON-RPC message"}})
 	}
 }
 

@@ -44,7 +44,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case http.MethodGet, http.MethodDelete:
 		if r.Header.Get(headerProtocol) >= mcp.Version20260728 {
 			w.Header().Set("Allow", http.MethodPost)
-			refuse(w, http.StatusMethodNotAllowed, "", &mcp.Error{Code: mcp.CodeInvalidRequest, Message: "protocol version " + mcp.Version20260728 + " uses POST alone; subscriptions/listen opens a stream"})
+			refuse(w, http.StatusMethodNotAllowed, "", &mcp.Error{Code: mcp.CodeInvalidRequest, Message: "protocol version " + mcp.Version20260728 + " uses only POST; subscriptions/listen opens a stream"})
 			return
 		}
 		switch {
@@ -156,7 +156,7 @@ func (s *Server) readPost(w http.ResponseWriter, r *http.Request) (*post, bool) 
 	p.messages = p.room[:0]
 	p.json, p.events = accepts(r.Header.Values("Accept"))
 	if !p.json && !p.events {
-		s.reject(w, r, http.StatusNotAcceptable, "", &mcp.Error{Code: mcp.CodeInvalidRequest, Message: "Accept must name application/json and text/event-stream"})
+		s.reject(w, r, http.StatusNotAcceptable, "", &mcp.Error{Code: mcp.CodeInvalidRequest, Message: "Accept must include application/json and text/event-stream"})
 		return nil, false
 	}
 	limited := r.Body
@@ -169,7 +169,7 @@ func (s *Server) readPost(w http.ResponseWriter, r *http.Request) (*post, bool) 
 			s.reject(w, r, http.StatusRequestEntityTooLarge, "", &mcp.Error{Code: tool.TooLarge.JSONRPC(), Message: fmt.Sprintf("the request body is over the limit of %d bytes", large.Limit)})
 			return nil, false
 		}
-		s.reject(w, r, http.StatusBadRequest, "", &mcp.Error{Code: mcp.CodeParseError, Message: "the request body could not be read to its end"})
+		s.reject(w, r, http.StatusBadRequest, "", &mcp.Error{Code: mcp.CodeParseError, Message: "the request body could not be read completely"})
 		return nil, false
 	}
 	p.batch = mcp.DecodeEach(body, s.opts.Limits, func(m mcp.Message, err error) {
@@ -226,7 +226,7 @@ func (s *Server) postHandshake(p *post) {
 	for _, m := range p.messages {
 		if m.Method == mcp.MethodInitialize {
 			if p.batch || !m.IsRequest() {
-				refuse(p.w, http.StatusBadRequest, m.ID, &mcp.Error{Code: mcp.CodeInvalidRequest, Message: "initialize must be a request of its own"})
+				refuse(p.w, http.StatusBadRequest, m.ID, &mcp.Error{Code: mcp.CodeInvalidRequest, Message: "initialize must be sent as a single request"})
 				return
 			}
 			s.postInitialize(p, &m)
@@ -238,7 +238,7 @@ func (s *Server) postHandshake(p *post) {
 		return
 	}
 	if p.batch && session.protocol > mcp.Version20250326 {
-		refuse(p.w, http.StatusBadRequest, "", &mcp.Error{Code: mcp.CodeInvalidRequest, Message: "protocol version " + session.protocol + " has no batches; send one message per request"})
+		refuse(p.w, http.StatusBadRequest, "", &mcp.Error{Code: mcp.CodeInvalidRequest, Message: "protocol version " + session.protocol + " does not support batches; send one message per request"})
 		return
 	}
 	session.enter()
@@ -351,7 +351,7 @@ func (s *Server) serveDelete(w http.ResponseWriter, r *http.Request) {
 // serveGet opens the session's standalone stream, or resumes a broken stream.
 func (s *Server) serveGet(w http.ResponseWriter, r *http.Request) {
 	if _, events := accepts(r.Header.Values("Accept")); !events {
-		refuse(w, http.StatusNotAcceptable, "", &mcp.Error{Code: mcp.CodeInvalidRequest, Message: "Accept must name text/event-stream"})
+		refuse(w, http.StatusNotAcceptable, "", &mcp.Error{Code: mcp.CodeInvalidRequest, Message: "Accept must include text/event-stream"})
 		return
 	}
 	session := s.sessionOf(w, r, tool.CallerFrom(r.Context()))
@@ -364,7 +364,7 @@ func (s *Server) serveGet(w http.ResponseWriter, r *http.Request) {
 	if last := r.Header.Get(headerLastEvent); last != "" {
 		var ok bool
 		if id, number, ok = parseEventID(last); !ok {
-			refuse(w, http.StatusBadRequest, "", &mcp.Error{Code: mcp.CodeInvalidRequest, Message: "Last-Event-ID is not one of ours"})
+			refuse(w, http.StatusBadRequest, "", &mcp.Error{Code: mcp.CodeInvalidRequest, Message: "Last-Event-ID is not valid"})
 			return
 		}
 		replay = true
@@ -390,7 +390,7 @@ func (s *Server) serveGet(w http.ResponseWriter, r *http.Request) {
 	}
 	reader, ok := st.attach(number)
 	if !ok {
-		refuse(w, http.StatusBadRequest, "", &mcp.Error{Code: mcp.CodeInvalidRequest, Message: "the events after this Last-Event-ID are no longer kept"})
+		refuse(w, http.StatusBadRequest, "", &mcp.Error{Code: mcp.CodeInvalidRequest, Message: "the events after this Last-Event-ID are no longer available"})
 		return
 	}
 	res := &response{w: w, r: r, session: session, st: st, reader: reader, events: true}

@@ -33,7 +33,7 @@ var listLabels = []struct{ member, capability, method string }{
 func (s *Server) listen(ctx context.Context, c *call) (json.RawMessage, error) {
 	filter := rawjson.Field(c.req.Params, "notifications")
 	if !rawjson.IsObject(filter) {
-		return nil, &mcp.Error{Code: mcp.CodeInvalidParams, Message: "notifications must say, as an object, what to listen for"}
+		return nil, &mcp.Error{Code: mcp.CodeInvalidParams, Message: "notifications must be an object that says what to listen for"}
 	}
 	d, err := s.handler.Describe(ctx, c.req)
 	if err != nil {

@@ -267,8 +267,8 @@ func TestInitialize(t *testing.T) {
 		})
 	}
 	wantBody(t, s.post(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}`), 200, "-32602", "protocolVersion")
-	wantBody(t, s.post(`{"jsonrpc":"2.0","method":"initialize"}`), 400, "request of its own")
-	wantBody(t, s.post(`[{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26"}}]`), 400, "request of its own")
+	wantBody(t, s.post(`{"jsonrpc":"2.0","method":"initialize"}`), 400, "sent as a single request")
+	wantBody(t, s.post(`[{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26"}}]`), 400, "sent as a single request")
 	only := s.post(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26"}}`, "Accept", "text/event-stream")
 	wantBody(t, only, 200, "data: {", "event: message")
 }
@@ -295,15 +295,15 @@ func TestHTTPRefusesInvalidRequests(t *testing.T) {
 		"no session":         {"POST", ping, nil, 400, "initialize first"},
 		"unknown session":    {"POST", ping, []string{headerSession, "x"}, 404, "initialize again"},
 		"unknown version":    {"POST", ping, append(h, headerProtocol, "1999-01-01"), 400, "-32022"},
-		"batch":              {"POST", `[` + ping + `]`, h, 400, "no batches"},
-		"empty batch":        {"POST", `[]`, h, 400, "no batches"},
+		"batch":              {"POST", `[` + ping + `]`, h, 400, "does not support batches"},
+		"empty batch":        {"POST", `[]`, h, 400, "does not support batches"},
 		"put":                {"PUT", ``, nil, 405, "use POST"},
 		"get, no session":    {"GET", ``, []string{headerProtocol, mcp.Version20251125}, 400, "initialize first"},
 		"get, accept":        {"GET", ``, append(h, "Accept", "application/json"), 406, "event-stream"},
 		"get, stateless":     {"GET", ``, []string{headerProtocol, mcp.Version20260728}, 405, "subscriptions/listen"},
-		"get, odd event":     {"GET", ``, append(h, headerLastEvent, "nonsense"), 400, "not one of ours"},
-		"get, gone stream":   {"GET", ``, append(h, headerLastEvent, "gone_3"), 400, "no longer available"},
-		"get, gone events":   {"GET", ``, append(h, headerLastEvent, "own_7"), 400, "no longer kept"},
+		"get, odd event":     {"GET", ``, append(h, headerLastEvent, "nonsense"), 400, "Last-Event-ID is not valid"},
+		"get, gone stream":   {"GET", ``, append(h, headerLastEvent, "gone_3"), 400, "its answer is no longer available"},
+		"get, gone events":   {"GET", ``, append(h, headerLastEvent, "own_7"), 400, "events after this Last-Event-ID are no longer available"},
 		"delete, no session": {"DELETE", ``, nil, 400, "initialize first"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -42,7 +42,7 @@ func (s *Server) initialize(ctx context.Context, r *Request) (result json.RawMes
 		}
 	}()
 	if rawjson.FieldString(r.Params, "protocolVersion") == "" {
-		return nil, &mcp.Error{Code: mcp.CodeInvalidParams, Message: "initialize must name protocolVersion as a string"}
+		return nil, &mcp.Error{Code: mcp.CodeInvalidParams, Message: "initialize must contain protocolVersion as a string"}
 	}
 	if len(r.Session.capabilities)+len(r.Session.client) > maxRecord {
 		return nil, errLargeClient

@@ -246,7 +246,7 @@ func TestStreamIsResumedWithoutLoss(t *testing.T) {
 		}
 		again.wantEnd()
 	}
-	wantBody(t, s.do("GET", "", append(h, headerLastEvent, e.id[:strings.LastIndexByte(e.id, '_')]+"_99")...), 400, "no longer kept")
+	wantBody(t, s.do("GET", "", append(h, headerLastEvent, e.id[:strings.LastIndexByte(e.id, '_')]+"_99")...), 400, "events after this Last-Event-ID are no longer available")
 }
 
 func TestBrokenStreamExpires(t *testing.T) {

@@ -33,14 +33,14 @@ func metaVersion(m *mcp.Message) string {
 func (s *Server) statelessRequest(m *mcp.Message) (*Request, *mcp.Error) {
 	version := metaVersion(m)
 	if version == "" {
-		return nil, &mcp.Error{Code: mcp.CodeInvalidParams, Message: fmt.Sprintf("_meta must name %q as a string", mcp.MetaProtocolVersion)}
+		return nil, &mcp.Error{Code: mcp.CodeInvalidParams, Message: fmt.Sprintf("_meta must contain %q as a string", mcp.MetaProtocolVersion)}
 	}
 	if version != mcp.Version20260728 {
 		return nil, unsupported(version)
 	}
 	fields := m.Fields()
 	if !rawjson.IsObject(fields.Capabilities) {
-		return nil, &mcp.Error{Code: mcp.CodeInvalidParams, Message: fmt.Sprintf("_meta must name %q as an object", mcp.MetaClientCapabilities)}
+		return nil, &mcp.Error{Code: mcp.CodeInvalidParams, Message: fmt.Sprintf("_meta must contain %q as an object", mcp.MetaClientCapabilities)}
 	}
 	client := fields.Client
 	if client != nil && !rawjson.IsObject(client) {
@@ -53,7 +53,7 @@ func (s *Server) statelessRequest(m *mcp.Message) (*Request, *mcp.Error) {
 func (s *Server) postStateless(p *post, m *mcp.Message) {
 	switch {
 	case m.IsResponse():
-		s.reject(p.w, p.r, http.StatusBadRequest, "", &mcp.Error{Code: mcp.CodeInvalidRequest, Message: "protocol version " + mcp.Version20260728 + " takes requests and notifications alone"})
+		s.reject(p.w, p.r, http.StatusBadRequest, "", &mcp.Error{Code: mcp.CodeInvalidRequest, Message: "protocol version " + mcp.Version20260728 + " accepts only requests and notifications"})
 		return
 	case m.IsNotification():
 		p.w.WriteHeader(http.StatusAccepted) // the era defines none over HTTP
@@ -246,7 +246,7 @@ func checkParam(h http.Header, header string, value json.RawMessage) *mcp.Error 
 	}
 	want, ok := mcp.HeaderText(value)
 	if !ok {
-		return mismatched("%s is set, but the argument is no string, integer or boolean", header)
+		return mismatched("%s is set, but the argument is not a string, integer or boolean", header)
 	}
 	if decoded == want {
 		return nil
