@@ -75,7 +75,7 @@ func readKey(text string) (crypto.PrivateKey, error) {
 	if !strings.Contains(text, "-----BEGIN") {
 		b, err := readBounded(text)
 		if err != nil {
-			return nil, badAssertion("oauth.privateKey is neither PEM nor a file that can be read")
+			return nil, badAssertion("oauth.privateKey is neither PEM nor a readable file")
 		}
 		text = b
 	}
@@ -92,7 +92,7 @@ func readKey(text string) (crypto.PrivateKey, error) {
 			return key, nil
 		}
 	}
-	return nil, badAssertion("oauth.privateKey is no private key that is understood (PKCS #8, SEC 1 or PKCS #1, without a password)")
+	return nil, badAssertion("oauth.privateKey is not a supported private key; use PKCS #8, SEC 1 or PKCS #1, without a password")
 }
 
 // readBounded reads a small file.
@@ -120,7 +120,7 @@ func secretOrFile(value, path, key string) (string, error) {
 	}
 	value = strings.TrimSpace(value)
 	if !validToken(value) {
-		return "", badAssertion("oauth.%s has no token", key)
+		return "", badAssertion("oauth.%s contains no token", key)
 	}
 	return value, nil
 }
@@ -170,7 +170,7 @@ func (s *Service) assertion(ctx context.Context, own upstream.OAuth, rec *record
 	if a.status != http.StatusOK {
 		err := refusal(a)
 		if refused, ok := asRefused(err); ok {
-			return "", &tool.Error{Kind: tool.UpstreamAuthRequired, Err: err, Msg: fmt.Sprintf("the identity provider gives no access to it (%s); check oauth.identityProvider", errorCode(refused.code))}
+			return "", &tool.Error{Kind: tool.UpstreamAuthRequired, Err: err, Msg: fmt.Sprintf("the identity provider denies access to it (%s); check oauth.identityProvider", errorCode(refused.code))}
 		}
 		return "", unreachable("the identity provider's token endpoint", err)
 	}
@@ -179,7 +179,7 @@ func (s *Service) assertion(ctx context.Context, own upstream.OAuth, rec *record
 		Type  string `json:"issued_token_type"`
 	}
 	if err := json.Unmarshal(a.body, &got); err != nil || !validToken(got.Token) || got.Type != typeIDJAG {
-		return "", badAssertion("the identity provider answered with another token than an identity assertion (%s)", typeIDJAG)
+		return "", badAssertion("the identity provider returned a token that is not an identity assertion (%s)", typeIDJAG)
 	}
 	return got.Token, nil
 }

@@ -120,7 +120,7 @@ func (s *Service) prepare(ctx context.Context, cfg upstream.Config, st *state, r
 	own := oauthOf(cfg)
 	if own.ClientID != "" && own.Issuer == "" && before != nil && before.Issuer != "" && before.Issuer != f.meta.Issuer {
 		return nil, nil, &tool.Error{Kind: tool.UpstreamFailed, Msg: fmt.Sprintf(
-			"it names another authorization server now (%s), which must not be given the configured client's secret; set oauth.issuer if that is right", hostOf(f.meta.Issuer))}
+			"it now names a different authorization server (%s), which must not receive the configured client's secret; set oauth.issuer if the change is intended", hostOf(f.meta.Issuer))}
 	}
 	scopes := chooseScopes(own.Scopes, req, f)
 	if ownCredentials(cfg) {
@@ -129,10 +129,10 @@ func (s *Service) prepare(ctx context.Context, cfg upstream.Config, st *state, r
 	}
 	switch {
 	case f.meta.Authorization == "":
-		return nil, nil, &tool.Error{Kind: tool.UpstreamFailed, Msg: "its authorization server offers no login for people; set oauth.grant to client_credentials if it has given you a client"}
+		return nil, nil, &tool.Error{Kind: tool.UpstreamFailed, Msg: "its authorization server offers no interactive login; set oauth.grant to client_credentials if it has given you a client"}
 	case !f.unstated && !slices.Contains(f.meta.PKCE, "S256"):
 		return nil, nil, &tool.Error{Kind: tool.UpstreamFailed, Msg: fmt.Sprintf(
-			"its authorization server %s does not say that it supports PKCE (S256), without which MCP allows no login", hostOf(f.meta.Issuer))}
+			"its authorization server %s does not advertise PKCE (S256), which MCP requires", hostOf(f.meta.Issuer))}
 	}
 	redirect, err := s.redirect(ctx, cfg, f.meta.Issuer)
 	if err != nil {
@@ -195,7 +195,7 @@ func chooseScopes(configured []string, req loginRequest, f discovered) []string 
 func (s *Service) newPendingLogin(ctx context.Context, cfg upstream.Config, f discovered, fl flow) (*pendingLogin, error) {
 	u, err := url.Parse(f.meta.Authorization)
 	if err != nil {
-		return nil, unreachable("its authorization endpoint", &errForbidden{"it is no web address"})
+		return nil, unreachable("its authorization endpoint", &errForbidden{"it is not a valid URL"})
 	}
 	state := rand.Text() + rand.Text()
 	verifier := oauth2.GenerateVerifier()
@@ -245,7 +245,7 @@ func (s *Service) complete(ctx context.Context, q url.Values, f flow) error {
 	// read.
 	iss := q.Get("iss")
 	if f.Meta.NamesIssuer && iss == "" || iss != "" && f.Meta.Issuer != "" && iss != f.Meta.Issuer {
-		return &tool.Error{Kind: tool.InvalidRequest, Msg: "the answer does not come from the authorization server that was asked; nothing was accepted. Begin again, and tell the server's operator if it happens again"}
+		return &tool.Error{Kind: tool.InvalidRequest, Msg: "the response is not from the expected authorization server and was rejected. Start the sign-in again, and tell the server's operator if it happens again"}
 	}
 	if code := q.Get("error"); code != "" {
 		return &tool.Error{
@@ -259,7 +259,7 @@ func (s *Service) complete(ctx context.Context, q url.Values, f flow) error {
 	}
 	cfg, ok := s.opts.Servers(f.Server)
 	if !ok || cfg.URL != f.URL || cfg.LoginOf(f.Owner) != f.login() {
-		return &tool.Error{Kind: tool.ServerNotFound, Msg: "the server that this login was for is not configured any more"}
+		return &tool.Error{Kind: tool.ServerNotFound, Msg: "the server that this login was for is no longer configured"}
 	}
 	if _, err := s.replaceable(ctx, cfg, f); err != nil {
 		return err
@@ -297,7 +297,7 @@ func (s *Service) complete(ctx context.Context, q url.Values, f flow) error {
 // completionError explains why a code could not be exchanged for a token.
 func completionError(err error) error {
 	if refused, ok := errors.AsType[*errRefused](err); ok {
-		return &tool.Error{Kind: tool.UpstreamFailed, Msg: fmt.Sprintf("the authorization server gave no token (%s); begin again", errorCode(refused.code)), Err: err}
+		return &tool.Error{Kind: tool.UpstreamFailed, Msg: fmt.Sprintf("the authorization server issued no token (%s); start the sign-in again", errorCode(refused.code)), Err: err}
 	}
 	return unreachable("the authorization server's token endpoint", err)
 }
@@ -308,7 +308,7 @@ func (s *Service) replaceLogin(ctx context.Context, st *state, rec *record, vers
 	s.redactTokens(rec)
 	version, err := s.save(ctx, st.login, rec, version)
 	if err != nil {
-		return fmt.Errorf("keep the login of %s: %w", st.login.Server, err)
+		return fmt.Errorf("store the login of %s: %w", st.login.Server, err)
 	}
 	st.mu.Lock()
 	defer st.mu.Unlock()

@@ -36,7 +36,7 @@ func (s *Service) clientFor(ctx context.Context, cfg upstream.Config, f discover
 	}
 	if f.meta.Registration == "" {
 		return client{}, &tool.Error{Kind: tool.UpstreamFailed, Msg: fmt.Sprintf(
-			"its authorization server takes no registrations: register Junctor there by hand, with the redirect address %s, and set oauth.clientId", redirect)}
+			"its authorization server does not accept client registrations; register Junctor there manually, with the redirect URI %s, and set oauth.clientId", redirect)}
 	}
 	c, err := s.register(ctx, f, redirect)
 	if err != nil {
@@ -97,12 +97,12 @@ func (s *Service) register(ctx context.Context, f discovered, redirect string) (
 	}
 	if f.unstated && (a.status == http.StatusNotFound || a.status == http.StatusMethodNotAllowed) {
 		// Nothing indicates that there is an authorization server.
-		return client{}, &tool.Error{Kind: tool.UpstreamAuthRequired, Msg: "it wants credentials and offers no OAuth login; set authorization_token or headers for it"}
+		return client{}, &tool.Error{Kind: tool.UpstreamAuthRequired, Msg: "it requires credentials but offers no OAuth login; set authorization_token or headers for it"}
 	}
 	if a.status/100 != 2 {
 		err := refusal(a)
 		return client{}, &tool.Error{Kind: tool.UpstreamFailed, Err: err, Msg: fmt.Sprintf(
-			"its authorization server refused to register Junctor (HTTP %d); register it there by hand, with the redirect address %s, and set oauth.clientId", a.status, redirect)}
+			"its authorization server refused to register Junctor (HTTP %d); register it there manually, with the redirect URI %s, and set oauth.clientId", a.status, redirect)}
 	}
 	var got struct {
 		ID     string `json:"client_id"`
@@ -123,7 +123,7 @@ func (s *Service) register(ctx context.Context, f discovered, redirect string) (
 		c.Method = methodFor(c.Secret, f.meta)
 	default:
 		return client{}, &tool.Error{Kind: tool.UpstreamFailed, Msg: fmt.Sprintf(
-			"its authorization server wants clients to authenticate by %s, which Junctor cannot", tool.Shorten(c.Method, 60)), Err: errors.ErrUnsupported}
+			"its authorization server requires client authentication by %s, which Junctor does not support", tool.Shorten(c.Method, 60)), Err: errors.ErrUnsupported}
 	}
 	return c, nil
 }

@@ -98,7 +98,7 @@ func chooseIssuer(named []string, configured, before string) (string, error) {
 	switch {
 	case configured != "" && len(named) > 0 && !slices.ContainsFunc(named, func(n string) bool { return sameIssuer(n, configured) }):
 		return "", &tool.Error{Kind: tool.UpstreamFailed, Msg: fmt.Sprintf(
-			"it names the authorization server %s, and oauth.issuer is another; correct oauth.issuer if that is meant", hostOf(named[0]))}
+			"it names the authorization server %s, but oauth.issuer names a different one; correct oauth.issuer if the change is intended", hostOf(named[0]))}
 	case configured != "":
 		return configured, nil
 	case slices.Contains(named, before) && before != "":
@@ -141,7 +141,7 @@ func (s *Service) resourceMeta(ctx context.Context, server string, r addressPoli
 			// A hostile server could otherwise obtain tokens for another
 			// resource.
 			return resourceMeta{}, &tool.Error{Kind: tool.UpstreamFailed, Msg: fmt.Sprintf(
-				"its protected resource metadata are those of another server (%s); tell its operator, or correct url", tool.Shorten(meta.Resource, 100))}
+				"its protected resource metadata describes a different server (%s); tell its operator, or correct url", tool.Shorten(meta.Resource, 100))}
 		}
 		return meta, nil
 	}
@@ -166,7 +166,7 @@ func isFor(resource, server string) bool {
 func (s *Service) serverMeta(ctx context.Context, r addressPolicy, issuer string) (serverMeta, error) {
 	u, err := url.Parse(issuer)
 	if err != nil {
-		return serverMeta{}, &tool.Error{Kind: tool.UpstreamFailed, Msg: "its authorization server is no address", Err: err}
+		return serverMeta{}, &tool.Error{Kind: tool.UpstreamFailed, Msg: "the URL of its authorization server is not valid", Err: err}
 	}
 	origin, path := originOf(issuer), strings.TrimSuffix(u.EscapedPath(), "/")
 	places := []string{origin + "/.well-known/oauth-authorization-server" + path, origin + "/.well-known/openid-configuration" + path}
@@ -183,7 +183,7 @@ func (s *Service) serverMeta(ctx context.Context, r addressPolicy, issuer string
 			return serverMeta{}, unreachable("its authorization server's metadata", err)
 		case !sameIssuer(meta.Issuer, issuer):
 			return serverMeta{}, &tool.Error{Kind: tool.UpstreamFailed, Msg: fmt.Sprintf(
-				"the metadata of its authorization server %s are those of another issuer", hostOf(issuer))}
+				"the metadata of its authorization server %s names a different issuer", hostOf(issuer))}
 		}
 		return meta, nil
 	}
@@ -217,7 +217,7 @@ func unreachable(what string, err error) error {
 		return e
 	}
 	if bad, ok := errors.AsType[*errForbidden](err); ok {
-		return &tool.Error{Kind: tool.UpstreamFailed, Msg: fmt.Sprintf("%s must not be asked: %s", what, bad.what), Err: err}
+		return &tool.Error{Kind: tool.UpstreamFailed, Msg: fmt.Sprintf("%s must not be contacted: %s", what, bad.what), Err: err}
 	}
 	return &tool.Error{Kind: tool.UpstreamFailed, Msg: what + " cannot be read now; nothing is lost, try again", Err: err}
 }

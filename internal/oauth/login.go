@@ -33,7 +33,7 @@ func (s *Service) find(server string) (upstream.Config, error) {
 	case cfg.URL == "":
 		return cfg, &tool.Error{Kind: tool.InvalidRequest, Msg: fmt.Sprintf("%s is a program on this machine; only servers with a url have a login", server)}
 	case cfg.AuthorizationToken != "" || hasAuthorization(cfg):
-		return cfg, &tool.Error{Kind: tool.InvalidRequest, Msg: fmt.Sprintf("%s has a token in the configuration; take it out to sign in instead", server)}
+		return cfg, &tool.Error{Kind: tool.InvalidRequest, Msg: fmt.Sprintf("%s has a token in the configuration; remove it to sign in instead", server)}
 	}
 	return cfg, nil
 }
@@ -198,7 +198,7 @@ func (s *Service) Logout(ctx context.Context, l upstream.Login) (bool, error) {
 		return false, err
 	}
 	if err := v.Delete(ctx, tokenPrefix+nameOf(l)); err != nil {
-		return false, fmt.Errorf("forget the login of %s: %w", l.Server, err)
+		return false, fmt.Errorf("delete the login of %s: %w", l.Server, err)
 	}
 	st.mu.Lock()
 	if st.unsaved { // the stored tokens were replaced already
@@ -275,7 +275,7 @@ func (s *Service) redirect(ctx context.Context, cfg upstream.Config, issuer stri
 	if own.RedirectURI != "" {
 		u, err := url.Parse(own.RedirectURI)
 		if err != nil {
-			return "", &tool.Error{Kind: tool.InvalidRequest, Msg: "oauth.redirectUri is no address"}
+			return "", &tool.Error{Kind: tool.InvalidRequest, Msg: "oauth.redirectUri is not a valid URL"}
 		}
 		if c, ok := address.OfHost(u.Hostname()); !ok || c != address.Loopback {
 			return own.RedirectURI, nil // another process receives the callback
@@ -309,7 +309,7 @@ func (s *Service) redirect(ctx context.Context, cfg upstream.Config, issuer stri
 		return "", err
 	}
 	if err != nil {
-		return "", &tool.Error{Kind: tool.Unavailable, Msg: "no port of this machine is free for the answer of the authorization server", Err: err}
+		return "", &tool.Error{Kind: tool.Unavailable, Msg: "no free port on this machine for the redirect from the authorization server", Err: err}
 	}
 	if err := s.addListener(requested, l); err != nil {
 		return "", err

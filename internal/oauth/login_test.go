@@ -269,9 +269,9 @@ func TestLoginErrorsExplainCause(t *testing.T) {
 		says string
 	}{
 		"no OAuth at all":  {func(w *world, _ *upstream.Config) { w.noPRM = true }, tool.UpstreamAuthRequired, "authorization_token"},
-		"another resource": {func(w *world, _ *upstream.Config) { w.prm = map[string]any{"resource": "https://evil.example/mcp"} }, tool.UpstreamFailed, "another server"},
+		"another resource": {func(w *world, _ *upstream.Config) { w.prm = map[string]any{"resource": "https://evil.example/mcp"} }, tool.UpstreamFailed, "different server"},
 		"no metadata":      {func(w *world, _ *upstream.Config) { w.metaPath = "/x" }, tool.UpstreamFailed, "no metadata"},
-		"another issuer":   {func(w *world, _ *upstream.Config) { w.meta = map[string]any{"issuer": "https://evil.example"} }, tool.UpstreamFailed, "another issuer"},
+		"another issuer":   {func(w *world, _ *upstream.Config) { w.meta = map[string]any{"issuer": "https://evil.example"} }, tool.UpstreamFailed, "different issuer"},
 		"no PKCE": {func(w *world, _ *upstream.Config) {
 			w.meta = map[string]any{"code_challenge_methods_supported": []string{"plain"}}
 		}, tool.UpstreamFailed, "PKCE"},
@@ -280,7 +280,7 @@ func TestLoginErrorsExplainCause(t *testing.T) {
 		"no token endpoint": {func(w *world, _ *upstream.Config) { w.meta = map[string]any{"token_endpoint": nil} }, tool.UpstreamFailed, "token endpoint"},
 		"a script as address": {func(w *world, _ *upstream.Config) {
 			w.meta = map[string]any{"authorization_endpoint": "javascript:alert(1)"}
-		}, tool.UpstreamFailed, "no web address"},
+		}, tool.UpstreamFailed, "not a valid URL"},
 		"metadata are no JSON": {func(w *world, _ *upstream.Config) { w.meta = map[string]any{"scopes_supported": 7} }, tool.UpstreamFailed, "cannot be read"},
 		"prm is broken":        {func(w *world, _ *upstream.Config) { w.prm = map[string]any{"authorization_servers": "x"} }, tool.UpstreamFailed, "cannot be read"},
 		"an odd method": {func(w *world, _ *upstream.Config) {
@@ -288,7 +288,7 @@ func TestLoginErrorsExplainCause(t *testing.T) {
 		}, tool.UpstreamFailed, "registration"},
 		"registration elsewhere": {func(w *world, _ *upstream.Config) {
 			w.meta = map[string]any{"registration_endpoint": w.as.URL + "/nope"}
-		}, tool.UpstreamFailed, "by hand"},
+		}, tool.UpstreamFailed, "manually"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

@@ -81,9 +81,9 @@ func (r addressPolicy) check(a netip.Addr) error {
 func (r addressPolicy) checkURL(u *url.URL) error {
 	switch {
 	case u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || u.User != nil:
-		return &errForbidden{fmt.Sprintf("%q is no web address", tool.Shorten(u.Redacted(), 200))}
+		return &errForbidden{fmt.Sprintf("%q is not a valid URL", tool.Shorten(u.Redacted(), 200))}
 	case u.Scheme == "http" && !r.plain:
-		return &errForbidden{fmt.Sprintf("%s has no TLS", u.Host)}
+		return &errForbidden{fmt.Sprintf("%s does not use TLS", u.Host)}
 	}
 	if c, ok := address.OfHost(u.Hostname()); ok && !r.allows(c) {
 		return &errForbidden{fmt.Sprintf("%s is a %s address, and the server is not", u.Hostname(), c)}
@@ -189,7 +189,7 @@ type answer struct {
 func (o *outbound) ask(ctx context.Context, r addressPolicy, method, target string, header http.Header, body []byte) (answer, error) {
 	req, err := http.NewRequestWithContext(ctx, method, target, bytes.NewReader(body))
 	if err != nil {
-		return answer{}, &errForbidden{"it is no web address"}
+		return answer{}, &errForbidden{"it is not a valid URL"}
 	}
 	for k, v := range header {
 		req.Header[k] = v
@@ -222,7 +222,7 @@ func (s *Service) FetchPublic(ctx context.Context, target string, limit int64) (
 func (o *outbound) fetch(ctx context.Context, r addressPolicy, target string, limit int64) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
 	if err != nil {
-		return nil, &errForbidden{"it is no web address"}
+		return nil, &errForbidden{"it is not a valid URL"}
 	}
 	req.Header.Set("Accept", "application/json")
 	req.Header.Set("User-Agent", o.agent)
@@ -261,7 +261,7 @@ func (o *outbound) get(ctx context.Context, r addressPolicy, target string, into
 		if a.kind == "text/html" { // some sites return an HTML page for every path
 			return errNoDocument
 		}
-		return fmt.Errorf("read %s: it is no JSON that fits: %w", target, err)
+		return fmt.Errorf("read %s: unexpected JSON: %w", target, err)
 	}
 	return nil
 }

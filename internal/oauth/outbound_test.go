@@ -235,11 +235,11 @@ func TestMetadataOfAPublicServer(t *testing.T) {
 	for _, inside := range []string{w.as.URL, "http://169.254.169.254", "http://[2002:7f00:1::]", "http://localhost:99", "http://[64:ff9b::10.0.0.1]"} {
 		w.do(func() { w.prm = map[string]any{"resource": cfg.URL, "authorization_servers": []string{inside}} })
 		_, err := r.discover(t.Context(), cfg, addressPolicy{plain: true}, challenge{}, "")
-		if tool.KindOf(err) != tool.UpstreamFailed || !strings.Contains(err.Error(), "must not be asked") {
+		if tool.KindOf(err) != tool.UpstreamFailed || !strings.Contains(err.Error(), "must not be contacted") {
 			t.Errorf("authorization server %s: %v", inside, err)
 		}
 		_, err = r.discover(t.Context(), cfg, addressPolicy{plain: true}, challenge{metadata: inside + "/prm"}, "")
-		if tool.KindOf(err) != tool.UpstreamFailed || !strings.Contains(err.Error(), "must not be asked") {
+		if tool.KindOf(err) != tool.UpstreamFailed || !strings.Contains(err.Error(), "must not be contacted") {
 			t.Errorf("metadata at %s: %v", inside, err)
 		}
 		meta := serverMeta{Token: "http://mcp.example/t", Registration: inside + "/r"}

@@ -124,7 +124,7 @@ func (s *Service) refreshLocked(cfg upstream.Config, st *state, old string) (*re
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return nil, &tool.Error{Kind: tool.Unavailable, Msg: "another process is refreshing its token, and that takes too long", Err: ctx.Err()}
+			return nil, &tool.Error{Kind: tool.Unavailable, Msg: "another process is still refreshing its token", Err: ctx.Err()}
 		}
 	}
 	defer s.release(st.login)

@@ -79,7 +79,7 @@ func (s *Service) replaceable(ctx context.Context, cfg upstream.Config, f flow) 
 		return version, nil // an unusable login can be replaced
 	}
 	if !rec.Since.Equal(f.Replaces) {
-		return 0, &tool.Error{Kind: tool.Denied, Msg: "somebody else signed in to " + f.Server + " meanwhile; nothing has changed. Begin again if another account is meant"}
+		return 0, &tool.Error{Kind: tool.Denied, Msg: "somebody else signed in to " + f.Server + " in the meantime; nothing has changed. Start the sign-in again to use a different account"}
 	}
 	if !rec.usable(time.Now()) {
 		return version, nil

@@ -155,7 +155,7 @@ func (s *Service) storeRegistration(ctx context.Context, issuer string, c client
 		return err
 	}
 	if _, err := v.Put(ctx, registrationName(issuer, c.Redirect), encode(c), store.AnyVersion); err != nil {
-		return fmt.Errorf("keep the registration with %s: %w", issuer, err)
+		return fmt.Errorf("store the registration with %s: %w", issuer, err)
 	}
 	return nil
 }
@@ -185,14 +185,14 @@ func (s *Service) storeFlow(ctx context.Context, state string, f flow) error {
 		Space: spaceFlows, Name: name, Data: sealer.Seal(name, encode(f)), Expires: f.Expires,
 	}, 0)
 	if err != nil {
-		return fmt.Errorf("keep the login that was begun: %w", err)
+		return fmt.Errorf("store the pending login: %w", err)
 	}
 	return nil
 }
 
 // errNoFlow returns the error for an unknown, used or expired state.
 func errNoFlow() error {
-	return &tool.Error{Kind: tool.InvalidRequest, Msg: "this login is not known here: it was used already, or it took longer than 10 minutes; begin again"}
+	return &tool.Error{Kind: tool.InvalidRequest, Msg: "this sign-in is unknown: it was already completed, or took longer than 10 minutes; start it again"}
 }
 
 // storedFlow returns the stored value of a pending login.
@@ -204,7 +204,7 @@ func (s *Service) storedFlow(ctx context.Context, state string) (store.Value, er
 	if errors.Is(err, store.ErrNotFound) {
 		return store.Value{}, errNoFlow()
 	} else if err != nil {
-		return store.Value{}, fmt.Errorf("read the login that was begun: %w", err)
+		return store.Value{}, fmt.Errorf("read the pending login: %w", err)
 	}
 	return v, nil
 }
@@ -247,7 +247,7 @@ func (s *Service) takeFlow(ctx context.Context, state string) (flow, error) {
 	if errors.Is(err, store.ErrConflict) {
 		return flow{}, errNoFlow()
 	} else if err != nil {
-		return flow{}, fmt.Errorf("take the login that was begun: %w", err)
+		return flow{}, fmt.Errorf("claim the pending login: %w", err)
 	}
 	_ = s.opts.Store.DeleteValue(ctx, spaceFlows, v.Name, store.AnyVersion) // it would also expire
 	return s.openFlow(v)

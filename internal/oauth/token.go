@@ -115,15 +115,15 @@ func (s *Service) exchange(ctx context.Context, r addressPolicy, endpoint string
 		Scope     *string         `json:"scope"`
 	}
 	if err := json.Unmarshal(a.body, &got); err != nil {
-		return tokens{}, fmt.Errorf("the token endpoint's answer is no JSON that fits")
+		return tokens{}, fmt.Errorf("the token endpoint's response is not valid JSON")
 	}
 	switch {
 	case got.Access == "" && refusalIn(a.body) != "": // some servers send errors with status 200
 		return tokens{}, refusal(a)
 	case got.Access == "":
-		return tokens{}, errors.New("the token endpoint's answer has no token")
+		return tokens{}, errors.New("the token endpoint's response contains no token")
 	case !validToken(got.Access) || got.Refresh != "" && !validToken(got.Refresh):
-		return tokens{}, &errRefused{code: "invalid_token_response", description: "the token endpoint gave no token that can be sent", status: a.status}
+		return tokens{}, &errRefused{code: "invalid_token_response", description: "the token endpoint returned an invalid token", status: a.status}
 	case got.Type != "" && !strings.EqualFold(got.Type, "Bearer") && !(c.Bound != nil && strings.EqualFold(got.Type, schemeDPoP)):
 		return tokens{}, &errRefused{code: "unsupported_token_type", status: a.status}
 	}
@@ -183,7 +183,7 @@ func (s *Service) post(ctx context.Context, r addressPolicy, endpoint string, c 
 	}
 	target, err := url.Parse(endpoint)
 	if err != nil {
-		return answer{}, &errForbidden{"it is no web address"}
+		return answer{}, &errForbidden{"it is not a valid URL"}
 	}
 	var a answer
 	for range 2 { // the server may require a nonce in the proof
