@@ -140,7 +140,7 @@ func CheckKey(key telemetry.Secret) error {
 	case len(key.Reveal()) < minKey:
 		return fmt.Errorf("must have at least %d characters", minKey)
 	case strings.ContainsAny(key.Reveal(), " \t\r\n\x00"):
-		return errors.New("must not have spaces or line breaks in it")
+		return errors.New("must not contain spaces or line breaks")
 	}
 	return nil
 }

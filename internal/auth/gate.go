@@ -200,7 +200,7 @@ func (g *Gate) recheck(ctx context.Context) {
 
 func (g *Gate) flush(ctx context.Context) {
 	if err := g.keys.flush(ctx); err != nil {
-		g.log.WarnContext(ctx, "last use of keys not written", "err", err)
+		g.log.WarnContext(ctx, "cannot store the last use of keys", "err", err)
 	}
 }
 
@@ -322,7 +322,7 @@ func (g *Gate) presented(r *http.Request, from origin, forwarded bool) (id ident
 		}
 	}
 	if forwarded && id.caller.ID == tool.Local.ID {
-		return identity{}, reasonSession, &tool.Error{Kind: tool.Unauthenticated, Msg: "this session is for the machine of the gateway; sign in with a key"}
+		return identity{}, reasonSession, &tool.Error{Kind: tool.Unauthenticated, Msg: "this session is valid only on the gateway's machine; sign in with a key"}
 	}
 	return id, "", nil
 }

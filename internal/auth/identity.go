@@ -45,7 +45,7 @@ const openLoopback = "open"
 // once loopback is no longer open.
 func (g *Gate) stillOpen(context.Context) (identity, error) {
 	if !g.rules.Load().open {
-		return identity{}, &tool.Error{Kind: tool.Unauthenticated, Msg: "callers on this machine need a key now"}
+		return identity{}, &tool.Error{Kind: tool.Unauthenticated, Msg: "callers on this machine now need a key"}
 	}
 	return g.local, nil
 }

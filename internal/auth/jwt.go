@@ -88,9 +88,9 @@ func (i *issuer) discover(ctx context.Context) (string, error) {
 		case err != nil:
 			last = err
 		case strings.TrimSuffix(meta.Issuer, "/") != base:
-			last = fmt.Errorf("metadata of %s name the issuer %s", base, meta.Issuer)
+			last = fmt.Errorf("the metadata of %s names the issuer %s", base, meta.Issuer)
 		case meta.JWKS == "":
-			last = fmt.Errorf("metadata of %s name no jwks_uri", base)
+			last = fmt.Errorf("the metadata of %s contains no jwks_uri", base)
 		default:
 			return meta.JWKS, nil
 		}
@@ -150,7 +150,7 @@ func (i *issuer) verify(ctx context.Context, token string) (identity, error) {
 		subject, _ = claims["client_id"].(string)
 	}
 	if subject == "" {
-		return identity{}, &tool.Error{Kind: tool.Unauthenticated, Msg: "the token names no subject"}
+		return identity{}, &tool.Error{Kind: tool.Unauthenticated, Msg: "the token has no subject"}
 	}
 	name, _ := claims["preferred_username"].(string)
 	caller := tool.Caller{ID: kind + checked.Issuer + "|" + subject, Name: cmp.Or(name, subject)}

@@ -168,7 +168,7 @@ func (r *keyring) find(ctx context.Context, h []byte) (store.Key, error) {
 	case err != nil && ok && now.Sub(cached.checked) < maxKeyStaleness:
 		return r.use(cached.key, now)
 	case err != nil:
-		return store.Key{}, fmt.Errorf("look a key up: %w", err)
+		return store.Key{}, fmt.Errorf("look up a key: %w", err)
 	}
 	r.mu.Lock()
 	if len(r.known) >= maxKnownKeys {

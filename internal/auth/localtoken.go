@@ -31,7 +31,7 @@ func LocalToken(dataDir string) (telemetry.Secret, error) {
 		info, err := os.Lstat(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			if err := store.CreateFile(path, rand.Text()+"\n"); err != nil && !errors.Is(err, fs.ErrExist) {
-				return "", fmt.Errorf("make the page's token: %w", err)
+				return "", fmt.Errorf("create the page's token: %w", err)
 			}
 			continue
 		}
@@ -39,7 +39,7 @@ func LocalToken(dataDir string) (telemetry.Secret, error) {
 			return "", fmt.Errorf("the page's token: %w", err)
 		}
 		if !info.Mode().IsRegular() || runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
-			return "", fmt.Errorf("the page's token %s is no file of yours alone (%v); remove it, and a new one is made", path, info.Mode())
+			return "", fmt.Errorf("the page's token file %s is accessible to other users or not a regular file (%v); remove it, and a new one is created", path, info.Mode())
 		}
 		text, err := os.ReadFile(path)
 		if err != nil {
@@ -47,7 +47,7 @@ func LocalToken(dataDir string) (telemetry.Secret, error) {
 		}
 		token := strings.TrimSpace(string(text))
 		if len(token) < minKey {
-			return "", fmt.Errorf("the page's token %s is shorter than %d characters; remove it, and a new one is made", path, minKey)
+			return "", fmt.Errorf("the page's token %s is shorter than %d characters; remove it, and a new one is created", path, minKey)
 		}
 		return telemetry.Secret(token), nil
 	}

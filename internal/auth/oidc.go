@@ -119,7 +119,7 @@ func (g *Gate) byPersonClaims(p *oidcPerson) (tool.Caller, error) {
 		}
 	}
 	if !ApplyRules(r.config.personRules(), p.Claims, &caller, g.opts.Profiles) {
-		return tool.Caller{}, &tool.Error{Kind: tool.Denied, Msg: "you have signed in, but no rule gives you anything here; an administrator can add one to auth.oidc.rules or auth.jwt.rules"}
+		return tool.Caller{}, &tool.Error{Kind: tool.Denied, Msg: "you have signed in, but no rule grants you access; an administrator can add one to auth.oidc.rules or auth.jwt.rules"}
 	}
 	return caller, nil
 }
@@ -284,7 +284,7 @@ func (g *Gate) personFromCallback(r *http.Request) (*oidcPerson, oidcFlow, error
 		return nil, f, &tool.Error{Kind: tool.Unauthenticated, Msg: "the sign-in service refused: " + tool.Shorten(cmp.Or(q.Get("error_description"), problem), 300)}
 	}
 	if iss := q.Get("iss"); iss != "" && iss != o.cfg.Issuer { // RFC 9207
-		return nil, f, &tool.Error{Kind: tool.Unauthenticated, Msg: "the answer is of another sign-in service"}
+		return nil, f, &tool.Error{Kind: tool.Unauthenticated, Msg: "the response is from a different sign-in service"}
 	}
 	p, err := o.ready()
 	if err != nil {
@@ -311,11 +311,11 @@ func (o *oidcProvider) exchange(ctx context.Context, p *oidc.Provider, redirect,
 		return nil, fmt.Errorf("check the ID token: %w", err)
 	}
 	if subtle.ConstantTimeCompare([]byte(checked.Nonce), []byte(f.Nonce)) != 1 {
-		return nil, errors.New("the ID token has another nonce")
+		return nil, errors.New("the ID token has the wrong nonce")
 	}
 	person := &oidcPerson{Issuer: o.cfg.Issuer, Subject: checked.Subject, Claims: Claims{}, Verified: time.Now().UTC()}
 	if person.Subject == "" {
-		return nil, errors.New("the ID token names no subject")
+		return nil, errors.New("the ID token has no subject")
 	}
 	if p.UserInfoEndpoint() != "" { // many providers return groups and email only there
 		info, err := p.UserInfo(ctx, config.TokenSource(ctx, token))
@@ -323,7 +323,7 @@ func (o *oidcProvider) exchange(ctx context.Context, p *oidc.Provider, redirect,
 			return nil, fmt.Errorf("read the claims: %w", err)
 		}
 		if info.Subject != checked.Subject {
-			return nil, errors.New("the claims are about another subject")
+			return nil, errors.New("the claims are about a different subject")
 		}
 		if err := info.Claims(&person.Claims); err != nil {
 			return nil, fmt.Errorf("read the claims: %w", err)
@@ -347,7 +347,7 @@ func (g *Gate) storeSignIn(ctx context.Context, p *oidcPerson, f oidcFlow) (stri
 		return "", err
 	}
 	if len(data) > maxClaims {
-		return "", &tool.Error{Kind: tool.TooLarge, Msg: fmt.Sprintf("the sign-in service says too much about you: %d bytes of claims; at most %d are kept", len(data), maxClaims)}
+		return "", &tool.Error{Kind: tool.TooLarge, Msg: fmt.Sprintf("the sign-in service sent %d bytes of claims about you; at most %d are allowed", len(data), maxClaims)}
 	}
 	ticket := rand.Text()
 	_, err = g.opts.Sessions.PutValue(ctx, store.Value{Space: spaceSignIns, Name: nameOf(ticket), Data: data, Expires: time.Now().Add(oidcSignInTTL)}, 0)

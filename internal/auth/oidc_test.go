@@ -229,7 +229,7 @@ func TestPeopleSignIn(t *testing.T) {
 		b := g.browser(t)
 		code, body, at := b.visit(p, person)
 		if want == "" {
-			if code != http.StatusForbidden || !strings.Contains(body, "no rule gives you anything") {
+			if code != http.StatusForbidden || !strings.Contains(body, "no rule grants you access") {
 				t.Errorf("%s: %d %s", person, code, body)
 			}
 			continue

@@ -19,7 +19,7 @@ func parseProxies(list []string) ([]netip.Prefix, error) {
 		if err != nil {
 			addr, aerr := netip.ParseAddr(text)
 			if aerr != nil {
-				return nil, fmt.Errorf("%q is no address and no CIDR", text)
+				return nil, fmt.Errorf("%q is neither an IP address nor a CIDR range", text)
 			}
 			prefix = netip.PrefixFrom(addr, addr.BitLen())
 		}
@@ -64,8 +64,8 @@ func (g *Gate) applyForwarding(r *http.Request) (forwarded bool, err error) {
 	if !trusted(rules.proxies, peer) {
 		if rules.open {
 			return false, &tool.Error{Kind: tool.Denied, Msg: fmt.Sprintf(
-				"the request was forwarded by a proxy (it has the header %s), and this listener admits whoever reaches it; "+
-					`set auth.loopback to "key", and auth.trustedProxies to the proxy's address (%s) if its X-Forwarded headers shall count`, name, peer)}
+				"the request was forwarded by a proxy (it has the header %s), and this listener requires no authentication; "+
+					`set auth.loopback to "key", and auth.trustedProxies to the proxy's address (%s) if its X-Forwarded headers are to be trusted`, name, peer)}
 		}
 		dropForwarding(r.Header)
 		return false, nil

@@ -252,5 +252,5 @@ func (j JWTConfig) allRules() []JWTRule {
 
 // errNoRule returns the error for a valid token that no rule matches.
 func errNoRule(setting string) error {
-	return &tool.Error{Kind: tool.Denied, Msg: fmt.Sprintf("the token is valid, but no rule gives it anything; add one to %s that matches its scopes or claims", setting)}
+	return &tool.Error{Kind: tool.Denied, Msg: fmt.Sprintf("the token is valid, but no rule grants it access; add one to %s that matches its scopes or claims", setting)}
 }

@@ -105,7 +105,7 @@ func (s *sessions) open(ctx context.Context, p pageSession) (secret, name string
 	name, expires = nameOf(secret), time.Now().Add(ttl)
 	_, err = s.store.PutValue(ctx, store.Value{Space: SpaceSessions, Name: name, Data: data, Expires: expires}, 0)
 	if err != nil {
-		return "", "", time.Time{}, fmt.Errorf("keep a session: %w", err)
+		return "", "", time.Time{}, fmt.Errorf("store a session: %w", err)
 	}
 	return secret, name, expires, nil
 }
@@ -146,7 +146,7 @@ func (s *sessions) find(ctx context.Context, name string) (pageSession, time.Tim
 	case err != nil && ok && now.Sub(k.checked) < maxKeyStaleness:
 		return k.session, k.expires, nil
 	case err != nil:
-		return pageSession{}, time.Time{}, fmt.Errorf("look a session up: %w", err)
+		return pageSession{}, time.Time{}, fmt.Errorf("look up a session: %w", err)
 	}
 	k = knownSession{expires: v.Expires, checked: now}
 	if err := json.Unmarshal(v.Data, &k.session); err != nil {
@@ -221,7 +221,7 @@ func (s *sessions) ticket(ctx context.Context, session string) (string, error) {
 		Space: spaceTickets, Name: nameOf(secret), Data: []byte(session), Expires: time.Now().Add(ticketTTL),
 	}, 0)
 	if err != nil {
-		return "", fmt.Errorf("keep a ticket: %w", err)
+		return "", fmt.Errorf("store a ticket: %w", err)
 	}
 	return secret, nil
 }
@@ -233,7 +233,7 @@ func (s *sessions) redeem(ctx context.Context, ticket string) (session string, e
 		return "", errNoSession
 	}
 	if err != nil {
-		return "", fmt.Errorf("look a ticket up: %w", err)
+		return "", fmt.Errorf("look up a ticket: %w", err)
 	}
 	// Of two concurrent requests with the same ticket, only one write
 	// succeeds. The empty record remains until the ticket would have expired.

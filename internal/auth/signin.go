@@ -70,7 +70,7 @@ func (g *Gate) signIn(w http.ResponseWriter, r *http.Request) {
 		}
 	case body.Token != "":
 		if !g.isLocalToken(body.Token.Reveal()) || isForwarded(r) {
-			httperr.Reject(w, r, reasonToken, &tool.Error{Kind: tool.Unauthenticated, Msg: "the token is not valid here; junctor open opens the page with the one that is"})
+			httperr.Reject(w, r, reasonToken, &tool.Error{Kind: tool.Unauthenticated, Msg: "the token is not valid; run junctor open to open the page with a valid one"})
 			return
 		}
 		p.Local, p.Owner, p.Name = fingerprint(g.localToken), tool.Local.ID, tool.Local.Name

@@ -59,7 +59,7 @@ func (s *Server) check(ctx context.Context, query url.Values, issuer string) (au
 	case a.challenge == "" || method != "S256":
 		return a, invalid("invalid_request", "PKCE with code_challenge_method S256 is required"), nil
 	case len(a.challenge) != 43 || strings.Trim(a.challenge, base64URL) != "":
-		return a, invalid("invalid_request", "code_challenge is no SHA-256 in base64url"), nil
+		return a, invalid("invalid_request", "code_challenge is not a SHA-256 hash in base64url"), nil
 	}
 	if _, e := resourcePath(a.resource, issuer); e != nil {
 		return a, e, nil

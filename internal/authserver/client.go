@@ -173,7 +173,7 @@ func (s *Server) register(w http.ResponseWriter, r *http.Request, _ string) {
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRegistration))
 	if err != nil {
-		s.refuse(w, r, "", &protocolError{code: "invalid_client_metadata", text: "the metadata are too large or were cut off", status: http.StatusRequestEntityTooLarge})
+		s.refuse(w, r, "", &protocolError{code: "invalid_client_metadata", text: "the metadata is too large or was cut off", status: http.StatusRequestEntityTooLarge})
 		return
 	}
 	var m registration

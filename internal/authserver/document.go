@@ -33,7 +33,7 @@ type knownDocument struct {
 func (d *documents) get(ctx context.Context, s *Server, id string) (client, *protocolError) {
 	u, err := url.Parse(id)
 	if err != nil || s.opts.Fetch == nil || !isPlain(id) || !isPlain(u.Host) || u.Scheme != "https" || u.Host == "" || u.User != nil || u.Fragment != "" || strings.Trim(u.Path, "/") == "" || strings.Contains(u.Path+"/", "/../") {
-		return client{}, invalid("invalid_client", "client_id is no address of a client id metadata document: https, with a path, without a fragment, in ASCII")
+		return client{}, invalid("invalid_client", "client_id is not the URL of a client id metadata document: it must be https, with a path, without a fragment, in ASCII")
 	}
 	now := s.now()
 	d.mu.Lock()
@@ -73,10 +73,10 @@ func (s *Server) readDocument(ctx context.Context, id, host string) (client, *pr
 		Secret string `json:"client_secret"`
 	}
 	if err := json.Unmarshal(body, &m); err != nil {
-		return client{}, invalid("invalid_client", "the client id metadata document is no JSON object")
+		return client{}, invalid("invalid_client", "the client id metadata document is not a JSON object")
 	}
 	if m.ID != id {
-		return client{}, invalid("invalid_client", "the client id metadata document is that of another client: its client_id must be its own address")
+		return client{}, invalid("invalid_client", "the client id metadata document belongs to a different client: its client_id must be its own URL")
 	}
 	if m.Secret != "" || m.Method != "" && m.Method != "none" {
 		return client{}, invalid("invalid_client", "the client id metadata document asks for a client secret; only public clients (token_endpoint_auth_method none) are supported")

@@ -137,7 +137,7 @@ func (s *Server) exchange(ctx context.Context, form url.Values, issuer string) (
 		return nil, invalid("invalid_grant", "redirect_uri is not that of the authorization request"), nil
 	case len(verifier) < 43 || len(verifier) > 128,
 		subtle.ConstantTimeCompare([]byte(base64.RawURLEncoding.EncodeToString(sum[:])), []byte(code.Challenge)) != 1:
-		return nil, invalid("invalid_grant", "code_verifier does not fit the code_challenge"), nil
+		return nil, invalid("invalid_grant", "code_verifier does not match the code_challenge"), nil
 	case form.Get("resource") != "" && form.Get("resource") != code.Resource:
 		return nil, invalid("invalid_target", "resource is not that of the authorization request"), nil
 	}
