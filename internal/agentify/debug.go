@@ -107,7 +107,7 @@ func (d *Debug) logQuery(r *http.Request) (limit int, keep func(telemetry.LogEnt
 	if word := r.URL.Query().Get("level"); word != "" {
 		minLevel = slices.IndexFunc(levels, func(l string) bool { return strings.EqualFold(l, word) })
 		if minLevel < 0 {
-			return 0, nil, &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("level %q is none of trace, debug, info, warn, error, fatal", tool.Shorten(word, 40))}
+			return 0, nil, &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("level %q is not one of trace, debug, info, warn, error, fatal", tool.Shorten(word, 40))}
 		}
 	}
 	return limit, func(e telemetry.LogEntry) bool { return slices.Index(levels, e.Level) >= minLevel }, nil
@@ -177,7 +177,7 @@ func (d *Debug) watchLogs(w http.ResponseWriter, r *http.Request) error {
 		ring = telemetry.NewRing[telemetry.LogEntry](1)
 	}
 	return watch(d, w, r, ring, limit, keep, func(e telemetry.LogEntry) any { return e }, func(n int64) any {
-		return telemetry.LogEntry{Timestamp: time.Now().UnixMilli(), Level: "WARN", Message: fmt.Sprintf("%d lines were too fast for this connection", n)}
+		return telemetry.LogEntry{Timestamp: time.Now().UnixMilli(), Level: "WARN", Message: fmt.Sprintf("%d lines were dropped because this connection is too slow", n)}
 	})
 }
 
@@ -196,7 +196,7 @@ func (d *Debug) watchTrace(w http.ResponseWriter, r *http.Request) error {
 func watch[T any](d *Debug, w http.ResponseWriter, r *http.Request, ring *telemetry.Ring[T], first int, keep func(T) bool, show func(T) any, missed func(int64) any) error {
 	if d.watchers.Add(1) > maxWatchers {
 		d.watchers.Add(-1)
-		return &tool.Error{Kind: tool.RateLimited, Msg: "too many watch already; close another window", RetryAfter: 30 * time.Second}
+		return &tool.Error{Kind: tool.RateLimited, Msg: "too many log viewers are connected; close another window", RetryAfter: 30 * time.Second}
 	}
 	defer d.watchers.Add(-1)
 	// The gate in front of all faces has checked the origin.

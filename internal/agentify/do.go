@@ -44,7 +44,7 @@ func (f *Face) Do(ctx context.Context, t Task, r Request) (Outcome, error) {
 	case f.slots <- struct{}{}:
 		defer func() { <-f.slots }()
 	default:
-		return Outcome{}, &tool.Error{Kind: tool.RateLimited, Msg: fmt.Sprintf("%d tasks are being worked on already; wait for one to finish", maxTasks), RetryAfter: time.Second}
+		return Outcome{}, &tool.Error{Kind: tool.RateLimited, Msg: fmt.Sprintf("%d tasks are already in progress; wait for one to finish", maxTasks), RetryAfter: time.Second}
 	}
 	if r.ID != "" {
 		ctx = telemetry.WithRequest(ctx, r.ID)

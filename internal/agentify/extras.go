@@ -165,7 +165,7 @@ func (f *Face) pages(ctx context.Context, caller *tool.Caller, server string, k 
 	for range maxPages {
 		result, err := f.opts.Calls.Forward(ctx, tool.Forward{Face: "agentify", Caller: *caller, Server: server, Method: d.method, Params: params})
 		if err != nil {
-			f.log.DebugContext(ctx, "list left out", "server", server, "method", d.method, "err", err)
+			f.log.DebugContext(ctx, "cannot read a list; skipping it", "server", server, "method", d.method, "err", err)
 			break
 		}
 		for item := range rawjson.Elements(rawjson.Field(result, d.member)) {

@@ -337,7 +337,7 @@ func TestLogAndTraceStreams(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if strings.Contains(string(data), "too fast") {
+		if strings.Contains(string(data), "were dropped") {
 			break
 		}
 	}

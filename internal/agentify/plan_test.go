@@ -184,7 +184,7 @@ func TestModelErrorsExplainWhatToDo(t *testing.T) {
 		"quota":   {llmtest.Reply{Error: &llmtest.Failure{Status: 429, Code: "insufficient_quota"}}, "quota", tool.UpstreamFailed},
 		"broken":  {llmtest.Reply{Error: &llmtest.Failure{Status: 500}}, "failed", tool.UpstreamFailed},
 		"refused": {llmtest.Reply{Error: &llmtest.Failure{Status: 400, Message: "odd schema"}}, "refused the request", tool.UpstreamFailed},
-		"cut":     {llmtest.Reply{Text: strings.Repeat("word ", 40), CutAfter: 3}, "broke off", tool.UpstreamFailed},
+		"cut":     {llmtest.Reply{Text: strings.Repeat("word ", 40), CutAfter: 3}, "was interrupted", tool.UpstreamFailed},
 		"silent":  {llmtest.Reply{StallAfter: -1}, "sent nothing", tool.Timeout},
 		"long":    {llmtest.Reply{Error: &llmtest.Failure{Status: 400, Code: "context_length_exceeded"}}, "too long", tool.TooLarge},
 	} {

@@ -35,7 +35,7 @@ func (h *handler) Describe(ctx context.Context, r *mcpserver.Request) (mcpserver
 	options := rawjson.Field(r.Params, "initializationOptions")
 	if r.Method == mcp.MethodInitialize && len(options) > 0 && string(options) != "null" {
 		if h.face.opts.Configure == nil {
-			return mcpserver.Description{}, &tool.Error{Kind: tool.InvalidArguments, Msg: "initializationOptions cannot be given to a gateway that serves others, too"}
+			return mcpserver.Description{}, &tool.Error{Kind: tool.InvalidArguments, Msg: "initializationOptions cannot be used with a gateway that also serves other clients"}
 		}
 		if err := h.face.opts.Configure(ctx, options); err != nil {
 			return mcpserver.Description{}, err

@@ -82,7 +82,7 @@ func (f *Face) ParseTask(raw json.RawMessage) (Task, error) {
 	texts := make([]string, len(violations))
 	for i, v := range violations {
 		if strings.HasSuffix(v.Schema, "/query/pattern") { // the pattern is not a helpful message
-			v.Message = "must say in plain words what is to be done"
+			v.Message = "must say in plain words what to do"
 			violations[i] = v
 		}
 		texts[i] = strings.TrimPrefix(v.Path+": "+v.Message, ": ")

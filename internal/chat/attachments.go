@@ -50,7 +50,7 @@ func attachmentParts(list []wire.Attachment, maxBytes int, model llm.Model) ([]l
 			parts = append(parts, llm.Part{Image: &llm.Image{MIME: kind, Data: data}})
 		case kind == llm.MIMEPDF:
 			if model != nil && !model.Info().Provider.TakesDocuments() {
-				return nil, invalid(fmt.Sprintf("%s reads no PDF documents; attach %s as text, or choose another model", model.Info().ID, name))
+				return nil, invalid(fmt.Sprintf("%s does not support PDF documents; attach %s as text, or choose another model", model.Info().ID, name))
 			}
 			parts = append(parts, llm.Part{File: &llm.File{Name: name, MIME: kind, Size: len(data), Data: data}})
 		case utf8.Valid(data) && !strings.ContainsRune(string(data), 0):

@@ -101,7 +101,7 @@ func (h *Host) endDeadTurns(ctx context.Context) {
 		list, err := h.Store.Sessions(ctx, store.SessionQuery{Limit: store.MaxLimit})
 		if err != nil {
 			if ctx.Err() == nil {
-				h.Log.WarnContext(ctx, "replies of an earlier process not ended; each is when its conversation is opened", "err", err)
+				h.Log.WarnContext(ctx, "cannot end the replies of an earlier process; each one ends when its conversation is opened", "err", err)
 			}
 			return
 		}
@@ -118,7 +118,7 @@ func (h *Host) endDeadTurns(ctx context.Context) {
 				return
 			}
 			if err != nil {
-				h.Log.WarnContext(ctx, "reply of an earlier process not ended", telemetry.KeySession, rec.ID, "err", err)
+				h.Log.WarnContext(ctx, "cannot end a reply of an earlier process", telemetry.KeySession, rec.ID, "err", err)
 				continue
 			}
 			s.mu.Lock()
@@ -161,7 +161,7 @@ func (s *Session) releaseWatchLease(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	if err := s.host.Store.Release(ctx, watchName(s.id), s.host.Node); err != nil {
-		s.host.Log.WarnContext(ctx, "lease of a watched session not released; it expires", "after", watchLeaseTTL, "err", err)
+		s.host.Log.WarnContext(ctx, "cannot release the lease of a watched session; it will expire", "after", watchLeaseTTL, "err", err)
 	}
 }
 
@@ -186,7 +186,7 @@ func (s *Session) watchedElsewhere() bool {
 
 func (s *Session) release(ctx context.Context) {
 	if err := s.host.Store.Release(ctx, leaseName(s.id), s.host.Node); err != nil {
-		s.host.Log.WarnContext(ctx, "session not released; another process must wait", telemetry.KeySession, s.id, "after", s.host.leaseTime, "err", err)
+		s.host.Log.WarnContext(ctx, "cannot release the session; another process must wait until its lease expires", telemetry.KeySession, s.id, "after", s.host.leaseTime, "err", err)
 	}
 }
 
@@ -218,7 +218,7 @@ func (h *Host) command(ctx context.Context, session string, c command) bool {
 	}
 	name := session + "/" + newID("cmd")
 	if _, err := h.Store.PutValue(ctx, store.Value{Space: commandSpace, Name: name, Data: data, Expires: time.Now().Add(commandTTL)}, store.AnyVersion); err != nil {
-		h.Log.WarnContext(ctx, "command to another process not stored", telemetry.KeySession, session, "err", err)
+		h.Log.WarnContext(ctx, "cannot store a command to another process", telemetry.KeySession, session, "err", err)
 		return false
 	}
 	return true
@@ -230,7 +230,7 @@ func (h *Host) runCommands(ctx context.Context) {
 	values, err := h.Store.Values(ctx, commandSpace)
 	if err != nil {
 		if ctx.Err() == nil {
-			h.Log.WarnContext(ctx, "commands of other processes not read", "err", err)
+			h.Log.WarnContext(ctx, "cannot read the commands of other processes", "err", err)
 		}
 		return
 	}
@@ -280,7 +280,7 @@ func (h *Host) deleteOldest(ctx context.Context, owner string) {
 	}
 	list, err := h.Store.Sessions(ctx, store.SessionQuery{Owner: owner, Limit: limit + 50})
 	if err != nil {
-		h.Log.WarnContext(ctx, "old sessions not counted", "err", err)
+		h.Log.WarnContext(ctx, "cannot count the old sessions", "err", err)
 		return
 	}
 	list = slices.DeleteFunc(list, func(rec store.Session) bool {
@@ -295,7 +295,7 @@ func (h *Host) deleteOldest(ctx context.Context, owner string) {
 			continue // in use
 		}
 		if err := h.remove(ctx, list[i].ID); err != nil {
-			h.Log.WarnContext(ctx, "old session not deleted", telemetry.KeySession, list[i].ID, "err", err)
+			h.Log.WarnContext(ctx, "cannot delete an old session", telemetry.KeySession, list[i].ID, "err", err)
 		}
 	}
 }

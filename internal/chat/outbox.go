@@ -95,7 +95,7 @@ func (s *Session) storeMessages(batch []wire.Outgoing) [][]byte {
 			m.Seq = first + int64(i)
 			data, err := json.Marshal(m)
 			if err != nil { // cannot happen: raw JSON from tools is validated earlier
-				data, _ = json.Marshal(wire.Outgoing{Type: wire.TypeError, Seq: m.Seq, Payload: wire.ErrorPayload{Code: "INTERNAL", Message: "a message could not be written"}})
+				data, _ = json.Marshal(wire.Outgoing{Type: wire.TypeError, Seq: m.Seq, Payload: wire.ErrorPayload{Code: "INTERNAL", Message: "a message could not be encoded"}})
 			}
 			out[i] = data
 			events[i] = store.Event{Session: s.id, Seq: m.Seq, Time: now, Data: data}

@@ -115,7 +115,7 @@ func newElicitation(about wire.QuestionPayload, params json.RawMessage) (*questi
 		}
 		form, err := schema.Compile(in.RequestedSchema)
 		if err != nil {
-			return nil, refused(`"requestedSchema" is not a schema that can be used`)
+			return nil, refused(`"requestedSchema" is not a valid schema`)
 		}
 		q.fits = func(a wire.Answer) error { return validateForm(form, a) }
 	case "url":
@@ -231,7 +231,7 @@ func (s *Session) Answer(ctx context.Context, questionID string, a wire.Answer) 
 	if elsewhere && s.host.command(ctx, s.id, command{Seen: seen, QuestionID: questionID, Answer: &a}) {
 		return nil
 	}
-	gone := &tool.Error{Kind: wire.CodeNoQuestion, Msg: "there is no question with this questionId any more"}
+	gone := &tool.Error{Kind: wire.CodeNoQuestion, Msg: "there is no longer a question with this questionId"}
 	if q == nil {
 		return gone
 	}

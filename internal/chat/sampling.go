@@ -49,7 +49,7 @@ func (s *Session) sample(ctx context.Context, t *turn, about wire.QuestionPayloa
 	known := slices.Contains(s.meta.Sampling, about.Server)
 	s.mu.Unlock()
 	if many {
-		return nil, &mcp.Error{Code: mcp.CodeRejected, Message: "the model has been used often enough in this reply"}
+		return nil, &mcp.Error{Code: mcp.CodeRejected, Message: "too many requests to the model during this reply"}
 	}
 	q := &question{QuestionPayload: about}
 	q.Kind, q.Message, q.Prompt, q.Model = wire.QuestionModel, about.Server+" wants to ask the model.", prompt, model.Info().ID

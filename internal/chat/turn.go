@@ -160,7 +160,7 @@ func (s *Session) awaitEnding(ctx context.Context) error {
 }
 
 func busy() error {
-	return &tool.Error{Kind: wire.CodeBusy, Msg: "a reply is under way; wait for it, or abort it"}
+	return &tool.Error{Kind: wire.CodeBusy, Msg: "a reply is in progress; wait for it, or abort it"}
 }
 
 // begin adds the message to the history and marks the turn as in progress.
@@ -202,7 +202,7 @@ func (s *Session) begin(ctx context.Context, m wire.SendMessage, parts []llm.Par
 	}
 	if before > 1 { // events of the last two turns are enough to resume
 		if err := h.Store.TrimEvents(ctx, s.id, before-1); err != nil {
-			h.Log.WarnContext(ctx, "old messages not forgotten", telemetry.KeySession, s.id, "err", err)
+			h.Log.WarnContext(ctx, "cannot delete the old events", telemetry.KeySession, s.id, "err", err)
 		}
 	}
 	if branched {

@@ -211,7 +211,7 @@ func (s *Session) forwardChanges(ctx context.Context) {
 	}()
 	for {
 		if err != nil && ctx.Err() == nil {
-			s.host.Log.WarnContext(ctx, "session of another process not followed", "err", err)
+			s.host.Log.WarnContext(ctx, "cannot follow the session of another process", "err", err)
 		}
 		err = nil
 		select {

@@ -89,7 +89,7 @@ func (h *Host) ServeWS(w http.ResponseWriter, r *http.Request) {
 			_ = conn.Close(closeNoCredential, tool.ErrCredentialEnded.Error())
 			return
 		}
-		_ = conn.Close(websocket.StatusServiceRestart, "the gateway stops; connect again with sessionId and after")
+		_ = conn.Close(websocket.StatusServiceRestart, "the gateway is stopping; connect again with sessionId and after")
 	})()
 	c.serve(ctx, r)
 }
@@ -203,7 +203,7 @@ func (c *connection) write(ctx context.Context) {
 		case err := <-answered:
 			if err != nil {
 				if ctx.Err() == nil {
-					c.host.Log.DebugContext(ctx, "client does not answer; its connection is closed", telemetry.KeyAction, "heartbeat")
+					c.host.Log.DebugContext(ctx, "client does not respond; closing its connection", telemetry.KeyAction, "heartbeat")
 				}
 				c.conn.CloseNow()
 				return
@@ -302,7 +302,7 @@ func (c *connection) handle(ctx context.Context, data []byte) {
 		}
 	case wire.DecideMessage:
 		if !c.session.Decide(ctx, m.CallID, m.Decision) {
-			c.failed(&tool.Error{Kind: wire.CodeNoApproval, Msg: "there is no approval with this callId any more"}, wire.ErrorPayload{CallID: m.CallID})
+			c.failed(&tool.Error{Kind: wire.CodeNoApproval, Msg: "there is no longer an approval with this callId"}, wire.ErrorPayload{CallID: m.CallID})
 		}
 	case wire.AnswerMessage:
 		if err := c.session.Answer(ctx, m.QuestionID, m.Answer); err != nil {

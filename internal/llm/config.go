@@ -150,7 +150,7 @@ func (c Config) Validate() error {
 		wrong("temperature", "must be between 0 and 2")
 	}
 	if c.API == ResponsesAPI && c.Provider != OpenAI && c.Provider != OpenAICompatible && c.Provider != "" {
-		wrong("api", "responses is an interface of openai; %s has only its own", c.Provider)
+		wrong("api", "responses is an OpenAI API; %s does not support it", c.Provider)
 	}
 	if c.MaxTokens > 0 && c.ContextWindow > 0 && c.MaxTokens > c.ContextWindow {
 		wrong("maxTokens", "is %d, more than contextWindow (%d)", c.MaxTokens, c.ContextWindow)

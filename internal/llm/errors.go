@@ -159,7 +159,7 @@ func (e *Error) describe(c Config, f Failure) (tool.Kind, string) {
 	case Silent:
 		return tool.Timeout, fmt.Sprintf("%s sent nothing for %s; try again, or raise llm.timeoutMs", who, c.TimeoutMs.Duration())
 	case CutOff:
-		return tool.UpstreamFailed, fmt.Sprintf("the reply of %s broke off in the middle; try again", who)
+		return tool.UpstreamFailed, fmt.Sprintf("the reply of %s was interrupted; try again", who)
 	case ContextLength:
 		return tool.TooLarge, fmt.Sprintf("the conversation is too long for %s; start a new one, or lower chat.maxTokenCount", c.Model)
 	case TooLong:

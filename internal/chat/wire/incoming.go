@@ -56,7 +56,7 @@ func Parse(data []byte) (any, error) {
 		if errors.As(err, &syntax) {
 			return nil, &tool.Error{Kind: tool.ParseFailed, Msg: "the message is not JSON"}
 		}
-		return nil, invalid(`a message is an object with "type" and "payload"`)
+		return nil, invalid(`a message must be an object with "type" and "payload"`)
 	}
 	payload := in.Payload
 	if len(payload) == 0 || string(payload) == "null" {

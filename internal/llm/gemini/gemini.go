@@ -74,7 +74,7 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Event
 	return func(yield func(llm.Event, error) bool) {
 		client, err := m.client()
 		if err != nil {
-			yield(llm.Event{}, m.cfg.Fail(ctx, llm.Failure{Err: errors.New("the client of the SDK cannot be made")}))
+			yield(llm.Event{}, m.cfg.Fail(ctx, llm.Failure{Err: errors.New("the SDK's client cannot be created")}))
 			return
 		}
 		body, err := m.body(req)
