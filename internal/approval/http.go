@@ -147,7 +147,7 @@ func (i *Inbox) Decide(ctx context.Context, id string, by tool.Caller, d Decisio
 		return record, fmt.Errorf("read a request for approval: %w", err)
 	}
 	if d.Allow && !slices.Contains(asked.Scopes, a.Scope) {
-		return record, &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("the scope %q cannot be chosen for this call; choose one of %v", tool.Shorten(string(a.Scope), 40), asked.Scopes)}
+		return record, &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("the scope %q is not available for this call; use one of %v", tool.Shorten(string(a.Scope), 40), asked.Scopes)}
 	}
 	record, err = i.Calls.Answer(ctx, id, record.Inputs[at].ID, by, data, func(*waiting.Record, *waiting.Input) error { return nil })
 	if err != nil {

@@ -106,7 +106,7 @@ func (i *Inbox) Run(ctx context.Context) error {
 			err = i.Store.DeleteValue(ctx, spaceAttending, i.id, store.AnyVersion)
 		}
 		if err != nil && ctx.Err() == nil {
-			i.Log.DebugContext(ctx, "open pages not announced", "err", err)
+			i.Log.DebugContext(ctx, "cannot announce the open pages", "err", err)
 		}
 		announced = here
 		select {
@@ -144,7 +144,7 @@ func (i *Inbox) attended(ctx context.Context) bool {
 	}
 	pages, err := i.Store.Values(ctx, spaceAttending)
 	if err != nil {
-		i.Log.WarnContext(ctx, "open pages of other nodes not read", "err", err)
+		i.Log.WarnContext(ctx, "cannot read the open pages of other nodes", "err", err)
 	}
 	return len(pages) > 0
 }
@@ -157,7 +157,7 @@ func (i *Inbox) Allowed(ctx context.Context, call *tool.Call, e *catalog.Entry) 
 		yes, err = i.Standing.allowedInSession(ctx, call.Caller.ID, call.Session, sub)
 	}
 	if err != nil {
-		i.Log.WarnContext(ctx, "approvals not read; a person is asked", "err", err)
+		i.Log.WarnContext(ctx, "cannot read the approvals; a person will be asked", "err", err)
 	}
 	return yes && err == nil
 }
@@ -211,7 +211,7 @@ func (i *Inbox) askInbox(ctx context.Context, call *tool.Call, e *catalog.Entry,
 		}
 		defer func() {
 			if err := record.Release(ctx); err != nil {
-				i.Log.WarnContext(ctx, "record of a waiting call not deleted", "err", err)
+				i.Log.WarnContext(ctx, "cannot delete the record of a waiting call", "err", err)
 			}
 		}()
 		inner, stop := record.Context(ctx)

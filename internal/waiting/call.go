@@ -82,7 +82,7 @@ func (c *Call) SetMessage(ctx context.Context, message string) {
 		return nil
 	})
 	if err != nil {
-		c.s.log.DebugContext(ctx, "message of a waiting call not kept", "err", err)
+		c.s.log.DebugContext(ctx, "cannot store a message of a waiting call", "err", err)
 	}
 }
 
@@ -112,7 +112,7 @@ func (c *Call) Ask(ctx context.Context, in Input) (Input, error) {
 		case r.Status.Final():
 			return ErrCancelled
 		case len(r.Inputs) >= maxInputs:
-			return &tool.Error{Kind: tool.RateLimited, Msg: fmt.Sprintf("the call waits for %d answers already", maxInputs)}
+			return &tool.Error{Kind: tool.RateLimited, Msg: fmt.Sprintf("the call is already waiting for %d answers", maxInputs)}
 		}
 		r.Inputs = append(r.Inputs, in)
 		return nil
@@ -163,7 +163,7 @@ func (c *Call) removeInput(ctx context.Context, input string) error {
 func (c *Call) poll(ctx context.Context) {
 	r, err := c.s.read(ctx, c.id)
 	if err != nil && !errors.Is(err, ErrNotFound) {
-		c.s.log.DebugContext(ctx, "waiting call not read", "err", err)
+		c.s.log.DebugContext(ctx, "cannot read a waiting call", "err", err)
 		return
 	}
 	c.mu.Lock()
@@ -200,7 +200,7 @@ func (c *Call) Finish(ctx context.Context, result tool.Result, failure error) er
 		return nil
 	}
 	if failure == nil && len(result.Raw) > maxResult {
-		failure = &tool.Error{Kind: tool.TooLarge, Msg: fmt.Sprintf("the result has %d bytes; a result of up to %d is kept for later. Call the tool without leaving the call", len(result.Raw), maxResult)}
+		failure = &tool.Error{Kind: tool.TooLarge, Msg: fmt.Sprintf("the result has %d bytes; at most %d can be stored for later. Call the tool again and wait for its result", len(result.Raw), maxResult)}
 	}
 	if failure != nil {
 		result = tool.Result{}
@@ -228,7 +228,7 @@ func (c *Call) store(ctx context.Context, end *callEnd) error {
 	if end.failure == nil {
 		_, err := c.s.store.PutValue(ctx, store.Value{Space: spaceResults, Name: c.id, Data: end.result.Raw, Expires: end.expires}, store.AnyVersion)
 		if err != nil {
-			return fmt.Errorf("keep the result of a call: %w", err)
+			return fmt.Errorf("store the result of a call: %w", err)
 		}
 	}
 	_, err := c.s.update(ctx, c.id, func(r *Record) error {
@@ -260,7 +260,7 @@ func (s *Service) writeEnds(ctx context.Context) {
 	s.mu.Unlock()
 	for c, end := range ends {
 		if err := c.write(ctx, end); err != nil {
-			s.log.DebugContext(ctx, "end of a call not stored yet", "err", err)
+			s.log.DebugContext(ctx, "cannot store the end of a call yet", "err", err)
 		}
 	}
 }
@@ -294,7 +294,7 @@ func (c *Call) disown() {
 
 // errResultDropped is the failure of a call whose result was evicted before it
 // could be stored.
-var errResultDropped = &tool.Error{Kind: tool.Unavailable, Msg: "the call has ended, but its result was dropped: the store was not available, and later results of this caller took its place"}
+var errResultDropped = &tool.Error{Kind: tool.Unavailable, Msg: "the call has ended, but its result was dropped: the store was unavailable, and newer results of this caller replaced it"}
 
 // evictResults adds an ended call to those of the caller. It deletes the
 // caller's oldest ended calls if they are too many, or their results too large
@@ -325,7 +325,7 @@ func (s *Service) evictResults(ctx context.Context, caller string, add storedRes
 	for _, id := range evicted {
 		err := errors.Join(s.store.DeleteValue(ctx, spaceResults, id, store.AnyVersion), s.store.DeleteValue(ctx, space, id, store.AnyVersion))
 		if err != nil {
-			s.log.DebugContext(ctx, "old result not deleted", "err", err)
+			s.log.DebugContext(ctx, "cannot delete an old result", "err", err)
 		}
 	}
 }

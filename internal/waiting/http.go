@@ -28,7 +28,7 @@ func (s *Service) Routes(mux *http.ServeMux) {
 // NotFound returns the error for a record that does not exist, or that the
 // caller may not see.
 func NotFound() error {
-	return &tool.Error{Kind: tool.MethodNotFound, Msg: "no call with this id is waiting; its time may be over"}
+	return &tool.Error{Kind: tool.MethodNotFound, Msg: "no call with this id is waiting; it may have expired"}
 }
 
 // Explain converts an error of a method of Service to the error for callers.
@@ -37,7 +37,7 @@ func Explain(err error) error {
 	case errors.Is(err, ErrNotFound):
 		return NotFound()
 	case errors.Is(err, ErrAnswered):
-		return &tool.Error{Kind: tool.InvalidRequest, Msg: "the call does not wait for this any more: it was answered or withdrawn, or its time is over", Err: err}
+		return &tool.Error{Kind: tool.InvalidRequest, Msg: "the call is no longer waiting for this: it was answered or withdrawn, or it has expired", Err: err}
 	}
 	return err
 }
@@ -120,7 +120,7 @@ func (s *Service) answer(r *http.Request) (any, error) {
 		case asked.Kind == KindApproval:
 			return &tool.Error{Kind: tool.Denied, Msg: "this call waits for the approval of an administrator (junctor approvals list, or POST /api/approvals/{id})"}
 		case in.Input == "" && len(rec.Inputs) > 1:
-			return &tool.Error{Kind: tool.InvalidArguments, Msg: "the call waits for several answers; send the id of the input"}
+			return &tool.Error{Kind: tool.InvalidArguments, Msg: "the call is waiting for several answers; send the id of the input"}
 		}
 		return nil
 	})

@@ -14,7 +14,7 @@ import (
 )
 
 // errOwnerEnded is the failure of a call whose process has died.
-var errOwnerEnded = &tool.Error{Kind: tool.Unavailable, Msg: "the process of the gateway that executed this call has ended, and its result is not known; call the tool again if that does no harm"}
+var errOwnerEnded = &tool.Error{Kind: tool.Unavailable, Msg: "the process of the gateway that executed this call has ended, and its result is not known; call the tool again if that is safe"}
 
 // Get returns a record, with the result of a completed call. If the owner of
 // the record has died, Get takes the call over or marks it as failed. It does

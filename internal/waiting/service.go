@@ -42,9 +42,9 @@ var (
 	// ErrNotFound means that the record does not exist, or no longer exists.
 	ErrNotFound = errors.New("no such waiting call")
 	// ErrAnswered means that the input was answered, withdrawn or has expired.
-	ErrAnswered = errors.New("the call does not wait for this any more")
+	ErrAnswered = errors.New("the call is no longer waiting for this")
 	// ErrExpired is returned by Ask if no answer arrived in time.
-	ErrExpired = errors.New("no answer came in time")
+	ErrExpired = errors.New("no answer arrived in time")
 	// ErrNoApprover means that a call cannot wait for approval, because no one
 	// is available to approve it.
 	ErrNoApprover = errors.New("nobody can answer")
@@ -160,7 +160,7 @@ func (s *Service) Start(ctx context.Context, o StartOptions) (*Call, error) {
 	}
 	s.mu.Unlock()
 	if full {
-		return nil, &tool.Error{Kind: tool.RateLimited, RetryAfter: time.Minute, Msg: fmt.Sprintf("%d calls of this caller wait already; answer or cancel some of them first", maxOpen)}
+		return nil, &tool.Error{Kind: tool.RateLimited, RetryAfter: time.Minute, Msg: fmt.Sprintf("%d calls of this caller are already waiting; answer or cancel some of them first", maxOpen)}
 	}
 	now := time.Now().UTC()
 	r := Record{
@@ -180,7 +180,7 @@ func (s *Service) Start(ctx context.Context, o StartOptions) (*Call, error) {
 		s.mu.Lock()
 		s.closeOne(r.Caller)
 		s.mu.Unlock()
-		return nil, fmt.Errorf("keep the record of a waiting call: %w", err)
+		return nil, fmt.Errorf("store the record of a waiting call: %w", err)
 	}
 	return c, nil
 }

@@ -31,7 +31,7 @@ func (c *Call) SetTask(ctx context.Context, t tool.ServerTask) {
 		return nil
 	})
 	if err != nil {
-		c.s.log.DebugContext(ctx, "task of a waiting call not kept: it ends with this process", "err", err)
+		c.s.log.DebugContext(ctx, "cannot store the task of a waiting call; it ends with this process", "err", err)
 	}
 }
 
@@ -117,11 +117,11 @@ func (c *Call) awaitTask(runCtx context.Context, r Record) {
 	})
 	if err != nil {
 		e := *tool.AsError(err)
-		e.Msg = fmt.Sprintf("the process of the gateway that executed this call has ended, and the result of the server's task could not be had after that: %s", e.Msg)
+		e.Msg = fmt.Sprintf("the process of the gateway that executed this call has ended, and the result of the server's task could not be retrieved: %s", e.Msg)
 		err = &e
 	}
 	if err := c.Finish(ctx, result, err); err != nil {
-		c.s.log.DebugContext(ctx, "result of a task not kept", "err", err)
+		c.s.log.DebugContext(ctx, "cannot store the result of a task", "err", err)
 	}
 }
 
@@ -132,12 +132,12 @@ func (s *Service) takeOverTasks(ctx context.Context) {
 	}
 	records, err := s.List(ctx, func(r *Record) bool { return !r.Status.Final() && r.Task.ID != "" && r.Owner != s.owner })
 	if err != nil {
-		s.log.DebugContext(ctx, "tasks of other processes not read", "err", err)
+		s.log.DebugContext(ctx, "cannot read the tasks of other processes", "err", err)
 		return
 	}
 	for _, r := range records {
 		if _, err := s.Get(ctx, r.ID); err != nil && !errors.Is(err, ErrNotFound) {
-			s.log.DebugContext(ctx, "task not taken over", "err", err)
+			s.log.DebugContext(ctx, "cannot take over a task", "err", err)
 		}
 	}
 }
