@@ -221,11 +221,11 @@ func readRequest(r *http.Request) (request, error) {
 	case len(in.Params) > 0 && in.Params[0] != '{' && string(in.Params) != "null":
 		return request{}, &tool.Error{Kind: tool.InvalidRequest, Msg: `"params" must be an object`}
 	case in.Method == mcp.MethodToolsCall && rawjson.FieldString(in.Params, "name") == "":
-		return request{}, &tool.Error{Kind: tool.InvalidRequest, Msg: `"params.name", the name of the tool, is missing or no string; send {"method": "tools/call", "params": {"name": "…", "arguments": {}}}`}
+		return request{}, &tool.Error{Kind: tool.InvalidRequest, Msg: `"params.name", the name of the tool, is missing or not a string; send {"method": "tools/call", "params": {"name": "…", "arguments": {}}}`}
 	case strings.HasPrefix(in.Method, "notifications/"):
-		return request{}, &tool.Error{Kind: tool.InvalidRequest, Msg: "the broker carries requests; to cancel one, close its connection"}
+		return request{}, &tool.Error{Kind: tool.InvalidRequest, Msg: "the broker forwards only requests; to cancel one, close its connection"}
 	case in.Method == mcp.MethodInitialize || in.Method == mcp.MethodDiscover:
-		return request{}, &tool.Error{Kind: tool.InvalidRequest, Msg: "the gateway keeps the session with the server; send your request at once"}
+		return request{}, &tool.Error{Kind: tool.InvalidRequest, Msg: "the gateway manages the session with the server; send your request directly"}
 	}
 	id := mcp.ID(bytes.TrimSpace(in.ID))
 	if id == "" || id == "null" {

@@ -140,7 +140,7 @@ func (v *metaView) listTools(ctx context.Context, r *mcpserver.Request, args map
 	if raw, ok := args["cursor"]; ok {
 		n, err := strconv.Atoi(rawjson.FieldString(raw))
 		if err != nil || n < 0 {
-			return nil, &tool.Error{Kind: tool.InvalidArguments, Msg: "cursor must be one that list_tools gave"}
+			return nil, &tool.Error{Kind: tool.InvalidArguments, Msg: "cursor must be one that list_tools returned"}
 		}
 		from = n
 	}

@@ -78,7 +78,7 @@ type View struct {
 func ParseView(mode, server string) (View, error) {
 	switch {
 	case server != "" && mode != "":
-		return View{}, &tool.Error{Kind: tool.InvalidArguments, Msg: "a view of one server has no mode; leave one of the two out"}
+		return View{}, &tool.Error{Kind: tool.InvalidArguments, Msg: "a view of one server has no mode; remove one of the two"}
 	case server != "":
 		return View{Server: server}, nil
 	case mode == "" || slices.Contains(MetaMode.Values(), mode):

@@ -79,7 +79,7 @@ func (v *directView) list(ctx context.Context, r *mcpserver.Request, k kind) (js
 	if cursor := rawjson.FieldString(r.Params, "cursor"); cursor != "" {
 		n, err := strconv.Atoi(cursor)
 		if err != nil || n < 0 {
-			return nil, &mcp.Error{Code: mcp.CodeInvalidParams, Message: "the cursor is not one of ours; start again without it"}
+			return nil, &mcp.Error{Code: mcp.CodeInvalidParams, Message: "the cursor is not valid; start again without it"}
 		}
 		from, fresh = n, false
 	}
@@ -162,7 +162,7 @@ func (v *directView) pages(ctx context.Context, r *mcpserver.Request, server str
 	for range maxPages {
 		result, err := v.face.forward(ctx, &own, server, kinds[k].method, params)
 		if err != nil {
-			v.face.log.DebugContext(ctx, "list left out", "server", server, "method", kinds[k].method, "err", err)
+			v.face.log.DebugContext(ctx, "cannot read a list; skipping it", "server", server, "method", kinds[k].method, "err", err)
 			break
 		}
 		for item := range rawjson.Elements(rawjson.Field(result, kinds[k].member)) {

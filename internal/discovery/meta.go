@@ -201,7 +201,7 @@ func readArguments(name string, want []argument, raw json.RawMessage) (map[strin
 	}
 	for key := range got {
 		if !slices.ContainsFunc(want, func(a argument) bool { return a.name == key }) {
-			wrong = append(wrong, fmt.Sprintf("%q is no argument of it", tool.Shorten(key, 40)))
+			wrong = append(wrong, fmt.Sprintf("%q is not one of its arguments", tool.Shorten(key, 40)))
 		}
 	}
 	if len(wrong) > 0 {

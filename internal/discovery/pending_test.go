@@ -103,7 +103,7 @@ func TestServerStatesAreExplained(t *testing.T) {
 		`{"query":"x","limit":0.5}`:            "whole number",
 		`{"query":"  "}`:                       "query is empty",
 		`{"query":5,"server":{}}`:              "query must be a string; server must be a string",
-		`{"query":"x","includeDisabled":true}`: "is no argument of it",
+		`{"query":"x","includeDisabled":true}`: "is not one of its arguments",
 		`"x"`:                                  "must be an object",
 	} {
 		if got := ask("search_tools", arguments); !strings.Contains(got, "INVALID_ARGUMENTS") || !strings.Contains(got, part) {

@@ -159,7 +159,7 @@ func (v *directView) readItems(ctx context.Context, r *mcpserver.Request, x *ite
 		wg.Go(func() {
 			l, err := v.fetchFrom(ctx, r, kind(k), v.serversWith(&r.Caller, kind(k)))
 			if err != nil {
-				v.face.log.DebugContext(ctx, "items not searched", "list", kinds[k].method, "err", err)
+				v.face.log.DebugContext(ctx, "cannot search a list; skipping it", "list", kinds[k].method, "err", err)
 				l = &list{}
 			}
 			lists[k] = l

@@ -148,7 +148,7 @@ func (f *Face) runTask(ctx context.Context, r *mcpserver.Request, call tool.Call
 		result, err := f.opts.Calls.Call(running, call)
 		if record := t.task(); record != nil {
 			if kept := record.Finish(running, result, err); kept != nil {
-				f.log.WarnContext(running, "result of a task not stored yet; the write is repeated", "err", kept)
+				f.log.WarnContext(running, "cannot store the result of a task yet; retrying", "err", kept)
 			}
 			t.announced()
 		}

@@ -169,7 +169,7 @@ func (s *transparentView) Notified(ctx context.Context, _ *mcpserver.Session, me
 	}
 	if s.notifying.Add(1) > maxNotifications { // the server does not accept them
 		s.notifying.Add(-1)
-		s.face.log.WarnContext(ctx, "notification dropped: too many wait for the server", "server", s.name, "method", tool.Shorten(method, 80), "caller", caller.ID)
+		s.face.log.WarnContext(ctx, "notification dropped: too many are queued for the server", "server", s.name, "method", tool.Shorten(method, 80), "caller", caller.ID)
 		return
 	}
 	go func() {
@@ -177,7 +177,7 @@ func (s *transparentView) Notified(ctx context.Context, _ *mcpserver.Session, me
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 		defer cancel()
 		if err := s.face.opts.Upstreams.Notify(ctx, s.name, caller.ID, method, params); err != nil {
-			s.face.log.DebugContext(ctx, "notification not passed on", "server", s.name, "method", method, "err", err)
+			s.face.log.DebugContext(ctx, "cannot forward a notification", "server", s.name, "method", method, "err", err)
 		}
 	}()
 }

@@ -19,7 +19,7 @@ var asyncCapabilities = json.RawMessage(`{"elicitation":{"form":{},"url":{}}}`)
 // the server until then, are available at /api/calls/{id}.
 func (a *API) executeAsync(w http.ResponseWriter, r *http.Request, server string, call provider.Call) error {
 	if a.Waiting == nil {
-		return &tool.Error{Kind: tool.Unavailable, Msg: `calls cannot be left here; send "wait": true`}
+		return &tool.Error{Kind: tool.Unavailable, Msg: `asynchronous calls are not available here; send "wait": true`}
 	}
 	ctx := r.Context()
 	caller, shown := tool.CallerFrom(ctx), call.Name

@@ -43,7 +43,7 @@ func (a *API) execute(w http.ResponseWriter, r *http.Request) error {
 	case len(call) == 0 || string(call) == "null":
 		return &tool.Error{Kind: tool.InvalidRequest, Msg: "call is missing; send {\"provider\": …, \"call\": the call object as the provider's API returned it}"}
 	case call[0] == '[' && body.Wait != nil && !*body.Wait:
-		return &tool.Error{Kind: tool.InvalidRequest, Msg: `"wait": false takes one call; send one request for each`}
+		return &tool.Error{Kind: tool.InvalidRequest, Msg: `"wait": false accepts one call; send a separate request for each`}
 	case call[0] == '[':
 		return a.executeAll(w, r, body)
 	default:

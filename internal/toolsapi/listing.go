@@ -229,14 +229,14 @@ func (f filter) warnings(q url.Values, s selection, found int) []provider.Warnin
 	}
 	for _, name := range slices.Sorted(maps.Keys(q)) {
 		if !slices.Contains(parameters, name) {
-			warn(ignored, "there is no parameter %q; there are %s", tool.Shorten(name, 64), strings.Join(parameters, ", "))
+			warn(ignored, "unknown parameter %q; the parameters are %s", tool.Shorten(name, 64), strings.Join(parameters, ", "))
 		}
 	}
 	if f.query != "" && f.limit > search.MaxLimit {
 		warn(provider.OverLimit, "a query finds at most %d tools", search.MaxLimit)
 	}
 	if found == 0 {
-		warn(noTools, "no tool fits; leave the list out of the request, providers refuse an empty one")
+		warn(noTools, "no tool matches; omit the list from the request, because providers reject an empty one")
 	}
 	return list
 }

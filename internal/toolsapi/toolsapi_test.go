@@ -88,8 +88,8 @@ func TestToolsInProviderFormats(t *testing.T) {
 	get(t, ts.URL+"/tools/gemini?server=web").has(t, `"warnings":[{"code":"lowered","tool":"web:fetch"`)
 	get(t, ts.URL+"/tools/openai?limit=1").has(t, `"code":"limit"`, `"tools":["files:list"`)
 	get(t, ts.URL+"/tools/claude?server=web&detail=concise").has(t, `"input_schema"`)
-	get(t, ts.URL+"/tools/openai?servr=web").has(t, `"code":"ignored"`, `no parameter \"servr\"; there are server,`)
-	get(t, ts.URL+"/tools/openai?tags=unknown").has(t, `{"tools":[],"warnings":[{"code":"none"`, "leave the list out")
+	get(t, ts.URL+"/tools/openai?servr=web").has(t, `"code":"ignored"`, `unknown parameter \"servr\"; the parameters are server,`)
+	get(t, ts.URL+"/tools/openai?tags=unknown").has(t, `{"tools":[],"warnings":[{"code":"none"`, "omit the list")
 	get(t, ts.URL+"/tools/openai?query=list&limit=101").has(t, `"code":"limit"`, "at most 100 tools")
 	if res := get(t, ts.URL+"/tools/anthropic?server=web&tool=list&limit=100&query=list&detail=full"); strings.Contains(string(res.body), "warnings") {
 		t.Errorf("a request without fault is warned about: %s", res.body)
