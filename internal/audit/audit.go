@@ -87,7 +87,7 @@ func (l *Log) Audit(ctx context.Context, action, target string, detail any) {
 		_, err = l.store.PutValue(ctx, store.Value{Space: space(now), Name: e.ID, Data: data, Expires: now.Add(retention)}, 0)
 	}
 	if err != nil {
-		l.log.ErrorContext(ctx, "audit entry not written", "action", action, "target", e.Target, "actor", e.Actor, "err", err)
+		l.log.ErrorContext(ctx, "cannot write an audit entry", "action", action, "target", e.Target, "actor", e.Actor, "err", err)
 	}
 }
 

@@ -93,7 +93,7 @@ func (n *Node) deregister(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, n.leaveTime)
 	defer cancel()
 	if err := errors.Join(n.register(ctx, member{Name: n.opts.Name, Left: true}), n.opts.Store.Release(ctx, lease(n.id), n.id)); err != nil {
-		n.log.DebugContext(ctx, "cannot announce the end of this node", "err", err)
+		n.log.DebugContext(ctx, "cannot announce that this node is leaving", "err", err)
 	}
 }
 
@@ -143,7 +143,7 @@ func (n *Node) list(ctx context.Context) {
 	changed := n.opts.Store.Watch(ctx, store.TopicValues(space))
 	for {
 		if _, err := n.readList(ctx); err != nil && ctx.Err() == nil {
-			n.log.DebugContext(ctx, "nodes not listed", "err", err)
+			n.log.DebugContext(ctx, "cannot list the nodes", "err", err)
 		}
 		// The watch also fires spuriously, and the list need not be current,
 		// so limit the rate.
@@ -187,7 +187,7 @@ func (n *Node) readList(ctx context.Context) (map[string]bool, error) {
 func (n *Node) Alone(ctx context.Context) bool {
 	others, err := n.readList(ctx)
 	if err != nil {
-		n.log.DebugContext(ctx, "nodes not listed", "err", err)
+		n.log.DebugContext(ctx, "cannot list the nodes", "err", err)
 	}
 	for _, there := range others {
 		if there {

@@ -183,7 +183,7 @@ func (n *Node) broadcast() {
 		n.mu.Unlock()
 		others, err := n.readList(ctx)
 		if err != nil {
-			n.log.DebugContext(ctx, "nodes not listed", "err", err)
+			n.log.DebugContext(ctx, "cannot list the nodes", "err", err)
 		}
 		for _, f := range frames {
 			for id, there := range others {

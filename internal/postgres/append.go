@@ -34,7 +34,7 @@ type pendingRecord struct {
 // maxBacklog are lost and counted.
 func (s *Store) Append(ctx context.Context, c store.Call) error {
 	if s.calls.Waiting() >= maxWaiting {
-		return fmt.Errorf("record the call: %d others wait for the database: %w", maxWaiting, store.ErrUnavailable)
+		return fmt.Errorf("record the call: %d others are waiting for the database: %w", maxWaiting, store.ErrUnavailable)
 	}
 	e := pendingRecord{call: c}
 	if err := s.calls.Do(ctx, &e); err != nil {
@@ -98,7 +98,7 @@ func (s *Store) postpone(batch []*pendingRecord) bool {
 	}
 	for _, e := range batch {
 		if s.backlog.keep(e.call) { // once for each outage
-			s.log.Error("the database is unavailable for too long: call records are lost", "kept", maxBacklog)
+			s.log.Error("the database has been unavailable for too long: call records are lost", "kept", maxBacklog)
 		}
 	}
 	return true

@@ -48,7 +48,7 @@ func migrate(ctx context.Context, pool *pgxpool.Pool, own bool) error {
 		return err
 	}
 	if have > want {
-		return fmt.Errorf("the database was brought up to date by a newer Junctor (its tables are version %d, this one knows %d); upgrade this node", have, want)
+		return fmt.Errorf("the database was migrated by a newer Junctor (its tables are version %d, this one knows %d); upgrade this node", have, want)
 	}
 	dir, err := fs.Sub(migrations, "migrations")
 	if err != nil {
@@ -61,7 +61,7 @@ func migrate(ctx context.Context, pool *pgxpool.Pool, own bool) error {
 		return err
 	}
 	if _, err := p.Up(ctx); err != nil {
-		return fmt.Errorf("bring the tables from version %d to %d: %w", have, want, err)
+		return fmt.Errorf("migrate the tables from version %d to %d: %w", have, want, err)
 	}
 	return nil
 }

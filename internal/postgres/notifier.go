@@ -113,7 +113,7 @@ func (s *Store) notify(payload string) {
 	ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
 	defer cancel()
 	if _, err := s.pool.Exec(ctx, "SELECT pg_notify($1, $2)", channel, s.node+payload); err != nil {
-		s.log.DebugContext(ctx, "an announcement was lost", "err", explain("announce a change", err))
+		s.log.DebugContext(ctx, "cannot announce a change", "err", explain("announce a change", err))
 	}
 }
 
@@ -129,7 +129,7 @@ func (s *Store) listen(ctx context.Context) {
 			quiet = false
 		}
 		if !quiet { // once, not every second of an outage
-			s.log.WarnContext(ctx, "no announcements of changes on other nodes; polling every few seconds instead", "err", explain("listen for changes", err))
+			s.log.WarnContext(ctx, "no notifications of changes on other nodes; polling every few seconds instead", "err", explain("listen for changes", err))
 			quiet = true
 		}
 		select {

@@ -72,7 +72,7 @@ func (s *Store) moveRecords(f *os.File, name string, from, end int64) (done int6
 	for j := range records(chunk, saltOf(name)) {
 		to += j.size
 		if j.err != nil { // skip it, so that it does not block the records after it
-			s.log.Error("the record of a call is left out", "journal", name, "bytes", j.size, "err", j.err)
+			s.log.Error("skipping the unreadable record of a call", "journal", name, "bytes", j.size, "err", j.err)
 			continue
 		}
 		if w.full(j.at) {
@@ -272,7 +272,7 @@ func (s *Store) recoverJournal(ctx context.Context, name string) error {
 		return err
 	}
 	if torn > 0 {
-		s.log.WarnContext(ctx, "the journal of a process that ended ends in the middle of a record, which was not acknowledged and is left out",
+		s.log.WarnContext(ctx, "the journal of an ended process stops in the middle of a record, which was not acknowledged and is skipped",
 			"journal", name, "recovered_bytes", done, "torn_bytes", torn)
 	}
 	return errors.Join(f.Close(), ignoreAbsent(os.Remove(f.Name())))

@@ -146,7 +146,7 @@ func (j *journal) makeRoom(size int64) error {
 		}
 	}
 	if backlog+size > hardBacklog {
-		return fmt.Errorf("%d MiB of records wait to be moved into the database: %w", backlog>>20, store.ErrUnavailable)
+		return fmt.Errorf("%d MiB of records are waiting to be moved into the database: %w", backlog>>20, store.ErrUnavailable)
 	}
 	return nil
 }

@@ -83,7 +83,7 @@ func (s *Store) markAlive(ctx context.Context, owner string) {
 		}
 	}
 	if err != nil {
-		s.log.DebugContext(ctx, "leases of this process will end by their time alone", "owner", owner, "err", err)
+		s.log.DebugContext(ctx, "leases of this process will end only by expiring", "owner", owner, "err", err)
 	}
 	s.owners.files[owner] = f
 }

@@ -33,7 +33,7 @@ func migrate(ctx context.Context, db *sql.DB) error {
 			return fmt.Errorf("the file was written by a newer Junctor (its tables are version %d, this one knows %d); upgrade Junctor, or name another file with store.path", have, want)
 		case have < want:
 			if err = up(ctx, db); err != nil {
-				err = fmt.Errorf("bring the tables from version %d to %d: %w", have, want, err)
+				err = fmt.Errorf("migrate the tables from version %d to %d: %w", have, want, err)
 			}
 		}
 		if err == nil {

@@ -119,7 +119,7 @@ func (s *Store) open(ctx context.Context, fsync bool) error {
 	}
 	s.owners.files = map[string]*os.File{}
 	if _, err := s.endDeadLeases(ctx); err != nil { // they still expire
-		s.log.DebugContext(ctx, "leases of an earlier process not ended", "err", err)
+		s.log.DebugContext(ctx, "cannot end the leases of an earlier process", "err", err)
 	}
 	s.failure.probe = func() error { return probe(s.path) }
 	s.journal = newJournal(s.path, fsync, s.flushOwn)
@@ -226,7 +226,7 @@ func (s *Store) Run(ctx context.Context) error {
 			flush.Reset(wait)
 		case <-flush.C:
 			if err := s.flushOwn(); err != nil {
-				s.log.WarnContext(ctx, "records of calls wait in the journal", "err", s.explain("move the records of calls", err))
+				s.log.WarnContext(ctx, "records of calls are still in the journal", "err", s.explain("move the records of calls", err))
 				flush.Reset(flushRetry)
 			}
 		}

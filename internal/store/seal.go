@@ -42,7 +42,7 @@ func NewSealer(key []byte, older ...[]byte) (*Sealer, error) {
 	s := &Sealer{}
 	for _, k := range append([][]byte{key}, older...) {
 		if len(k) != KeySize {
-			return nil, fmt.Errorf("a sealing key has %d bytes, this one has %d; make one with: openssl rand -base64 32", KeySize, len(k))
+			return nil, fmt.Errorf("a sealing key must have %d bytes, but this one has %d; make one with: openssl rand -base64 32", KeySize, len(k))
 		}
 		block, err := aes.NewCipher(k)
 		if err != nil {

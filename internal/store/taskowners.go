@@ -36,7 +36,7 @@ func (t TaskOwners) ClaimTask(ctx context.Context, server, id, caller string) er
 		Space: spaceTasks, Name: taskName(server, id), Data: []byte(caller), Expires: time.Now().Add(taskOwnerTTL),
 	}, 0)
 	if err != nil && !errors.Is(err, ErrConflict) {
-		return fmt.Errorf("keep the owner of a task of %s: %w", server, err)
+		return fmt.Errorf("store the owner of a task of %s: %w", server, err)
 	}
 	return nil
 }

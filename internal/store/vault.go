@@ -91,7 +91,7 @@ func (v *Vault) Reseal(ctx context.Context) (int, error) {
 		case err == nil:
 			n++
 		case !errors.Is(err, ErrConflict): // after a conflict, the other writer has sealed it
-			errs = append(errs, fmt.Errorf("seal %s anew: %w", val.Name, err))
+			errs = append(errs, fmt.Errorf("reseal %s: %w", val.Name, err))
 		}
 	}
 	return n, errors.Join(errs...)
