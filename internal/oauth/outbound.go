@@ -261,7 +261,7 @@ func (o *outbound) get(ctx context.Context, r addressPolicy, target string, into
 		if a.kind == "text/html" { // some sites return an HTML page for every path
 			return errNoDocument
 		}
-		return fmt.Errorf("read %s: unexpected JSON: %w", target, err)
+		return fmt.Errorf("read %s: not the expected JSON: %w", target, err)
 	}
 	return nil
 }

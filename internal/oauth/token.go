@@ -115,7 +115,7 @@ func (s *Service) exchange(ctx context.Context, r addressPolicy, endpoint string
 		Scope     *string         `json:"scope"`
 	}
 	if err := json.Unmarshal(a.body, &got); err != nil {
-		return tokens{}, fmt.Errorf("the token endpoint's response is not valid JSON")
+		return tokens{}, fmt.Errorf("the token endpoint's response is not the expected JSON")
 	}
 	switch {
 	case got.Access == "" && refusalIn(a.body) != "": // some servers send errors with status 200
