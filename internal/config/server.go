@@ -232,7 +232,7 @@ func normalizeTransport(n *node, report func(*node, string)) {
 		}
 	}
 	if word.remote && word.is == upstream.Auto && !n.has("url") && n.has("command") {
-		report(trans, fmt.Sprintf("%q requires url, but command is set", trans.text))
+		report(trans, fmt.Sprintf("%q needs a url, but command is set", trans.text))
 		return
 	}
 	n.put("transport", trans.derived(str, string(word.is)))
