@@ -278,7 +278,7 @@ func (g *Gate) personFromCallback(r *http.Request) (*oidcPerson, oidcFlow, error
 	q := r.URL.Query()
 	f, ok := flowOf(r)
 	if !ok || subtle.ConstantTimeCompare([]byte(f.State), []byte(q.Get("state"))) != 1 {
-		return nil, f, &tool.Error{Kind: tool.Unauthenticated, Msg: "this sign-in was not begun in this browser, or is too old; sign in again"}
+		return nil, f, &tool.Error{Kind: tool.Unauthenticated, Msg: "this sign-in was not started in this browser, or is too old; sign in again"}
 	}
 	if problem := q.Get("error"); problem != "" {
 		return nil, f, &tool.Error{Kind: tool.Unauthenticated, Msg: "the sign-in service refused: " + tool.Shorten(cmp.Or(q.Get("error_description"), problem), 300)}
@@ -360,7 +360,7 @@ func (g *Gate) storeSignIn(ctx context.Context, p *oidcPerson, f oidcFlow) (stri
 // redeemSignIn returns the session for a ticket. A ticket works once, and only
 // in the browser that signed in.
 func (g *Gate) redeemSignIn(w http.ResponseWriter, r *http.Request, ticket string) (pageSession, error) {
-	again := &tool.Error{Kind: tool.Unauthenticated, Msg: "the sign-in is too old, or was begun in another browser; sign in again"}
+	again := &tool.Error{Kind: tool.Unauthenticated, Msg: "the sign-in is too old, or was started in another browser; sign in again"}
 	v, err := g.opts.Sessions.Value(r.Context(), spaceSignIns, nameOf(ticket))
 	if errors.Is(err, store.ErrNotFound) || err == nil && len(v.Data) == 0 {
 		return pageSession{}, again

@@ -316,7 +316,7 @@ func TestForeignAndForgedSignInsAreRefused(t *testing.T) {
 	}
 	res.Body.Close()
 	callback := res.Header.Get("Location")
-	if code, body, _ := victim.do("GET", callback, ""); code != http.StatusUnauthorized || !strings.Contains(body, "not begun in this browser") {
+	if code, body, _ := victim.do("GET", callback, ""); code != http.StatusUnauthorized || !strings.Contains(body, "not started in this browser") {
 		t.Errorf("another's callback: %d %s", code, body)
 	}
 	_, _, _ = victim.visit(p, "ada") // leaves a cookie in the victim's browser

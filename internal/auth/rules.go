@@ -45,7 +45,7 @@ func (r JWTRule) Validate() error {
 	for _, name := range slices.Sorted(maps.Keys(r.Claims)) {
 		globs := r.Claims[name]
 		if len(globs) == 0 {
-			errs = append(errs, setting.Wrong("claims."+name, `is empty, and matches no token; write globs of its values, ["*"] for any`))
+			errs = append(errs, setting.Wrong("claims."+name, `is empty and matches no token; write globs of its values, ["*"] for any`))
 		}
 		errs = append(errs, checkGlobs("claims."+name, globs))
 	}

@@ -238,7 +238,7 @@ func (s *Server) extendClient(ctx context.Context, id string) {
 		_, err = s.opts.Store.PutValue(ctx, v, v.Version)
 	}
 	if err != nil && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrConflict) {
-		s.log.WarnContext(ctx, "registration of an OAuth client not extended", "client", id, "err", err)
+		s.log.WarnContext(ctx, "cannot extend the registration of an OAuth client", "client", id, "err", err)
 	}
 }
 

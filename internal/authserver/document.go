@@ -64,7 +64,7 @@ func (d *documents) get(ctx context.Context, s *Server, id string) (client, *pro
 func (s *Server) readDocument(ctx context.Context, id, host string) (client, *protocolError) {
 	body, err := s.opts.Fetch(ctx, id, maxDocument)
 	if err != nil {
-		s.log.WarnContext(ctx, "client id metadata document not read", "client", id, "err", err)
+		s.log.WarnContext(ctx, "cannot read the client id metadata document", "client", id, "err", err)
 		return client{}, invalid("invalid_client", "the client id metadata document cannot be read: it must be JSON of at most 16 KB at a public https address, without a redirect")
 	}
 	var m struct {
@@ -73,7 +73,7 @@ func (s *Server) readDocument(ctx context.Context, id, host string) (client, *pr
 		Secret string `json:"client_secret"`
 	}
 	if err := json.Unmarshal(body, &m); err != nil {
-		return client{}, invalid("invalid_client", "the client id metadata document is not a JSON object")
+		return client{}, invalid("invalid_client", "the client id metadata document is not the expected JSON object")
 	}
 	if m.ID != id {
 		return client{}, invalid("invalid_client", "the client id metadata document belongs to a different client: its client_id must be its own URL")

@@ -280,7 +280,7 @@ func TestLoginErrorsExplainCause(t *testing.T) {
 		"no token endpoint": {func(w *world, _ *upstream.Config) { w.meta = map[string]any{"token_endpoint": nil} }, tool.UpstreamFailed, "token endpoint"},
 		"a script as address": {func(w *world, _ *upstream.Config) {
 			w.meta = map[string]any{"authorization_endpoint": "javascript:alert(1)"}
-		}, tool.UpstreamFailed, "not a valid URL"},
+		}, tool.UpstreamFailed, "must be an http or https URL"},
 		"metadata are no JSON": {func(w *world, _ *upstream.Config) { w.meta = map[string]any{"scopes_supported": 7} }, tool.UpstreamFailed, "cannot be read"},
 		"prm is broken":        {func(w *world, _ *upstream.Config) { w.prm = map[string]any{"authorization_servers": "x"} }, tool.UpstreamFailed, "cannot be read"},
 		"an odd method": {func(w *world, _ *upstream.Config) {

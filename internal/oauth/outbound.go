@@ -81,7 +81,7 @@ func (r addressPolicy) check(a netip.Addr) error {
 func (r addressPolicy) checkURL(u *url.URL) error {
 	switch {
 	case u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || u.User != nil:
-		return &errForbidden{fmt.Sprintf("%q is not a valid URL", tool.Shorten(u.Redacted(), 200))}
+		return &errForbidden{fmt.Sprintf("%q must be an http or https URL with a host and without a user name", tool.Shorten(u.Redacted(), 200))}
 	case u.Scheme == "http" && !r.plain:
 		return &errForbidden{fmt.Sprintf("%s does not use TLS", u.Host)}
 	}

@@ -106,7 +106,7 @@ func (s *Service) EndLogins(ctx context.Context, ended func(caller string) bool)
 			return err
 		}
 		if err != nil {
-			s.log.WarnContext(ctx, "token of an ended login not revoked", "server", server, "caller", login.Caller, "err", err)
+			s.log.WarnContext(ctx, "cannot revoke the token of an ended login", "server", server, "caller", login.Caller, "err", err)
 		}
 		s.audit(ctx, "login.end", server, auditDetail(login))
 	}

@@ -91,7 +91,7 @@ func (s *Service) startRefresh(cfg upstream.Config, st *state, old string) *refr
 		case errors.Is(f.err, errLoginEnded):
 			s.log.Warn("login lost; a person has to sign in again", "server", cfg.Name, "caller", st.login.Caller, "err", f.err)
 		case f.err != nil && failures == 1:
-			s.log.Warn("token not refreshed; trying again", "server", cfg.Name, "caller", st.login.Caller, "err", f.err)
+			s.log.Warn("cannot refresh the token; retrying", "server", cfg.Name, "caller", st.login.Caller, "err", f.err)
 		case f.err == nil:
 			s.log.Debug("token refreshed", "server", cfg.Name)
 		}
@@ -218,7 +218,7 @@ func (s *Service) storeRefreshed(st *state, rec *record, version int64) (*record
 		ctx, cancel := context.WithTimeout(context.Background(), 2*requestTimeout)
 		defer cancel()
 		if err := s.revoke(ctx, st.login, rec); err != nil {
-			s.log.Warn("token of an ended login not revoked", "server", st.login.Server, "caller", st.login.Caller, "err", err)
+			s.log.Warn("cannot revoke the token of an ended login", "server", st.login.Server, "caller", st.login.Caller, "err", err)
 		}
 		return nil, fmt.Errorf("%w: it was signed out", errLoginEnded)
 	case err != nil && current == rec:
@@ -239,7 +239,7 @@ func (s *Service) storeUnsaved(ctx context.Context, st *state) {
 	defer cancel()
 	_, held, err := s.opts.Store.Acquire(ctx, leaseOf(st.login), s.owner, leaseTTL)
 	if err != nil || !held {
-		s.log.DebugContext(ctx, "refreshed token not stored yet", "server", st.login.Server, "caller", st.login.Caller, "err", err)
+		s.log.DebugContext(ctx, "cannot store the refreshed token yet", "server", st.login.Server, "caller", st.login.Caller, "err", err)
 		return
 	}
 	defer s.release(st.login)

@@ -57,10 +57,10 @@ func (s *Service) checkOwner(ctx context.Context, f flow) error {
 	}
 	revoked, err := s.opts.Revoked(ctx, f.Owner)
 	if err != nil {
-		return fmt.Errorf("read the key that began the sign-in to %s: %w", f.Server, err)
+		return fmt.Errorf("read the key that started the sign-in to %s: %w", f.Server, err)
 	}
 	if revoked {
-		return &tool.Error{Kind: tool.Denied, Msg: "the key that began this sign-in to " + f.Server + " was revoked; nothing has changed. Begin again with another key"}
+		return &tool.Error{Kind: tool.Denied, Msg: "the key that started this sign-in to " + f.Server + " was revoked; nothing has changed. Start the sign-in again with another key"}
 	}
 	return nil
 }
@@ -105,7 +105,7 @@ func (s *Service) adoptFlow(ctx context.Context, cfg upstream.Config, st *state,
 			continue // refreshed or replaced in the meantime
 		}
 		if lost := s.revoke(ctx, f.login(), rec); lost != nil {
-			s.log.WarnContext(ctx, "tokens of a refused sign-in not revoked", "server", f.Server, "err", lost)
+			s.log.WarnContext(ctx, "cannot revoke the tokens of a refused sign-in", "server", f.Server, "err", lost)
 		}
 		return err
 	}

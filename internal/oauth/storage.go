@@ -192,7 +192,7 @@ func (s *Service) storeFlow(ctx context.Context, state string, f flow) error {
 
 // errNoFlow returns the error for an unknown, used or expired state.
 func errNoFlow() error {
-	return &tool.Error{Kind: tool.InvalidRequest, Msg: "this sign-in is unknown: it was already completed, or took longer than 10 minutes; start it again"}
+	return &tool.Error{Kind: tool.InvalidRequest, Msg: "this sign-in is unknown: its link was already used, or it took longer than 10 minutes; start it again"}
 }
 
 // storedFlow returns the stored value of a pending login.

@@ -176,7 +176,7 @@ func (o OAuth) Validate() error {
 		errs = append(errs, setting.Prefix("identityProvider", p.validate()))
 	}
 	if o.ClientSecret != "" && o.ClientID == "" {
-		errs = append(errs, setting.Wrong("clientSecret", "has no effect without clientId"))
+		errs = append(errs, setting.Wrong("clientSecret", "requires clientId"))
 	}
 	return errors.Join(errs...)
 }
