@@ -89,7 +89,7 @@ type CORS struct {
 	Origins []string `json:"origins,omitempty"`
 }
 
-// Limits limits calls, results and requests.
+// Limits has the limits on calls, results and requests.
 type Limits struct {
 	executor.LimitConfig
 	// Maximum size of a request body, in bytes.

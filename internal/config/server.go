@@ -232,7 +232,7 @@ func normalizeTransport(n *node, report func(*node, string)) {
 		}
 	}
 	if word.remote && word.is == upstream.Auto && !n.has("url") && n.has("command") {
-		report(trans, fmt.Sprintf("%q needs a url, but command is set", trans.text))
+		report(trans, fmt.Sprintf("%q needs a url, but command is set; remove this setting, or set url instead of command", trans.text))
 		return
 	}
 	n.put("transport", trans.derived(str, string(word.is)))
@@ -347,7 +347,7 @@ func normalizeOAuth(n *node, report func(*node, string), note func(string, *node
 		// true is the default, and false cannot turn off the login of a server
 		// that requires one.
 		n.take("oauth")
-		note("oauth", o, "Junctor detects whether a server requires a sign-in; oauth is only for a client that was registered manually")
+		note("oauth", o, "has no effect as a boolean: Junctor detects whether a server requires a sign-in; set oauth to an object to configure the login")
 		return
 	}
 	for _, name := range []string{"enabled", "audiences", "tokenParamName", "registrationUrl", "authServerMetadataUrl"} {

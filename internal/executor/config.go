@@ -22,7 +22,7 @@ type CircuitConfig struct {
 	CoolDownMs setting.Millis `json:"coolDownMs"`
 }
 
-// LimitConfig limits calls and their results.
+// LimitConfig has the limits on calls and their results.
 type LimitConfig struct {
 	// Maximum size of a result, in bytes. A larger result is truncated and stored for up to an hour, and the response says how to read the rest. 0 means no limit.
 	MaxResultBytes int `json:"maxResultBytes"`

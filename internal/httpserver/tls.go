@@ -19,7 +19,7 @@ import (
 type TLSConfig struct {
 	// PEM file with the certificate and its chain. If not set, the listener uses plain HTTP.
 	Cert string `json:"cert,omitempty"`
-	// PEM file with the private key of the certificate. Changes to the contents of both files apply to new connections within a second.
+	// PEM file with the private key of the certificate. Changes to the contents of either file apply to new connections within a second, if the certificate and the key match.
 	Key string `json:"key,omitempty"`
 	// Whether to tell browsers to use only HTTPS for one year (HSTS). The header is never sent for localhost or IP addresses.
 	HSTS bool `json:"hsts,omitempty"`

@@ -8,7 +8,7 @@ import (
 )
 
 // Config is one profile. A tool belongs to it if the profile selects its server,
-// its tags and its name.
+// its name and, if tags is set, at least one of its tags.
 type Config struct {
 	// Purpose of the profile, for people.
 	Description string `json:"description,omitempty"`
