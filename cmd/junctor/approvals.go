@@ -62,7 +62,7 @@ func (c *cli) approvalsList() *cobra.Command {
 			if len(list.Approvals) > 0 {
 				t := terminal.NewTable("TOOL", "DEFINITION", "STATE")
 				for _, a := range list.Approvals {
-					state := terminal.Cell{Text: "needs approval again: the definition changed or the tool no longer exists", Colour: terminal.Yellow}
+					state := terminal.Cell{Text: "no longer applies: the definition changed or the tool no longer exists", Colour: terminal.Yellow}
 					if a.Current {
 						state = terminal.Cell{Text: "allowed", Colour: terminal.Green}
 					}

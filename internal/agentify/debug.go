@@ -196,7 +196,7 @@ func (d *Debug) watchTrace(w http.ResponseWriter, r *http.Request) error {
 func watch[T any](d *Debug, w http.ResponseWriter, r *http.Request, ring *telemetry.Ring[T], first int, keep func(T) bool, show func(T) any, missed func(int64) any) error {
 	if d.watchers.Add(1) > maxWatchers {
 		d.watchers.Add(-1)
-		return &tool.Error{Kind: tool.RateLimited, Msg: "too many log viewers are connected; close another window", RetryAfter: 30 * time.Second}
+		return &tool.Error{Kind: tool.RateLimited, Msg: "too many log and trace streams are open; close another window", RetryAfter: 30 * time.Second}
 	}
 	defer d.watchers.Add(-1)
 	// The gate in front of all faces has checked the origin.

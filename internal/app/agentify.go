@@ -148,13 +148,13 @@ func (d *debugPort) open(port int) {
 	}
 	ln, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 	if err != nil {
-		a.log.WarnContext(d.ctx, "debug interface not started: cannot listen on the port; choose another with DEBUG_PORT", "port", port, "err", err)
+		a.log.WarnContext(d.ctx, "cannot start the debug interface on this port; choose another with DEBUG_PORT", "port", port, "err", err)
 		return
 	}
 	gate, err := a.newGate(d.ctx, ln.Addr().String())
 	if err != nil {
 		_ = ln.Close()
-		a.log.WarnContext(d.ctx, "debug interface not started", "err", err)
+		a.log.WarnContext(d.ctx, "cannot start the debug interface", "err", err)
 		return
 	}
 	if d.server != nil {

@@ -223,7 +223,7 @@ func TestEnvironmentKeyOverridesOptions(t *testing.T) {
 		"OPENAI_API_KEY": "sk-of-the-option", "DEBUG_PORT": busy.Addr().(*net.TCPAddr).Port, "builtin": true,
 	}}), `"serverInfo"`)
 	e.expect(e.request(2, "agentify/orchestrateTask", map[string]any{"query": "use junctor:calculate"}), `42`)
-	e.expect(e.log.String(), "debug interface not started") // a warning only
+	e.expect(e.log.String(), "cannot start the debug interface") // a warning only
 	if strings.Contains(e.log.String(), `"level":"INFO"`) {
 		t.Error("options without a level changed it")
 	}

@@ -37,5 +37,5 @@ func (a *App) pageOnly(mux *http.ServeMux) http.Handler {
 }
 
 func notFound(w http.ResponseWriter, r *http.Request) {
-	httperr.Write(w, r, &tool.Error{Kind: tool.MethodNotFound, Msg: "no such path; GET /openapi.json lists the existing ones"})
+	httperr.Write(w, r, &tool.Error{Kind: tool.MethodNotFound, Msg: "there is no such path; GET /openapi.json lists the paths"})
 }

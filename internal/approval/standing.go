@@ -204,7 +204,7 @@ func (s *Standing) Revoke(ctx context.Context, caller, name string) error {
 }
 
 func notApproved(name string) error {
-	return &tool.Error{Kind: tool.MethodNotFound, Msg: fmt.Sprintf("%s is not permanently approved", tool.Shorten(name, 200))}
+	return &tool.Error{Kind: tool.MethodNotFound, Msg: fmt.Sprintf("%s has no standing approval", tool.Shorten(name, 200))}
 }
 
 func unavailable(err error) error {

@@ -36,7 +36,7 @@ func TestProfileHidesApprovalsOfOtherTools(t *testing.T) {
 		t.Errorf("with the profile: %d %s", code, body)
 	}
 	for _, subject := range []string{"fs:write", strings.Replace(write, " ", "%20", 1), "fs:nothing"} {
-		if code, body := send(narrow, "DELETE", "/"+subject); code != 404 || !strings.Contains(body, "is not permanently approved") {
+		if code, body := send(narrow, "DELETE", "/"+subject); code != 404 || !strings.Contains(body, "has no standing approval") {
 			t.Errorf("DELETE %s with the profile: %d %s", subject, code, body)
 		}
 	}

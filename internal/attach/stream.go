@@ -111,13 +111,13 @@ func requestStream(c net.Conn, r *bufio.Reader, req StreamRequest) (answer reply
 	}
 	_ = c.SetDeadline(time.Time{})
 	if err := json.Unmarshal(text, &answer); err != nil {
-		return answer, &Refused{"the running gateway has a different version"}
+		return answer, &Refused{"the running gateway is a different version"}
 	}
 	if !answer.OK {
 		return answer, &Refused{answer.Message}
 	}
 	if answer.Profile != req.Profile {
-		return answer, &Refused{"the version of the running gateway has no profiles; restart it, or use --standalone"}
+		return answer, &Refused{"the running gateway is a version without profiles; restart it, or use --standalone"}
 	}
 	return answer, nil
 }

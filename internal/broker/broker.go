@@ -225,7 +225,7 @@ func readRequest(r *http.Request) (request, error) {
 	case strings.HasPrefix(in.Method, "notifications/"):
 		return request{}, &tool.Error{Kind: tool.InvalidRequest, Msg: "the broker forwards only requests; to cancel one, close its connection"}
 	case in.Method == mcp.MethodInitialize || in.Method == mcp.MethodDiscover:
-		return request{}, &tool.Error{Kind: tool.InvalidRequest, Msg: "the gateway manages the session with the server; send your request directly"}
+		return request{}, &tool.Error{Kind: tool.InvalidRequest, Msg: "the gateway manages the session with the server; send your request without a handshake"}
 	}
 	id := mcp.ID(bytes.TrimSpace(in.ID))
 	if id == "" || id == "null" {

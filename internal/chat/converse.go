@@ -214,7 +214,7 @@ func (s *Session) aborted(ctx context.Context) string {
 // unsaved ends a turn that cannot be stored. Otherwise the model's history and
 // the stored one would differ.
 func (s *Session) unsaved(ctx context.Context, err error) string {
-	s.host.Log.ErrorContext(ctx, "conversation not stored", "err", err)
+	s.host.Log.ErrorContext(ctx, "cannot store the conversation", "err", err)
 	s.emit(wire.TypeError, wire.ErrorPayload{Code: string(tool.Unavailable), Message: "the conversation cannot be stored now, so it stops here; try again in a moment"})
 	return stopError
 }

@@ -146,7 +146,7 @@ func TestSessionIsChangedDuringReplyOnAnotherNode(t *testing.T) {
 	if err != nil || int64(len(events)) != first.seq {
 		t.Errorf("%d of %d messages are stored: %v", len(events), first.seq, err)
 	}
-	if logs := a.logs.String(); strings.Contains(logs, "messages not stored") {
+	if logs := a.logs.String(); strings.Contains(logs, "cannot store messages") {
 		t.Error(logs)
 	}
 }

@@ -109,7 +109,7 @@ func (s *Session) storeMessages(batch []wire.Outgoing) [][]byte {
 		// A client that reconnects must find the messages it has seen. But a
 		// store that is down must not stop the conversation.
 		if err != nil {
-			s.host.Log.WarnContext(ctx, "messages not stored; clients that reconnect will not receive them", "err", err)
+			s.host.Log.WarnContext(ctx, "cannot store messages; clients that reconnect will not receive them", "err", err)
 		}
 		return out
 	}

@@ -158,7 +158,7 @@ func (s *Session) compact(ctx context.Context, t *turn, model llm.Model, old sum
 	sum := summary{UpTo: upTo, Text: s.summarise(ctx, t, model, old, dropped, budget)}
 	if ctx.Err() == nil {
 		if err := s.save(ctx, func(m *metadata) { m.Summary = sum }); err != nil {
-			s.host.Log.WarnContext(ctx, "summary not stored", "err", err)
+			s.host.Log.WarnContext(ctx, "cannot store the summary", "err", err)
 		}
 	}
 	if pinned >= 0 && pinned < keep {

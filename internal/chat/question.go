@@ -115,7 +115,7 @@ func newElicitation(about wire.QuestionPayload, params json.RawMessage) (*questi
 		}
 		form, err := schema.Compile(in.RequestedSchema)
 		if err != nil {
-			return nil, refused(`"requestedSchema" is not a valid schema`)
+			return nil, refused(`"requestedSchema" is not a supported schema`)
 		}
 		q.fits = func(a wire.Answer) error { return validateForm(form, a) }
 	case "url":

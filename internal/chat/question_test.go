@@ -151,12 +151,12 @@ func TestInvalidQuestionsAreRefused(t *testing.T) {
 	form := func(params string) string { return `{"method":"elicitation/create","params":` + params + `}` }
 	for name, tt := range map[string]struct{ args, want string }{
 		"not a form":         {form(`{"requestedSchema":[]}`), "type object"},
-		"not a schema":       {form(`{"requestedSchema":{"type":"object","properties":{"a":{"type":"string","minLength":"no such"}}}}`), "not a valid schema"},
+		"not a schema":       {form(`{"requestedSchema":{"type":"object","properties":{"a":{"type":"string","minLength":"no such"}}}}`), "not a supported schema"},
 		"a form in a form":   {form(`{"requestedSchema":{"type":"object","properties":{"a":{"type":"object"}}}}`), "\"a\""},
 		"a form of itself":   {form(`{"requestedSchema":{"type":"object","properties":{"a":{"$ref":"#"}}}}`), "\"a\""},
 		"a list of forms":    {form(`{"requestedSchema":{"type":"object","properties":{"a":{"type":"array","items":{"type":"object"}}}}}`), "\"a\""},
 		"endless":            {form(`{"requestedSchema":{"type":"object","properties":{` + strings.Repeat(`"a":{"type":"string"},`, maxFields) + `"z":{"type":"string"}}}}`), "fields"},
-		"schema from afar":   {form(`{"requestedSchema":{"type":"object","$ref":"https://example.com/s"}}`), "not a valid schema"},
+		"schema from afar":   {form(`{"requestedSchema":{"type":"object","$ref":"https://example.com/s"}}`), "not a supported schema"},
 		"huge":               {form(`{"message":"` + strings.Repeat("x", maxQuestion) + `"}`), "bytes"},
 		"unreadable":         {form(`[]`), "cannot be read"},
 		"odd mode":           {form(`{"mode":"mind-reading"}`), "mind-reading"},

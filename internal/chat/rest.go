@@ -77,7 +77,7 @@ func (h *Host) listSessions(r *http.Request) (any, error) {
 	var err error
 	if v := q.Get("before"); v != "" {
 		if before, err = time.Parse(time.RFC3339Nano, v); err != nil {
-			return nil, invalid("before must be a time in RFC 3339 format, such as the field updated of a session")
+			return nil, invalid(`before must be a time in RFC 3339 format, such as the value of "updated" in a session`)
 		}
 	}
 	limit := 0

@@ -109,7 +109,7 @@ func (s *Session) allowSampling(ctx context.Context, t *turn, q *question) error
 		return err
 	}
 	if a.Action != wire.Accept {
-		return &mcp.Error{Code: mcp.CodeRejected, Message: "the person did not allow the use of the model"}
+		return &mcp.Error{Code: mcp.CodeRejected, Message: "the user did not allow the use of the model"}
 	}
 	if a.Scope == wire.ForSession {
 		if err := s.save(ctx, func(m *metadata) { m.Sampling = append(m.Sampling, q.Server) }); err != nil {

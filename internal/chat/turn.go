@@ -336,7 +336,7 @@ func (s *Session) run(ctx context.Context, t *turn) {
 	s.emit(wire.TypeStatus, wire.StatusPayload{State: "complete", Message: endings[stop], Data: &wire.StatusData{Stop: stop}})
 	s.flush()
 	if err := s.save(late, func(m *metadata) { m.Turn.Active, m.Usage = false, usage.Session }); err != nil {
-		s.host.Log.WarnContext(late, "end of the reply not stored", "err", err)
+		s.host.Log.WarnContext(late, "cannot store the end of the reply", "err", err)
 	}
 	s.release(late)
 	s.host.Log.InfoContext(late, "reply done", telemetry.KeyAction, "turn", "stop", stop, "took", time.Since(start), "calls", t.calls, "tokensIn", usage.Turn.Input, "tokensOut", usage.Turn.Output)

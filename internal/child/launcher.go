@@ -125,7 +125,7 @@ func (l *Launcher) start(spec Spec, path string) (*Process, error) {
 		grace:  2 * time.Second,
 	}
 	if p.visible = reason; hide != "" && !held.hides() {
-		p.visible = "the system does not allow it its own mounts (isolation: " + string(held.isolation()) + ")"
+		p.visible = "the system does not allow the program its own mounts (isolation: " + string(held.isolation()) + ")"
 	}
 	go p.run(pipes.err)
 	return p, nil

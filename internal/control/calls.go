@@ -82,7 +82,7 @@ func readIntervals(text string, q *store.CallQuery) (int, error) {
 		q.Until = time.Now()
 	}
 	if q.Since.IsZero() || !q.Since.Before(q.Until) {
-		return 0, &tool.Error{Kind: tool.InvalidArguments, Msg: "intervals need a time range; send from with a time before to"}
+		return 0, &tool.Error{Kind: tool.InvalidArguments, Msg: `intervals requires a time range; set "from" to a time before "to"`}
 	}
 	return n, nil
 }

@@ -79,8 +79,8 @@ func TestCallStats(t *testing.T) {
 		"any failure":    {admin, "?status=notok", 200, `"total":{"calls":2,"errors":1,"failed":1,`},
 		"intervals":      {admin, "?from=2023-11-14T22:13:20Z&to=2023-11-14T22:13:24Z&intervals=2", 200, `"intervals":[{"from":"2023-11-14T22:13:20Z","calls":2,"errors":0,"failed":1,`},
 		"until now":      {admin, "?from=2023-11-14T22:13:20Z&intervals=1", 200, `"intervals":[{"from":"2023-11-14T22:13:20Z","calls":3,`},
-		"no range":       {admin, "?intervals=2", 400, "send from"},
-		"no time":        {admin, "?from=2023-11-14T22:13:20Z&to=2023-11-14T22:13:20Z&intervals=2", 400, "send from"},
+		"no range":       {admin, "?intervals=2", 400, "intervals requires a time range"},
+		"no time":        {admin, "?from=2023-11-14T22:13:20Z&to=2023-11-14T22:13:20Z&intervals=2", 400, "intervals requires a time range"},
 		"too many":       {admin, "?from=2023-11-14T22:13:20Z&intervals=1001", 400, "from 1 to 1000"},
 		"no such status": {admin, "?status=fine", 400, "none of ok"},
 	} {

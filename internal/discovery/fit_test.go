@@ -45,7 +45,7 @@ func TestExecuteToolSelects(t *testing.T) {
 		t.Errorf("the rule's select: %s", text)
 	}
 	text, isError := executeTool(t, c, "fs", "picture", map[string]any{}, ".a.b")
-	if !isError || !strings.Contains(text, "The result looks like {a: number}") || !strings.Contains(text, "its result is kept: read_result") {
+	if !isError || !strings.Contains(text, "The result looks like {a: number}") || !strings.Contains(text, "its result is stored: read_result") {
 		t.Errorf("%t %s", isError, text)
 	}
 	server.mu.Lock()
@@ -117,7 +117,7 @@ func TestLargeResultsArePaged(t *testing.T) {
 func TestReservedToolsAreNotShadowed(t *testing.T) {
 	r := newFixture(t, map[string]*testServer{"junctor": newTestServer(anyTool("read_result"), anyTool("other"))})
 	c := r.client(mcp.Version20251125, View{Mode: MetaMode})
-	if text, isError := executeTool(t, c, "junctor", "read_result", json.RawMessage(`{"id":"none"}`), ""); !isError || !strings.Contains(text, "is kept for this caller") {
+	if text, isError := executeTool(t, c, "junctor", "read_result", json.RawMessage(`{"id":"none"}`), ""); !isError || !strings.Contains(text, "is stored for this caller") {
 		t.Errorf("%s", text)
 	}
 	if text, isError := executeTool(t, c, "junctor", "other", json.RawMessage(`{}`), ""); isError || text != "other {}" {

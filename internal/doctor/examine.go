@@ -320,7 +320,7 @@ func (r *Report) clock(ctx context.Context, f Facts, p Probes) {
 		if off := before.Sub(theirs).Abs(); off > maxClockSkew {
 			r.Add(Finding{
 				Severity: Warning, Area: "clock", What: fmt.Sprintf("this machine's clock differs by %s from that of %s", off.Round(time.Second), u.Host),
-				Do: "set it (timedatectl set-ntp true): tokens and certificates fail with a wrong clock",
+				Do: "correct it (timedatectl set-ntp true): with a wrong clock, tokens and certificates are rejected",
 			})
 		} else {
 			r.Add(Finding{Severity: OK, Area: "clock", What: "agrees with " + u.Host})
@@ -328,7 +328,7 @@ func (r *Report) clock(ctx context.Context, f Facts, p Probes) {
 		return
 	}
 	if p.Now().Year() < 2026 {
-		r.Add(Finding{Severity: Warning, Area: "clock", What: "is set to " + p.Now().Format(time.DateOnly), Do: "set it: tokens and certificates fail with a wrong clock"})
+		r.Add(Finding{Severity: Warning, Area: "clock", What: "is set to " + p.Now().Format(time.DateOnly), Do: "correct it: with a wrong clock, tokens and certificates are rejected"})
 	}
 }
 

@@ -308,7 +308,7 @@ func (r *TestReport) latency(ctx context.Context, o TestOptions, c *connection, 
 	}
 	slices.Sort(took)
 	r.Add(Finding{
-		Severity: OK, Area: "latency", What: fmt.Sprintf("%s, %d times: fastest %s, slowest %s, median", method, rounds, round(took[0]), round(took[rounds-1])),
+		Severity: OK, Area: "latency", What: fmt.Sprintf("median of %d %s requests that took from %s to %s", rounds, method, round(took[0]), round(took[rounds-1])),
 		TookMs: millis(took[rounds/2]),
 	})
 }

@@ -48,7 +48,7 @@ func (x *Executor) fit(ctx context.Context, f *callRun, result tool.Result) (too
 func (x *Executor) selectFailed(f *callRun, raw json.RawMessage, err error) error {
 	e := *tool.AsError(err)
 	if id := x.Results.Keep(f.call.Caller.View(), results.Text(results.Value(raw))); id != "" {
-		e.Msg += fmt.Sprintf(". The tool has run; its result is kept: read_result of the server junctor with {\"id\":%q}", id)
+		e.Msg += fmt.Sprintf(". The tool has run; its result is stored: read_result of the server junctor with {\"id\":%q}", id)
 	}
 	return &e
 }

@@ -87,7 +87,7 @@ func checkUnambiguous(params json.RawMessage) error {
 				continue
 			}
 			if string(key) != meant || seen[i] {
-				return &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("params must contain %q exactly once, and no key that differs from it only in case", meant)}
+				return &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("params must not contain %q twice, or a key that differs from it only in case", meant)}
 			}
 			seen[i] = true
 		}

@@ -222,6 +222,6 @@ func (c *Client) raiseLogLevel(ctx context.Context, level string) {
 		}
 	}
 	if _, err := c.round(ctx, tool.Request{Method: mcp.MethodSetLevel}, rawjson.SetField(nil, rawjson.AppendQuoted(nil, level), "level")); err != nil {
-		c.log.Debug("log level not set", "err", err)
+		c.log.Debug("cannot set the log level", "err", err)
 	}
 }

@@ -44,7 +44,7 @@ func (c *Client) AwaitTask(ctx context.Context, r tool.Request, created json.Raw
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
 		if _, lost := w.request(ctx, mcp.MethodTasksCancel, nil); lost != nil {
-			c.log.DebugContext(ctx, "task not cancelled", "err", lost)
+			c.log.DebugContext(ctx, "cannot cancel the task", "err", lost)
 		}
 	}
 	return result, err

@@ -257,7 +257,7 @@ func (d *document) resolve(raw json.RawMessage) (json.RawMessage, *document, err
 			return nil, nil, err
 		}
 	}
-	return nil, nil, errors.New("the references are circular")
+	return nil, nil, errors.New("the references are circular or too deeply chained")
 }
 
 // lookup returns the value that a reference points to, and its document.

@@ -119,7 +119,7 @@ func base(d *document, from Source, configured string) (*url.URL, error) {
 	}
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return nil, fmt.Errorf("the document gives no address for its service (%q); set baseUrl", raw)
+		return nil, fmt.Errorf("the document gives no http or https URL for its service (%q); set baseUrl", raw)
 	case strings.ContainsAny(u.Path, "{}"):
 		return nil, fmt.Errorf("the address of the service, %q, has a variable without a default; set baseUrl", raw)
 	}

@@ -83,7 +83,7 @@ func (c *Cache) Read(caller, id string) (string, error) {
 			return t.text, nil
 		}
 	}
-	return "", &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("no result %q is kept for this caller; results are kept for an hour on the node that made them. Call the tool again", tool.Shorten(id, 40))}
+	return "", &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("no result %q is stored for this caller; results are stored for up to an hour on the node that created them. Call the tool again", tool.Shorten(id, 40))}
 }
 
 // Page returns up to limit bytes of a text from an offset, in whole characters,

@@ -66,7 +66,7 @@ func NewMetrics(version string) *Metrics {
 		return v
 	}
 	m.calls = counter("calls_total", "Calls by upstream, tool and outcome (ok, error, failed).", "server", "tool", "status")
-	m.failures = counter("call_failures_total", "Calls that failed without a result from the tool, by kind.", "server", "kind")
+	m.failures = counter("call_failures_total", "Failed calls, by kind of error.", "server", "kind")
 	m.latency = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Namespace: "junctor", Name: "call_duration_seconds", Help: "Time from the arrival of a call to its response.",
 		Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
@@ -78,7 +78,7 @@ func NewMetrics(version string) *Metrics {
 	m.restarts = counter("upstream_connects_total", "Connections made to an upstream.", "server")
 	m.tools = gauge("upstream_tools", "Tools of an upstream.", "server")
 	m.circuits = gauge("circuit_state", "2 while the circuit of a tool is open; closed ones have no series.", "server", "tool")
-	m.dropped = counter("dropped_total", "Items dropped because a limit was reached, by kind.", "what")
+	m.dropped = counter("dropped_total", "Items dropped, by kind.", "what")
 	m.rejected = counter("rejected_requests_total", "HTTP requests that were rejected, by reason.", "reason")
 	m.tokens = counter("model_tokens_total", "Tokens read and written by models.", "model", "direction")
 

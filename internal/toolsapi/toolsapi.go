@@ -90,12 +90,12 @@ func (a *API) Routes(mux *http.ServeMux) {
 func wrongMethod(method string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Allow", method)
-		httperr.WriteStatus(w, r, http.StatusMethodNotAllowed, &tool.Error{Kind: tool.InvalidRequest, Msg: fmt.Sprintf("%s is not possible here; use %s %s", tool.Shorten(r.Method, 64), method, r.URL.Path)})
+		httperr.WriteStatus(w, r, http.StatusMethodNotAllowed, &tool.Error{Kind: tool.InvalidRequest, Msg: fmt.Sprintf("%s is not allowed here; use %s", tool.Shorten(r.Method, 64), method)})
 	}
 }
 
 func unknownPath(w http.ResponseWriter, r *http.Request) {
-	httperr.Write(w, r, &tool.Error{Kind: tool.MethodNotFound, Msg: "there is nothing at this path; GET /openapi.json lists what there is"})
+	httperr.Write(w, r, &tool.Error{Kind: tool.MethodNotFound, Msg: "there is no such path; GET /openapi.json lists the paths"})
 }
 
 // read decodes a request's body. Unknown keys are ignored, because providers

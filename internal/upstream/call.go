@@ -205,7 +205,7 @@ func (u *upstream) slot(ctx context.Context, queued func(bool)) (release func(),
 			Msg: fmt.Sprintf("%s accepts %d calls at a time, and this call waited %s in the queue (queueTimeoutMs); it was not sent. Try again, or raise maxConcurrent or queueTimeoutMs", u.name, cap(slots), limit),
 		}
 	case <-ctx.Done():
-		return nil, waitError(ctx, fmt.Sprintf("%s accepts %d calls at a time, and none of them finished in time", u.name, cap(slots)))
+		return nil, waitError(ctx, fmt.Sprintf("%s accepts %d calls at a time, and no slot became free for this call in time", u.name, cap(slots)))
 	}
 }
 

@@ -68,7 +68,7 @@ func explain(cfg Config, err error) *failure {
 		f.Kind = tool.Timeout
 		f.Msg = fmt.Sprintf("it did not answer the handshake within %s; raise startTimeoutMs if it needs longer", cfg.StartTimeoutMs.Duration())
 		if h.conn != nil {
-			f.Msg += "; each attempt gets a longer timeout, in case the program is still being downloaded"
+			f.Msg += "; if the program is still being downloaded, a later attempt can succeed"
 			f.Msg += h.conn.strayHint()
 		}
 		return f

@@ -200,7 +200,7 @@ func (c *Call) Finish(ctx context.Context, result tool.Result, failure error) er
 		return nil
 	}
 	if failure == nil && len(result.Raw) > maxResult {
-		failure = &tool.Error{Kind: tool.TooLarge, Msg: fmt.Sprintf("the result has %d bytes; at most %d can be stored for later. Call the tool again and wait for its result", len(result.Raw), maxResult)}
+		failure = &tool.Error{Kind: tool.TooLarge, Msg: fmt.Sprintf("the call was carried out, but its result has %d bytes and at most %d can be stored for later; if it is safe to repeat the call, call the tool again and wait for its result", len(result.Raw), maxResult)}
 	}
 	if failure != nil {
 		result = tool.Result{}

@@ -119,7 +119,7 @@ func (s *Service) Run(ctx context.Context) error {
 			if err := s.renew(ctx); err == nil {
 				s.writeEnds(ctx)
 			} else if ctx.Err() == nil {
-				s.log.DebugContext(ctx, "lease of waiting calls not renewed", "err", err)
+				s.log.DebugContext(ctx, "cannot renew the lease of waiting calls", "err", err)
 			}
 		}
 	}
