@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"junctor/internal/address"
@@ -285,39 +286,45 @@ func (s *Service) redirect(ctx context.Context, cfg upstream.Config, issuer stri
 			port = u.Port()
 		}
 	}
-	// Serialize opening listeners, so that sign-ins with the same redirect URI
-	// share one.
+	// Serialize opening listeners, so that sign-ins on the same port share one.
 	s.listening.Lock()
 	defer s.listening.Unlock()
-	requested := net.JoinHostPort(host, port) + path
-	if l := s.listenerOf(requested); l != nil {
-		return l.url, nil
-	}
-	if own.RedirectURI == "" && own.CallbackPort == 0 {
+	requested := loopbackAddress(host, port)
+	l := s.listenerOf(requested)
+	if l == nil && own.RedirectURI == "" && own.CallbackPort == 0 {
 		// Reusing the port of the last login avoids a registration.
 		if kept, ok, _ := s.registration(ctx, issuer, "http://127.0.0.1"+CallbackPath); ok {
 			if u, err := url.Parse(kept.Redirect); err == nil {
-				port = u.Port()
+				l, _ = s.listen(loopbackAddress(host, u.Port()))
 			}
 		}
 	}
-	l, err := s.listen(host, port, path)
-	if err != nil && own.RedirectURI == "" && own.CallbackPort == 0 {
-		l, err = s.listen(host, "0", path)
+	if l == nil {
+		var err error
+		if l, err = s.listen(requested); errors.Is(err, errStopping) {
+			return "", err
+		} else if err != nil {
+			return "", &tool.Error{Kind: tool.Unavailable, Msg: fmt.Sprintf("this process cannot listen on %s for the redirect from the authorization server; check oauth.callbackPort and oauth.redirectUri", requested), Err: err}
+		}
 	}
-	if errors.Is(err, errStopping) {
+	if err := s.addListener(requested, l, path); err != nil {
 		return "", err
 	}
-	if err != nil {
-		return "", &tool.Error{Kind: tool.Unavailable, Msg: "no free port on this machine for the redirect from the authorization server", Err: err}
-	}
-	if err := s.addListener(requested, l); err != nil {
-		return "", err
-	}
-	return l.url, nil
+	_, port, _ = net.SplitHostPort(l.bound)
+	return "http://" + net.JoinHostPort(host, port) + path, nil
 }
 
-// listenerOf returns the listener of a requested host, port and path, or nil.
+// loopbackAddress returns the address to listen on for a host and port.
+// localhost is the address to which [net.Listen] would resolve it, so that both
+// share a listener.
+func loopbackAddress(host, port string) string {
+	if !strings.Contains(host, ":") && net.ParseIP(host) == nil {
+		host = "127.0.0.1"
+	}
+	return net.JoinHostPort(host, cmp.Or(port, "0"))
+}
+
+// listenerOf returns the listener of a requested address, or nil.
 func (s *Service) listenerOf(requested string) *listener {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -325,16 +332,16 @@ func (s *Service) listenerOf(requested string) *listener {
 		return l
 	}
 	for _, l := range s.listeners { // one on an arbitrary port may match
-		if l.url == "http://"+requested {
+		if l.bound == requested {
 			return l
 		}
 	}
 	return nil
 }
 
-// addListener registers a listener, which sign-ins with the same redirect URI
-// share until the Service is closed.
-func (s *Service) addListener(requested string, l *listener) error {
+// addListener registers a listener for a path. Sign-ins share it until the
+// Service is closed.
+func (s *Service) addListener(requested string, l *listener, path string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -342,24 +349,29 @@ func (s *Service) addListener(requested string, l *listener) error {
 		return errStopping
 	}
 	s.listeners[requested] = l
+	l.paths[path] = true
 	return nil
 }
 
 // listener is a loopback listener for callbacks in processes without an HTTP
 // server.
 type listener struct {
-	url    string
+	bound  string // the address it listens on
 	server *http.Server
+	paths  map[string]bool // of the redirect URIs; protected by Service.mu
 }
 
 func (l *listener) close() { _ = l.server.Close() }
 
-// onlyCallback serves the callback at a configured path, which may be empty or
-// not a valid pattern for [http.ServeMux].
-func (s *Service) onlyCallback(path string) http.HandlerFunc {
+// onlyCallback serves the callback at the configured paths, which may be empty
+// or not valid patterns for [http.ServeMux].
+func (s *Service) onlyCallback(l *listener) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		known := l.paths[r.URL.Path] || r.URL.Path == "/" && l.paths[""]
+		s.mu.Unlock()
 		switch q := r.URL.Query(); {
-		case r.URL.Path != cmp.Or(path, "/"):
+		case !known:
 			http.NotFound(w, r)
 		case r.Method == http.MethodPost:
 			s.confirmed(w, r)
@@ -374,20 +386,14 @@ func (s *Service) onlyCallback(path string) http.HandlerFunc {
 	}
 }
 
-func (s *Service) listen(host, port, path string) (*listener, error) {
-	ln, err := net.Listen("tcp", net.JoinHostPort(host, port))
+func (s *Service) listen(address string) (*listener, error) {
+	ln, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, err
 	}
-	_, port, err = net.SplitHostPort(ln.Addr().String())
-	if err != nil {
-		return nil, err
-	}
-	l := &listener{
-		url: "http://" + net.JoinHostPort(host, port) + path,
-		server: &http.Server{
-			Handler: s.onlyCallback(path), ReadTimeout: 10 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10,
-		},
+	l := &listener{bound: ln.Addr().String(), paths: map[string]bool{}}
+	l.server = &http.Server{
+		Handler: s.onlyCallback(l), ReadTimeout: 10 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10,
 	}
 	if !s.spawn(func() { _ = l.server.Serve(ln) }) { // returns when it is closed
 		_ = ln.Close()

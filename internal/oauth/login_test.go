@@ -380,7 +380,7 @@ func TestLoginWithOwnListener(t *testing.T) {
 	}
 	// If the port is taken, another port is registered.
 	u, _ := url.Parse(redirects[0])
-	blocker, err := r.listen("127.0.0.1", u.Port(), "/")
+	blocker, err := r.listen(u.Host)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -422,14 +422,17 @@ func TestListenersOfPendingSignIns(t *testing.T) {
 	t.Cleanup(s.Close)
 	fixed := &upstream.OAuth{CallbackPort: addresstest.UnusedPort(t)}
 	var redirects []string
-	for _, own := range []*upstream.OAuth{fixed, nil, {RedirectURI: "http://127.0.0.1/other"}, fixed, nil} {
+	for _, own := range []*upstream.OAuth{
+		fixed, nil, {RedirectURI: "http://127.0.0.1/other"}, fixed, nil,
+		{RedirectURI: fmt.Sprintf("http://localhost:%d/of/another/server", fixed.CallbackPort)},
+	} {
 		redirect, err := s.redirect(t.Context(), upstream.Config{OAuth: own}, "x")
 		if err != nil {
 			t.Fatal(err)
 		}
 		redirects = append(redirects, redirect)
 	}
-	if redirects[0] != redirects[3] || redirects[1] != redirects[4] {
+	if redirects[0] != redirects[3] || redirects[1] != redirects[4] || !strings.HasSuffix(redirects[5], "/of/another/server") {
 		t.Errorf("redirects %q", redirects)
 	}
 	// Request by number the port that another sign-in was assigned.

@@ -75,8 +75,8 @@ type Service struct {
 	closed   bool
 
 	// listeners receive callbacks if there is no redirect URI. They are keyed
-	// by the requested host, port and path, and are opened on demand with
-	// listening locked (before mu).
+	// by the requested address and are opened on demand with listening locked
+	// (before mu).
 	listeners map[string]*listener
 	listening sync.Mutex
 }
