@@ -165,7 +165,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	if a.store, err = OpenStore(ctx, cfg.Store, o.DataDir, o.Log); err != nil {
 		return nil, err
 	}
-	if a.tracer, err = otlp.NewTracer(ctx, cfg.Telemetry.OTLP, o.Version, o.Redactor); err != nil {
+	if a.tracer, err = otlp.NewTracer(ctx, cfg.Telemetry.OTLP, o.Version, o.Redactor, o.Log); err != nil {
 		_ = a.store.Close()
 		return nil, err
 	}

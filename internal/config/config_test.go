@@ -268,19 +268,30 @@ func TestWriteFileErrors(t *testing.T) {
 }
 
 func TestOTLPEndpointOfEnvironment(t *testing.T) {
-	const variable = "OTEL_EXPORTER_OTLP_ENDPOINT"
 	for name, tt := range map[string]struct {
 		file, value, want string
+		others            map[string]string
 		notes             int
 	}{
 		"alone":         {file: `{}`, value: "http://collector:4318/", want: "http://collector:4318/v1/traces"},
 		"with a path":   {file: `{}`, value: "https://collector/otlp", want: "https://collector/otlp/v1/traces"},
 		"file wins":     {file: `{"telemetry":{"otlp":{"endpoint":"http://mine"}}}`, value: "http://collector:4318", want: "http://mine"},
 		"not over HTTP": {file: `{}`, value: "collector:4317", notes: 1},
-		"not set":       {file: `{}`},
+		"for gRPC":      {file: `{}`, value: "http://collector:4317", others: map[string]string{"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, notes: 1},
+		"metrics by gRPC": {file: `{}`, value: "http://collector:4318", want: "http://collector:4318/v1/traces",
+			others: map[string]string{"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "http/protobuf"}},
+		"traces off": {file: `{}`, value: "http://collector:4318", others: map[string]string{"OTEL_TRACES_EXPORTER": "none"}},
+		"SDK off":    {file: `{}`, value: "http://collector:4318", others: map[string]string{"OTEL_SDK_DISABLED": "true"}},
+		"not set":    {file: `{}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cfg, notes, err := Parse("junctor.json", []byte(tt.file), Options{LookupEnv: func(name string) (string, bool) { return tt.value, name == variable && tt.value != "" }})
+			cfg, notes, err := Parse("junctor.json", []byte(tt.file), Options{LookupEnv: func(name string) (string, bool) {
+				if name == "OTEL_EXPORTER_OTLP_ENDPOINT" {
+					return tt.value, tt.value != ""
+				}
+				v, ok := tt.others[name]
+				return v, ok
+			}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"reflect"
@@ -97,17 +98,38 @@ func (l *loader) override(cfg *Config, d *decoder) {
 			l.set(cfg, d, v.key, n)
 		}
 	}
-	if n, ok := l.variable("OTEL_EXPORTER_OTLP_ENDPOINT"); ok && cfg.Telemetry.OTLP == nil {
-		t := telemetry.Config{OTLP: &telemetry.OTLPConfig{Endpoint: strings.TrimRight(n.value, "/") + "/v1/traces"}}
-		if t.Validate() == nil {
-			cfg.Telemetry.OTLP = t.OTLP
-			d.from["telemetry.otlp.endpoint"] = n
-		} else { // it is for all programs of the machine, perhaps with gRPC
-			l.note("OTEL_EXPORTER_OTLP_ENDPOINT", n, "is not used, because it is not an http or https address; set telemetry.otlp.endpoint to send traces")
-		}
+	if cfg.Telemetry.OTLP == nil {
+		l.traceEndpoint(cfg, d)
 	}
 	for _, o := range l.o.Overrides {
 		l.set(cfg, d, o.Key, &node{kind: str, path: o.Source, offset: -1, keyAt: -1, text: "", value: o.Value, source: o.Source})
+	}
+}
+
+// traceEndpoint sets the endpoint for traces from the variables of
+// OpenTelemetry. They are for all programs of the machine, so one that does not
+// fit is not an error.
+func (l *loader) traceEndpoint(cfg *Config, d *decoder) {
+	value := func(name string) string {
+		if n, ok := l.variable(name); ok {
+			return strings.ToLower(n.value)
+		}
+		return ""
+	}
+	const variable = "OTEL_EXPORTER_OTLP_ENDPOINT"
+	n, ok := l.variable(variable)
+	if !ok || value("OTEL_SDK_DISABLED") == "true" || value("OTEL_TRACES_EXPORTER") == "none" {
+		return
+	}
+	t := telemetry.Config{OTLP: &telemetry.OTLPConfig{Endpoint: strings.TrimRight(n.value, "/") + "/v1/traces"}}
+	switch protocol := cmp.Or(value("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"), value("OTEL_EXPORTER_OTLP_PROTOCOL")); {
+	case protocol == "grpc":
+		l.note(variable, n, "is not used, because it is for gRPC; set telemetry.otlp.endpoint to the address of the collector for HTTP to send traces")
+	case t.Validate() != nil:
+		l.note(variable, n, "is not used, because it is not an http or https address; set telemetry.otlp.endpoint to send traces")
+	default:
+		cfg.Telemetry.OTLP = t.OTLP
+		d.from["telemetry.otlp.endpoint"] = n
 	}
 }
 

@@ -6,17 +6,26 @@ package otlp
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"strings"
+	"time"
 
+	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+
+	"golang.org/x/time/rate"
 
 	"junctor/internal/telemetry"
 )
 
+// errorInterval is the least time between two logged errors of the exporter.
+const errorInterval = time.Minute
+
 // NewTracer returns a Tracer that redacts its spans and sends them to the
 // configured collector in the background. It does not connect yet. If cfg is
-// nil, it returns a nil Tracer.
-func NewTracer(ctx context.Context, cfg *telemetry.OTLPConfig, version string, r *telemetry.Redactor) (*telemetry.Tracer, error) {
+// nil, it returns a nil Tracer. Failures to send go to log; OpenTelemetry has
+// one error handler per process, which NewTracer replaces.
+func NewTracer(ctx context.Context, cfg *telemetry.OTLPConfig, version string, r *telemetry.Redactor, log *slog.Logger) (*telemetry.Tracer, error) {
 	if cfg == nil {
 		return nil, nil
 	}
@@ -33,6 +42,12 @@ func NewTracer(ctx context.Context, cfg *telemetry.OTLPConfig, version string, r
 	if err != nil {
 		return nil, fmt.Errorf("traces to %s: %w", r.String(cfg.Endpoint), err)
 	}
+	sometimes := rate.Sometimes{Interval: errorInterval}
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
+		sometimes.Do(func() {
+			log.Warn("cannot send traces", telemetry.KeyComponent, "telemetry", "endpoint", cfg.Endpoint, "err", err)
+		})
+	}))
 	return telemetry.NewTracer(cfg, version, r, exporter), nil
 }
 

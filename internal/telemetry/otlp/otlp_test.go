@@ -1,10 +1,12 @@
 package otlp
 
 import (
+	"bytes"
 	"compress/gzip"
 	"context"
 	"encoding/hex"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -22,7 +24,7 @@ const (
 )
 
 func TestNoCollector(t *testing.T) {
-	if tracer, err := NewTracer(context.Background(), nil, "v", nil); tracer != nil || err != nil {
+	if tracer, err := NewTracer(context.Background(), nil, "v", nil, nil); tracer != nil || err != nil {
 		t.Fatalf("NewTracer without a configuration = %v, %v", tracer, err)
 	}
 }
@@ -54,7 +56,7 @@ func TestTracer(t *testing.T) {
 	}))
 	defer srv.Close()
 	r := &telemetry.Redactor{}
-	tracer, err := NewTracer(context.Background(), &telemetry.OTLPConfig{Endpoint: srv.URL + "/", ServiceName: "test", Headers: map[string]telemetry.Secret{"X-Auth": canary}}, "v1", r)
+	tracer, err := NewTracer(context.Background(), &telemetry.OTLPConfig{Endpoint: srv.URL + "/", ServiceName: "test", Headers: map[string]telemetry.Secret{"X-Auth": canary}}, "v1", r, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,9 +93,27 @@ func TestTracer(t *testing.T) {
 	}
 }
 
+// TestFailedExportIsLogged: without a handler, OpenTelemetry writes its errors
+// to stderr itself.
+func TestFailedExportIsLogged(t *testing.T) {
+	srv := httptest.NewServer(http.NotFoundHandler())
+	defer srv.Close()
+	var out bytes.Buffer // complete after Shutdown
+	tracer, err := NewTracer(context.Background(), &telemetry.OTLPConfig{Endpoint: srv.URL}, "v1", nil, slog.New(slog.NewTextHandler(&out, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, span := tracer.Start(context.Background(), "call")
+	span.End()
+	_ = tracer.Shutdown(context.Background()) // may report the same error
+	if text := out.String(); !strings.Contains(text, "cannot send traces") || !strings.Contains(text, "404") {
+		t.Errorf("logged %q", text)
+	}
+}
+
 func TestTracerSampling(t *testing.T) {
 	none := 0.0
-	tracer, err := NewTracer(context.Background(), &telemetry.OTLPConfig{Endpoint: "http://127.0.0.1:1/custom/path", SampleRatio: &none}, "v1", nil)
+	tracer, err := NewTracer(context.Background(), &telemetry.OTLPConfig{Endpoint: "http://127.0.0.1:1/custom/path", SampleRatio: &none}, "v1", nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
