@@ -21,7 +21,10 @@ Backends are those of the configuration and of the client's
 initializationOptions. The model is the configured one, or OpenAI's with
 OPENAI_API_KEY. With DEBUG_PORT the web page and the debug interface are served
 on that port of this machine.`,
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.agentify(cmd.Context()) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			outliveReaders()
+			return c.agentify(cmd.Context())
+		},
 	}
 }
 

@@ -77,8 +77,8 @@ func run(args []string, w *environment) int {
 	defer stop()
 	go func() { // a second signal terminates the program immediately
 		<-ctx.Done()
-		_ = w.LogBuffer.Load().Unbuffer()
 		stop()
+		_ = w.LogBuffer.Load().Unbuffer()
 	}()
 	defer func() { _ = w.LogBuffer.Load().Unbuffer() }() // also after a panic
 	root := rootCommand(w)
@@ -104,6 +104,11 @@ func run(args []string, w *environment) int {
 	}
 	return exitFailed
 }
+
+// outliveReaders makes writes to stdout and stderr fail once nothing reads them
+// any more. By default they would end the program with SIGPIPE, and with it the
+// calls of all clients.
+func outliveReaders() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
 // cli is the state that the commands share.
 type cli struct {

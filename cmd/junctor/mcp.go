@@ -26,6 +26,7 @@ makes many calls; with --server one server as it is.`,
 				return usageError{err}
 			}
 			view.Profile = profile
+			outliveReaders()
 			return c.serveMCP(cmd.Context(), view, standalone)
 		},
 	}

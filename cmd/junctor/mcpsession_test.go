@@ -244,6 +244,24 @@ func TestRequestsBeforeTheEndOfInputAreAnswered(t *testing.T) {
 	}
 }
 
+// TestClosedStderrEndsNothing: a client may close the stderr of its agent.
+func TestClosedStderrEndsNothing(t *testing.T) {
+	t.Parallel()
+	a := newAgents(t)
+	cmd := a.command("mcp", "--log-level", "trace")
+	stderr, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stderr.Close()
+	cmd.Stderr = w
+	c := a.initialize(cmd)
+	w.Close()
+	for range 3 { // each writes many lines
+		c.works()
+	}
+}
+
 // TestUnreadStderrBlocksNoCall: a client may never read the stderr of its
 // agent. When the pipe is full, calls continue, and the number of dropped log
 // lines is logged once stderr is read.

@@ -41,6 +41,7 @@ func (c *cli) serveCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			outliveReaders()
 			return c.serve(cmd.Context(), cfg, o, printURL)
 		},
 	}
