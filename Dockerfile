@@ -32,7 +32,7 @@ COPY --from=page /src/internal/webui/dist/ internal/webui/dist/
 COPY --from=page /src/internal/script/engine/dist/ internal/script/engine/dist/
 ARG TARGETOS TARGETARCH VERSION=dev
 RUN CGO_ENABLED=0 GOOS=${TARGETOS} GOARCH=${TARGETARCH} \
-    go build -trimpath -ldflags "-s -w -X main.version=${VERSION}" -o /out/junctor ./cmd/junctor \
+    go build -trimpath -ldflags "-s -w -X main.version=${VERSION#v}" -o /out/junctor ./cmd/junctor \
     && mkdir -p /out/data
 
 # The gateway with the runtimes that most stdio servers need.
@@ -48,7 +48,7 @@ WORKDIR /data
 VOLUME /data
 EXPOSE 8787
 HEALTHCHECK --interval=15s --timeout=5s --start-period=10s --retries=3 \
-    CMD ["/usr/local/bin/junctor", "--quiet", "health"]
+    CMD ["/usr/local/bin/junctor", "--quiet", "health", "--url", "http://127.0.0.1:8787"]
 ENTRYPOINT ["/usr/local/bin/junctor"]
 CMD ["serve", "--listen", "0.0.0.0:8787"]
 
@@ -63,6 +63,6 @@ WORKDIR /data
 VOLUME /data
 EXPOSE 8787
 HEALTHCHECK --interval=15s --timeout=5s --start-period=10s --retries=3 \
-    CMD ["/usr/local/bin/junctor", "--quiet", "health"]
+    CMD ["/usr/local/bin/junctor", "--quiet", "health", "--url", "http://127.0.0.1:8787"]
 ENTRYPOINT ["/usr/local/bin/junctor"]
 CMD ["serve", "--listen", "0.0.0.0:8787"]

@@ -53,6 +53,12 @@ func TestHealth(t *testing.T) {
 	if code, output := ask("health", "--live", "--url", ts.URL); code != exitFailed || !strings.Contains(output, "503") {
 		t.Errorf("one that is not: %d, %s", code, output)
 	}
+	secure := httptest.NewTLSServer(ts.Config.Handler)
+	defer secure.Close()
+	status = http.StatusOK
+	if code, output := ask("health", "--url", strings.Replace(secure.URL, "https:", "http:", 1)); code != exitDone {
+		t.Errorf("a gateway that requires TLS: %d, %s", code, output)
+	}
 	if code, _ := ask("health", "--url", "http://127.0.0.1:1"); code != exitFailed {
 		t.Errorf("one that is not there: %d", code)
 	}
