@@ -1,6 +1,7 @@
 # Two commands do everything: `make run` and `make test`.
 
-VERSION ?= $(patsubst v%,%,$(shell git describe --tags --always --dirty 2>/dev/null || echo dev))
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+override VERSION := $(VERSION:v%=%)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 GO      ?= go
 NPM     ?= npm
