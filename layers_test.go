@@ -37,6 +37,7 @@ var layer = map[string]int{
 	"provider":   2,
 	"schema":     2,
 	"store":      2,
+	"wsconn":     2,
 
 	"apiclient": 3,
 	"audit":     3,

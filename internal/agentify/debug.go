@@ -21,6 +21,7 @@ import (
 	"junctor/internal/telemetry"
 	"junctor/internal/tool"
 	"junctor/internal/upstream"
+	"junctor/internal/wsconn"
 )
 
 // Debug serves the backends, the log and the traffic with the backends, as
@@ -40,12 +41,7 @@ const (
 	initialEntries = 100              // default number of entries
 	pingInterval   = 30 * time.Second // on a stream
 	writeTimeout   = 30 * time.Second // then a client that reads nothing is disconnected
-	endGrace       = time.Second      // for exchanging close frames
 )
-
-// closeNoCredential is the close code of a stream whose caller's credential has
-// ended. The chat uses the same one.
-const closeNoCredential = websocket.StatusCode(4401)
 
 // Routes mounts the endpoints.
 func (d *Debug) Routes(mux *http.ServeMux) {
@@ -200,7 +196,7 @@ func watch[T any](d *Debug, w http.ResponseWriter, r *http.Request, ring *teleme
 	}
 	defer d.watchers.Add(-1)
 	// The gate in front of all faces has checked the origin.
-	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true})
+	conn, err := wsconn.Accept(w, r)
 	if err != nil {
 		return nil // Accept has sent the response
 	}
@@ -211,12 +207,12 @@ func watch[T any](d *Debug, w http.ResponseWriter, r *http.Request, ring *teleme
 	defer cancel()
 	ctx = conn.CloseRead(ctx)
 	defer context.AfterFunc(r.Context(), func() {
-		code, why := websocket.StatusGoingAway, ""
+		defer cancel()
 		if context.Cause(r.Context()) == tool.ErrCredentialEnded {
-			code, why = closeNoCredential, tool.ErrCredentialEnded.Error()
+			_ = conn.CloseEnded()
+			return
 		}
-		defer time.AfterFunc(endGrace, cancel).Stop()
-		_ = conn.Close(code, why)
+		_ = conn.CloseWithin(time.Second, websocket.StatusGoingAway, "")
 	})()
 	send := func(v any) bool {
 		if r.Context().Err() != nil { // nothing more is sent

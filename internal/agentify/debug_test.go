@@ -12,6 +12,7 @@ import (
 	"junctor/internal/pipenettest"
 	"junctor/internal/telemetry"
 	"junctor/internal/tool"
+	"junctor/internal/wsconn"
 )
 
 // TestEndOfCredentialReachesStream checks that a client gets a close frame when
@@ -46,8 +47,8 @@ func TestEndOfCredentialReachesStream(t *testing.T) {
 				synctest.Wait()
 				for reads {
 					if _, _, err := c.Read(t.Context()); err != nil {
-						if code := websocket.CloseStatus(err); code != closeNoCredential {
-							t.Errorf("close code %d, want %d", code, closeNoCredential)
+						if code := websocket.CloseStatus(err); code != wsconn.CredentialEnded {
+							t.Errorf("close code %d, want %d", code, wsconn.CredentialEnded)
 						}
 						break
 					}

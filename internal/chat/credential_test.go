@@ -16,6 +16,7 @@ import (
 	"junctor/internal/llm"
 	"junctor/internal/pipenettest"
 	"junctor/internal/tool"
+	"junctor/internal/wsconn"
 )
 
 // endingConnection is a WebSocket in a synctest bubble. Writes block until the
@@ -100,8 +101,8 @@ func TestEndOfCredentialReachesClient(t *testing.T) {
 					}
 					synctest.Wait()
 				}
-				if code := e.closeCode(t); code != closeNoCredential {
-					t.Errorf("close code %d, want %d", code, closeNoCredential)
+				if code := e.closeCode(t); code != wsconn.CredentialEnded {
+					t.Errorf("close code %d, want %d", code, wsconn.CredentialEnded)
 				}
 				<-e.served
 			})
@@ -115,6 +116,15 @@ func TestConnectionEndsSoonAfterCredential(t *testing.T) {
 	for name, client := range map[string]func(*endingConnection){
 		"reads nothing":               func(e *endingConnection) { e.writeReply() },
 		"does not answer close frame": func(e *endingConnection) { go func() { _, _ = io.Copy(io.Discard, e.net) }() },
+		"stops in the middle of a message": func(e *endingConnection) {
+			go func() { _, _ = io.Copy(io.Discard, e.net) }()
+			// A frame with a text of 1,000 bytes, whose rest comes slowly.
+			_, _ = e.net.Write([]byte{0x81, 0x80 | 126, 1000 >> 8, 1000 & 0xff, 0, 0, 0, 0, '{'})
+			go func() {
+				time.Sleep(time.Second / 2)
+				_, _ = e.net.Write([]byte{' '})
+			}()
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -125,6 +135,10 @@ func TestConnectionEndsSoonAfterCredential(t *testing.T) {
 				<-e.served
 				if took := time.Since(begun); took > 2*time.Second {
 					t.Errorf("the connection ended after %s", took)
+				}
+				synctest.Wait()
+				if _, err := e.net.Write([]byte{' '}); err == nil {
+					t.Error("the client's side is still open")
 				}
 			})
 		})

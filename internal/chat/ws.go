@@ -15,15 +15,16 @@ import (
 	"junctor/internal/chat/wire"
 	"junctor/internal/telemetry"
 	"junctor/internal/tool"
+	"junctor/internal/wsconn"
 )
 
-// WebSocket close codes of the chat; docs/chat.md explains them.
+// WebSocket close codes of the chat besides [wsconn.CredentialEnded];
+// docs/chat.md explains them.
 const (
-	closeNoCredential = websocket.StatusCode(4401)
-	closeNoSession    = websocket.StatusCode(4404)
-	closeTooSlow      = websocket.StatusCode(4408)
-	closeFlood        = websocket.StatusCode(4429)
-	closeDeleted      = websocket.StatusCode(4410)
+	closeNoSession = websocket.StatusCode(4404)
+	closeTooSlow   = websocket.StatusCode(4408)
+	closeFlood     = websocket.StatusCode(4429)
+	closeDeleted   = websocket.StatusCode(4410)
 )
 
 // maxIgnored is how many messages beyond the rate a client may send before
@@ -40,10 +41,6 @@ const minPongTimeout = 5 * time.Second
 // closeGrace is the time for sending the reason before a slow client is
 // disconnected.
 const closeGrace = 5 * time.Second
-
-// endGrace is the time for exchanging close frames when the caller's credential
-// has ended.
-const endGrace = time.Second
 
 // ServeWS serves /ws. The auth gate has already checked the caller and the
 // origin.
@@ -65,7 +62,7 @@ func (h *Host) ServeWS(w http.ResponseWriter, r *http.Request) {
 		h.connections--
 		h.mu.Unlock()
 	}()
-	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true})
+	conn, err := wsconn.Accept(w, r)
 	if err != nil {
 		return // Accept has sent the response
 	}
@@ -85,8 +82,8 @@ func (h *Host) ServeWS(w http.ResponseWriter, r *http.Request) {
 	defer context.AfterFunc(r.Context(), func() {
 		if context.Cause(r.Context()) == tool.ErrCredentialEnded {
 			c.ended.Store(true)
-			defer time.AfterFunc(endGrace, cancel).Stop() // CloseNow would wait for Close
-			_ = conn.Close(closeNoCredential, tool.ErrCredentialEnded.Error())
+			_ = conn.CloseEnded()
+			cancel()
 			return
 		}
 		_ = conn.Close(websocket.StatusServiceRestart, "the gateway is stopping; connect again with sessionId and after")
@@ -97,7 +94,7 @@ func (h *Host) ServeWS(w http.ResponseWriter, r *http.Request) {
 // connection is one WebSocket.
 type connection struct {
 	host    *Host
-	conn    *websocket.Conn
+	conn    *wsconn.Conn
 	caller  tool.Caller
 	session *Session
 	watcher *Watcher
