@@ -283,26 +283,29 @@ func TestAskOnAStream(t *testing.T) {
 
 // Requests that wait while initialize is answered are not refused.
 func TestRequestsDuringInitialize(t *testing.T) {
-	goOn := make(chan struct{})
-	h := &scripted{}
-	var failed atomic.Bool
-	h.describe = func(context.Context, *Request) (Description, error) {
-		<-goOn
-		if failed.CompareAndSwap(false, true) {
-			return Description{}, errors.New("not yet")
+	synctest.Test(t, func(t *testing.T) {
+		goOn := make(chan struct{})
+		h := &scripted{}
+		var failed atomic.Bool
+		h.describe = func(context.Context, *Request) (Description, error) {
+			<-goOn
+			if failed.CompareAndSwap(false, true) {
+				return Description{}, errors.New("not yet")
+			}
+			return Description{}, nil
 		}
-		return Description{}, nil
-	}
-	l := newLine(t, New(Options{}, h))
-	for _, fails := range []bool{true, false} {
-		l.send(initialize)
-		l.send(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
-		goOn <- struct{}{}
-		a, b := l.want(), l.want()
-		if a.ID != "0" || b.ID != "1" || (a.Error != nil) != fails || (b.Error != nil) != fails {
-			t.Errorf("fails %v: %+v %+v", fails, a, b)
+		l := newLine(t, New(Options{}, h))
+		for _, fails := range []bool{true, false} {
+			l.send(initialize)
+			l.send(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
+			synctest.Wait() // both requests wait
+			goOn <- struct{}{}
+			a, b := l.want(), l.want()
+			if a.ID != "0" || b.ID != "1" || (a.Error != nil) != fails || (b.Error != nil) != fails {
+				t.Errorf("fails %v: %+v %+v", fails, a, b)
+			}
 		}
-	}
+	})
 }
 
 func TestStreamEnds(t *testing.T) {
