@@ -29,7 +29,7 @@ type terminalChat struct {
 	conn     *connection
 	input    *bufio.Reader
 	open     bool                  // the last line of output is incomplete
-	begun    bool                  // the reply to the last message has begun
+	begun    bool                  // the gateway has accepted the last message
 	failed   bool                  // the last reply was an error
 	question *wire.QuestionPayload // the last one answered, in case the answer is refused as invalid
 }
@@ -201,10 +201,8 @@ func (t *terminalChat) turn(ctx context.Context, text string) error {
 // show prints one message and reports whether the reply is complete.
 func (t *terminalChat) show(ctx context.Context, m message) (done bool, err error) {
 	switch m.Type {
-	case wire.TypeText, wire.TypeStatus, wire.TypeApproval, wire.TypeQuestion:
+	case wire.TypeMessage:
 		t.begun = true
-	}
-	switch m.Type {
 	case wire.TypeText:
 		var p wire.ContentPayload
 		if err := json.Unmarshal(m.Payload, &p); err != nil {
@@ -217,7 +215,7 @@ func (t *terminalChat) show(ctx context.Context, m message) (done bool, err erro
 		if err := json.Unmarshal(m.Payload, &p); err != nil {
 			return false, err
 		}
-		return t.showStatus(p), nil
+		return t.showStatus(p) && t.begun, nil
 	case wire.TypeApproval:
 		var p wire.ApprovalPayload
 		if err := json.Unmarshal(m.Payload, &p); err != nil {
@@ -240,6 +238,9 @@ func (t *terminalChat) show(ctx context.Context, m message) (done bool, err erro
 		if t.question != nil && p.QuestionID == t.question.QuestionID && p.Code != wire.CodeNoQuestion {
 			return false, t.answer(ctx, *t.question)
 		}
+		if p.Code == wire.CodeInterrupted && !t.begun {
+			return false, nil // an earlier reply, which ends before the gateway accepts a message
+		}
 		t.failed = true
 		// After a refused message there is no status complete. While another
 		// client's reply runs, the reason is CodeBusy.
@@ -248,6 +249,7 @@ func (t *terminalChat) show(ctx context.Context, m message) (done bool, err erro
 	return false, nil
 }
 
+// showStatus prints a status and reports whether it ends a reply.
 func (t *terminalChat) showStatus(p wire.StatusPayload) (done bool) {
 	if p.Tool == "" {
 		if p.State == "complete" {

@@ -63,6 +63,30 @@ func TestChatAnswersPingsWhileWaitingForInput(t *testing.T) {
 // TestRefusedMessageEndsTheTurn checks that the chat does not wait for the reply
 // to a message that the gateway refused, whatever the reason.
 func TestRefusedMessageEndsTheTurn(t *testing.T) {
+	printed, err := reply(t, `{"type":"error","seq":7,"payload":{"code":"TOO_LARGE","message":"the message has 9 bytes"}}`)
+	if !errors.Is(err, ErrNoReply) || !strings.Contains(printed, "9 bytes") {
+		t.Errorf("Run = %v, printed %q", err, printed)
+	}
+}
+
+// TestEndOfInterruptedReplyIsNotOfTheNext: with the next message a gateway ends
+// a reply whose process died.
+func TestEndOfInterruptedReplyIsNotOfTheNext(t *testing.T) {
+	printed, err := reply(t,
+		`{"type":"error","seq":8,"payload":{"code":"INTERRUPTED","message":"the gateway was stopped"}}`,
+		`{"type":"status","seq":9,"payload":{"state":"complete","message":"Interrupted"}}`,
+		`{"type":"message","seq":10,"payload":{"id":"m","text":"a message"}}`,
+		`{"type":"text","seq":11,"payload":{"content":"the reply"}}`,
+		`{"type":"status","seq":12,"payload":{"state":"complete"}}`)
+	if err != nil || !strings.Contains(printed, "the reply") {
+		t.Errorf("Run = %v, printed %q", err, printed)
+	}
+}
+
+// reply sends one message to a gateway that answers with events. It returns
+// what is printed.
+func reply(t *testing.T, events ...string) (string, error) {
+	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn, err := websocket.Accept(w, r, nil)
 		if err != nil {
@@ -71,7 +95,9 @@ func TestRefusedMessageEndsTheTurn(t *testing.T) {
 		defer conn.CloseNow()
 		_ = conn.Write(r.Context(), websocket.MessageText, []byte(`{"type":"connection","seq":7,"payload":{"state":"connected","sessionId":"S"}}`))
 		if _, _, err := conn.Read(r.Context()); err == nil {
-			_ = conn.Write(r.Context(), websocket.MessageText, []byte(`{"type":"error","seq":7,"payload":{"code":"TOO_LARGE","message":"the message has 9 bytes"}}`))
+			for _, e := range events {
+				_ = conn.Write(r.Context(), websocket.MessageText, []byte(e))
+			}
 		}
 		<-conn.CloseRead(r.Context()).Done()
 	}))
@@ -81,8 +107,7 @@ func TestRefusedMessageEndsTheTurn(t *testing.T) {
 			return (&net.Dialer{}).DialContext(ctx, "tcp", server.Listener.Addr().String())
 		}}}
 	var printed strings.Builder
-	term := &terminal.Terminal{In: strings.NewReader(""), Out: io.Discard, Err: &printed, Width: func(io.Writer) (int, bool) { return 0, false }}
-	if err := Run(t.Context(), term, client, Options{Message: "a message"}); !errors.Is(err, ErrNoReply) || !strings.Contains(printed.String(), "9 bytes") {
-		t.Errorf("Run = %v, printed %q", err, printed.String())
-	}
+	term := &terminal.Terminal{In: strings.NewReader(""), Out: &printed, Err: &printed, Width: func(io.Writer) (int, bool) { return 0, false }}
+	err := Run(t.Context(), term, client, Options{Message: "a message"})
+	return printed.String(), err
 }
