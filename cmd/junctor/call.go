@@ -63,7 +63,7 @@ In a terminal you can answer questions that the server asks while the tool runs.
 				return err
 			})
 			if refused, ok := errors.AsType[*apiclient.Error](err); ok && len(refused.Schema) > 0 {
-				return fmt.Errorf("%w\nthe tool's input schema:\n%s", err, indentJSON(refused.Schema))
+				return fmt.Errorf("%w\nthe tool's input schema:\n%s", err, indentJSON(refused.Schema, "  "))
 			}
 			if err != nil {
 				return err

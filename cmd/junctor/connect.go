@@ -158,8 +158,8 @@ func (c *cli) connect(client clients.Client, want clients.Connection, dryRun boo
 			return err
 		}
 	}
-	if len(change.Moved) > 0 && !dryRun {
-		if err := c.move(change.Moved); err != nil {
+	if len(change.Moved) > 0 {
+		if err := c.move(change.Moved, dryRun); err != nil {
 			return err
 		}
 	}
@@ -192,15 +192,21 @@ func (c *cli) offerMove(client clients.Client, want clients.Connection, change c
 
 // move imports the client's servers into the configuration that the client's
 // junctor will read. It must be called before they are removed from the
-// client's file.
-func (c *cli) move(moved []clients.Server) error {
+// client's file. With dryRun it shows what it would import.
+func (c *cli) move(moved []clients.Server, dryRun bool) error {
 	o := c.options(ignoreWorkDir)
 	own, err := clients.Own(o)
 	if err != nil {
 		return err
 	}
 	found := []clients.Found{{File: moved[0].File, Servers: moved}}
-	take := choosable(clients.RenameConflicts(clients.Compare(found, own, clients.Variables(o)), own), false)
+	candidates := clients.RenameConflicts(clients.Compare(found, own, clients.Variables(o)), own)
+	if dryRun {
+		c.Note("These servers would be imported if their state is new:")
+		c.showFound(found, candidates)
+		return nil
+	}
+	take := choosable(candidates, false)
 	if len(take) == 0 {
 		return nil
 	}

@@ -93,7 +93,7 @@ func (c *cli) printScript(out codemode.Outcome) {
 	case json.Unmarshal(out.Value, &text) == nil:
 		fmt.Fprintln(c.Out, c.Text(c.Out, text))
 	default:
-		fmt.Fprintln(c.Out, indentJSON(out.Value))
+		fmt.Fprintln(c.Out, indentJSON(out.Value, ""))
 	}
 	if out.More != "" {
 		c.Note("%s", out.More)

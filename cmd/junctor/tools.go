@@ -244,9 +244,9 @@ func (c *cli) printTool(d control.ToolDetails) {
 	if d.Approval != "" {
 		fmt.Fprintf(c.Out, "\napproval: %s\n", d.Approval)
 	}
-	fmt.Fprintf(c.Out, "\n%s\n%s\n", c.Paint(c.Out, terminal.Bold, "Parameters"), indentJSON(d.InputSchema))
+	fmt.Fprintf(c.Out, "\n%s\n%s\n", c.Paint(c.Out, terminal.Bold, "Parameters"), indentJSON(d.InputSchema, "  "))
 	if len(d.OutputSchema) > 0 {
-		fmt.Fprintf(c.Out, "\n%s\n%s\n", c.Paint(c.Out, terminal.Bold, "Result"), indentJSON(d.OutputSchema))
+		fmt.Fprintf(c.Out, "\n%s\n%s\n", c.Paint(c.Out, terminal.Bold, "Result"), indentJSON(d.OutputSchema, "  "))
 	}
 	if len(d.Tags) > 0 {
 		fmt.Fprintf(c.Out, "\ntags: %s\n", terminal.OneLine(strings.Join(d.Tags, ", ")))
@@ -255,7 +255,7 @@ func (c *cli) printTool(d control.ToolDetails) {
 		fmt.Fprintf(c.Out, "\n%d calls, %d failed, %s on average, circuit %s\n", s.Calls, s.Failures, s.MeanLatency, s.Circuit)
 	}
 	if len(d.Original) > 0 {
-		fmt.Fprintf(c.Out, "\n%s\n%s\n", c.Paint(c.Out, terminal.Bold, "As its server defines it (toolRules override it)"), indentJSON(d.Original))
+		fmt.Fprintf(c.Out, "\n%s\n%s\n", c.Paint(c.Out, terminal.Bold, "As its server defines it (toolRules override it)"), indentJSON(d.Original, "  "))
 	}
 	example := strings.TrimSpace("junctor tools call " + d.Name + " " + exampleArguments(d.InputSchema))
 	fmt.Fprintf(c.Out, "\n%s\n  %s\n", c.Paint(c.Out, terminal.Bold, "Call it"), terminal.OneLine(example))
@@ -277,11 +277,12 @@ func exampleArguments(schema json.RawMessage) string {
 	return strings.Join(out, " ")
 }
 
-// indentJSON indents JSON without changing the order of its members.
-func indentJSON(raw json.RawMessage) string {
+// indentJSON formats JSON without changing the order of its members. Each line
+// begins with prefix.
+func indentJSON(raw json.RawMessage, prefix string) string {
 	var b bytes.Buffer
-	if json.Indent(&b, raw, "  ", "  ") != nil {
+	if json.Indent(&b, raw, prefix, "  ") != nil {
 		return terminal.Printable(string(raw))
 	}
-	return "  " + terminal.Printable(b.String())
+	return prefix + terminal.Printable(b.String())
 }
