@@ -28,7 +28,7 @@ build: bin ## the binary, with the web page in it
 
 .PHONY: bin no-page
 no-page:
-	@echo 'make: npm is missing, so the web page and run_code are left out. Install Node.js 20 or later and make again.' >&2
+	@echo 'make: npm is missing, so the web page and run_code are left out. Install Node.js 20.19 or later and make again.' >&2
 
 # -v prints each compiled package: the first build takes minutes.
 bin: $(if $(shell command -v $(NPM)),page engine,no-page)

@@ -203,7 +203,11 @@ func allOf(names []string) string {
 	if len(names) == 0 || len(names) > few {
 		return ""
 	}
-	return "; there is " + strings.Join(names, ", ")
+	verb := "are"
+	if len(names) == 1 {
+		verb = "is"
+	}
+	return "; there " + verb + " " + strings.Join(names, ", ")
 }
 
 func suggestions(near []string) any {

@@ -165,7 +165,7 @@ func (s *Session) execute(ctx context.Context, t *turn, c, target *llm.ToolCall)
 	case err != nil:
 		result := errorResult(c, err)
 		if reason := s.denialReason(t, c); reason != "" && tool.KindOf(err) == tool.Denied {
-			result = llm.TextResult(c, provider.ErrorContent(err).Text()+" The person said: "+reason, true)
+			result = llm.TextResult(c, provider.ErrorContent(err).Text()+". The reason given: "+reason, true)
 		}
 		return result
 	}
