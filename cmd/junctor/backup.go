@@ -76,7 +76,7 @@ those servers ask for a sign-in again.`,
 					if empty, err := store.Empty(cmd.Context(), to); err != nil {
 						return err
 					} else if !empty {
-						return errors.New("the store is not empty; restore into a new one: move the file of the store away, or set store.path or store.url to a new one")
+						return fmt.Errorf("the store is not empty; restore into a new one: %s", app.NewStoreAdvice(cfg.Store, c.DataDir))
 					}
 					if err := c.copyStore(cmd.Context(), "Restored", from, to); err != nil {
 						return fmt.Errorf("the store is incomplete now; empty it before you try again: %w", err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"junctor/internal/app"
 	"junctor/internal/config"
 	"junctor/internal/doctor"
 	"junctor/internal/llm"
@@ -75,12 +76,7 @@ func (c *cli) gatewayFacts(ctx context.Context, cfg *config.Config, f *doctor.Fa
 	if chosen := llm.Choose(cfg.LLM, func(name string) string { v, _ := cfg.Lookup(name); return v }, nil); len(chosen) > 0 {
 		f.Model = string(chosen[0].Provider) + "/" + chosen[0].Model
 	}
-	if cfg.Store.URL == "" {
-		f.Store = cfg.Store.Path
-		if f.Store == "" {
-			f.Store = filepath.Join(c.DataDir, "junctor.db")
-		}
-	}
+	f.Store = app.StorePath(cfg.Store, c.DataDir)
 	admin, _ := cfg.Lookup("JUNCTOR_ADMIN_KEY")
 	f.HasKey = admin != "" || len(cfg.Auth.Keys) > 0
 	f.Running = c.Running(ctx, cfg) != nil

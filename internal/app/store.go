@@ -24,9 +24,29 @@ func OpenStore(ctx context.Context, cfg store.Config, dataDir string, log *slog.
 		if err := os.MkdirAll(dataDir, 0o700); err != nil {
 			return nil, fmt.Errorf("create the data folder: %w; set store.path to a file in a writable folder", err)
 		}
-		cfg.Path = filepath.Join(dataDir, "junctor.db")
 	}
+	cfg.Path = StorePath(cfg, dataDir)
 	return sqlite.Open(ctx, cfg, log)
+}
+
+// StorePath returns the file of the embedded store, or "" with PostgreSQL.
+func StorePath(cfg store.Config, dataDir string) string {
+	switch {
+	case cfg.URL != "":
+		return ""
+	case cfg.Path == "":
+		return filepath.Join(dataDir, "junctor.db")
+	}
+	return cfg.Path
+}
+
+// NewStoreAdvice returns how to get a new, empty store instead of the configured
+// one.
+func NewStoreAdvice(cfg store.Config, dataDir string) string {
+	if cfg.URL != "" {
+		return "set store.url to a new database"
+	}
+	return fmt.Sprintf("move %s together into another folder, or set store.path to a new file", sqlite.Files(StorePath(cfg, dataDir)))
 }
 
 // HasKey reports whether the store has a valid API key.

@@ -75,7 +75,7 @@ func (s *Store) explain(act string, err error) error {
 		return fmt.Errorf("%s: %s has been locked by another program for more than %v; close that program, or name another file with store.path: %w: %w",
 			act, s.path, busyTimeout, store.ErrUnavailable, err)
 	case codes.SQLITE_CORRUPT, codes.SQLITE_NOTADB:
-		return fmt.Errorf("%s: %s is damaged or not a Junctor store; restore a backup, or rename the file and Junctor creates an empty store: %w", act, s.path, err)
+		return fmt.Errorf("%s: %s is damaged or not a Junctor store; restore a backup, or let Junctor create an empty store; for both, first move %s together into another folder: %w", act, s.path, Files(s.path), err)
 	case codes.SQLITE_READONLY, codes.SQLITE_CANTOPEN, codes.SQLITE_PERM:
 		return fmt.Errorf("%s: %s cannot be written; make the file and its folder writable for this user, or name another file with store.path: %w", act, s.path, err)
 	case codes.SQLITE_FULL:
@@ -89,8 +89,8 @@ func (s *Store) Check(ctx context.Context) error {
 	var result string
 	err := s.read.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&result)
 	if err == nil && result != "ok" {
-		return fmt.Errorf("check the store: %s is damaged: %s; restore a backup, or rename the file and Junctor creates an empty store",
-			s.path, strings.ReplaceAll(result, "\n", " "))
+		return fmt.Errorf("check the store: %s is damaged: %s; restore a backup, or let Junctor create an empty store; for both, first move %s together into another folder",
+			s.path, strings.ReplaceAll(result, "\n", " "), Files(s.path))
 	}
 	return s.explain("check the store", err)
 }

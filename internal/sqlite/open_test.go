@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -68,6 +69,67 @@ func TestOpenErrors(t *testing.T) {
 				t.Errorf("Open(%q) = %v, want an error that says %q", tt.path, err, tt.says)
 			}
 		})
+	}
+}
+
+// TestOpenWithoutDatabase checks that Open leaves the files of a database that
+// was moved away unchanged. Files without records do not prevent a new database.
+func TestOpenWithoutDatabase(t *testing.T) {
+	const journal = journalMark + "0001-X"
+	for name, tt := range map[string]struct {
+		marks []string
+		named []string // nil: the store is created
+	}{
+		"write-ahead log":       {[]string{walMark, shmMark}, []string{walMark, shmMark}},
+		"journal":               {[]string{journal}, []string{journal}},
+		"all files":             {[]string{walMark, shmMark, journal, ownerMark + "0001-X"}, []string{walMark, shmMark, journal}},
+		"files without records": {[]string{shmMark, ownerMark + "0001-X"}, nil},
+		"files of another":      {[]string{"-old", "-walrus", "2" + walMark, "2" + journal}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "junctor.db")
+			for _, mark := range tt.marks {
+				if err := os.WriteFile(path+mark, []byte("records"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			err := try(path)
+			if tt.named == nil {
+				if err != nil {
+					t.Errorf("Open = %v, want a new store", err)
+				}
+				return
+			}
+			var files []string
+			for _, mark := range tt.named {
+				files = append(files, path+mark)
+			}
+			slices.Sort(files)
+			if err == nil || !strings.Contains(err.Error(), strings.Join(files, ", ")+"; ") {
+				t.Errorf("Open = %v, want an error that names %q", err, files)
+			}
+			if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("a database was created: %v", err)
+			}
+			for _, mark := range tt.marks {
+				if b, err := os.ReadFile(path + mark); string(b) != "records" {
+					t.Errorf("%s is now %q, %v", mark, b, err)
+				}
+			}
+		})
+	}
+}
+
+// TestOpenAfterDeletedDatabase checks that a closed store leaves no files that
+// prevent a new one.
+func TestOpenAfterDeletedDatabase(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "junctor.db")
+	s, err := Open(t.Context(), store.Config{Path: path}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(s.Append(t.Context(), storetest.Call(1)), s.Close(), os.Remove(path), try(path)); err != nil {
+		t.Error(err)
 	}
 }
 

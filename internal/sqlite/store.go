@@ -36,6 +36,12 @@ const (
 	startRetries  = 20
 )
 
+// The ends of the names of SQLite's files beside the database.
+const (
+	walMark = "-wal" // the write-ahead log
+	shmMark = "-shm" // its index, in shared memory
+)
+
 // Store is a store in one SQLite file. Use Open to create one.
 type Store struct {
 	store.Hub
@@ -68,8 +74,10 @@ type Store struct {
 var _ store.Store = (*Store)(nil)
 
 // Open opens the file at cfg.Path and migrates its tables. It creates the file
-// (mode 0600) and its folder if they do not exist. The errors explain what to
-// do about a file that is locked, damaged, read-only or of a newer Junctor.
+// (mode 0600) and its folder if they do not exist, but not beside the
+// write-ahead log or a journal of a database that is missing. The errors explain
+// what to do about a file that is locked, damaged, read-only or of a newer
+// Junctor.
 func Open(ctx context.Context, cfg store.Config, log *slog.Logger) (*Store, error) {
 	s := &Store{
 		path: cfg.Path, retention: cfg.Retention, log: log.With(telemetry.KeyComponent, "store"),
@@ -139,6 +147,9 @@ func prepareFile(path string) (fresh bool, err error) {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
+		if err := checkLeftovers(path); err != nil {
+			return false, err
+		}
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			return false, err
 		}
@@ -161,6 +172,44 @@ func prepareFile(path string) (fresh bool, err error) {
 		}
 	}
 	return info.Size() == 0, nil
+}
+
+// checkLeftovers returns an error if files of a database that does not exist
+// contain records. A new database would take over its journals and delete its
+// write-ahead log. A crash leaves no such files without their database, because
+// it is created first. The index of the write-ahead log (-shm) and the files of
+// leases contain no records.
+func checkLeftovers(path string) error {
+	names, err := filesOf(path, "-")
+	if err != nil {
+		return nil // the folder does not exist or cannot be listed
+	}
+	var found []string
+	records := false
+	for _, name := range names {
+		mark := strings.TrimPrefix(name, filepath.Base(path))
+		switch {
+		case mark == walMark, strings.HasPrefix(mark, journalMark):
+			records = true
+		case mark != shmMark:
+			continue
+		}
+		found = append(found, filepath.Join(filepath.Dir(path), name))
+	}
+	if !records {
+		return nil
+	}
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		return nil // another process has created it
+	}
+	return fmt.Errorf("the file does not exist, but other files of its store do, which may contain records that are in no other file: %s; if you moved %s, move it back; to begin a new store, move it and all of these files together into another folder, without renaming them",
+		strings.Join(found, ", "), filepath.Base(path))
+}
+
+// Files names all files that a store at path may have, for messages. A process
+// that was killed leaves the ones beside the database.
+func Files(path string) string {
+	return fmt.Sprintf("%[1]s and, if they exist, %[1]s%[2]s, %[1]s%[3]s and %[1]s%[4]s*", path, walMark, shmMark, journalMark)
 }
 
 // connect returns a pool of at most n connections to the file.
