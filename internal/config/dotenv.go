@@ -120,9 +120,10 @@ type environment struct {
 	inFile  map[string]string
 	secrets []telemetry.Secret // values of secret variables that were used
 
-	own       map[string]string // used variables whose value is not in dotenv; see use
-	unset     bool              // a variable was used that is not set
-	defaulted bool              // the default of a variable was used
+	own        map[string]string // used variables whose value is not in dotenv; see use
+	literalKey bool              // a value of inFile is in the file itself, not in a variable
+	unset      bool              // a variable was used that is not set
+	defaulted  bool              // the default of a variable was used
 
 	// ofFolder are the variables of the working folder that were looked up
 	// while the configuration was loaded; nil afterwards.

@@ -28,6 +28,13 @@ const fromDefault = "default"
 // masked. It omits optional parts that are not set.
 func (c *Config) Effective() []Setting {
 	var all []Setting
+	c.eachSetting(func(v reflect.Value, key, _, _ string) { c.leaf(v, key, &all) })
+	return all
+}
+
+// eachSetting calls f for every setting, in the order of the reference, with its
+// key, the name of its field and, if that is a map, its name in the map.
+func (c *Config) eachSetting(f func(v reflect.Value, key, field, name string)) {
 	t := reflect.TypeFor[Config]()
 	v := reflect.ValueOf(c).Elem()
 	for i := range t.NumField() {
@@ -36,42 +43,41 @@ func (c *Config) Effective() []Setting {
 		case "":
 		case "mcpServers":
 			for _, s := range c.Servers {
-				c.walk(reflect.ValueOf(s), joinKey(name, s.Name), &all)
+				walk(reflect.ValueOf(s), joinKey(name, s.Name), "", "", f)
 			}
 		default:
-			c.walk(v.Field(i), name, &all)
+			walk(v.Field(i), name, name, "", f)
 		}
 	}
-	return all
 }
 
-func (c *Config) walk(v reflect.Value, key string, all *[]Setting) {
+func walk(v reflect.Value, key, field, name string, f func(v reflect.Value, key, field, name string)) {
 	switch {
 	case v.Kind() == reflect.Pointer:
 		if !v.IsNil() {
-			c.walk(v.Elem(), key, all)
+			walk(v.Elem(), key, field, name, f)
 		}
 	case v.Kind() == reflect.Struct:
 		for i := range v.NumField() {
-			f := v.Type().Field(i)
-			if f.Anonymous {
-				c.walk(v.Field(i), key, all)
-			} else if name := jsonName(f); name != "" && !(name == "name" && strings.HasPrefix(key, "mcpServers")) {
-				c.walk(v.Field(i), joinKey(key, name), all)
+			sf := v.Type().Field(i)
+			if sf.Anonymous {
+				walk(v.Field(i), key, field, name, f)
+			} else if member := jsonName(sf); member != "" && !(member == "name" && strings.HasPrefix(key, "mcpServers")) {
+				walk(v.Field(i), joinKey(key, member), member, "", f)
 			}
 		}
 	case v.Kind() == reflect.Map:
 		keys := v.MapKeys()
 		slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
 		for _, k := range keys {
-			c.walk(v.MapIndex(k), joinKey(key, k.String()), all)
+			walk(v.MapIndex(k), joinKey(key, k.String()), field, k.String(), f)
 		}
 	case v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Struct:
 		for i := range v.Len() {
-			c.walk(v.Index(i), key+"["+strconv.Itoa(i)+"]", all)
+			walk(v.Index(i), key+"["+strconv.Itoa(i)+"]", field, name, f)
 		}
 	default:
-		c.leaf(v, key, all)
+		f(v, key, field, name)
 	}
 }
 

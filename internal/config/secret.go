@@ -64,6 +64,46 @@ func (c *Config) Secrets() []telemetry.Secret {
 	return out
 }
 
+// SecretInFile reports whether the configuration file contains a secret itself
+// and not only references to variables.
+func (c *Config) SecretInFile() bool {
+	found := c.env != nil && c.env.literalKey
+	c.eachSetting(func(v reflect.Value, key, field, name string) {
+		if n := c.from[key]; n != nil && n.offset >= 0 && n.source == "" {
+			found = found || isLiteralSecret(v, key, field, name, n)
+		}
+	})
+	return found
+}
+
+// isLiteralSecret reports whether the value v of a setting is a secret that is
+// in the text of n.
+func isLiteralSecret(v reflect.Value, key, field, name string, n *node) bool {
+	text := literal(n.text)
+	switch {
+	case v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.String: // args of a server
+		list := make([]string, len(n.elems))
+		for i, e := range n.elems {
+			if strings.Contains(e.text, "${") && LooksSecret("", literal(e.text)) {
+				return true
+			} else if !strings.Contains(e.text, "${") {
+				list[i] = e.text
+			}
+		}
+		return strings.HasPrefix(key, "mcpServers") && !slices.Equal(MaskArgs(list), list)
+	case v.Kind() != reflect.String || v.String() != n.value: // n may name the file that contains the value
+		return false
+	case v.Type() != reflect.TypeFor[telemetry.Secret]() || strings.Contains(n.text, "${"):
+		return LooksSecret("", text) // what surrounds a variable, such as "Bearer "
+	case field == "env" || field == "headers": // most of them are not secret
+		return LooksSecret(name, text)
+	}
+	return text != ""
+}
+
+// literal returns a value without the variables in it.
+func literal(text string) string { return (&expansion{env: &environment{}}).expand(text).text }
+
 // eachSecret calls f for every Secret in v, with the key of its field and, if
 // that is a map, its key in the map.
 func eachSecret(v reflect.Value, field, name string, f func(field, name string, value telemetry.Secret)) {

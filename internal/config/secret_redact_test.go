@@ -1,6 +1,8 @@
 package config
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -48,5 +50,72 @@ func TestSecretValuesToRedact(t *testing.T) {
 	}
 	if text := r.String("hunter2x from-a-variable"); strings.Contains(text, "hunter") || strings.Contains(text, "variable") {
 		t.Errorf("secrets are shown: %s", text)
+	}
+}
+
+// TestSecretInFile checks for each setting that can be a secret whether a value
+// in the file, a reference to a variable and a file of variables count.
+func TestSecretInFile(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "secrets-of-production.env"), []byte("API_TOKEN=hunter2x\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server := func(settings string) string { return `{"mcpServers": {"s": {` + settings + `}}}` }
+	web := func(settings string) string { return server(`"url": "https://mcp.example/mcp", ` + settings) }
+	api := func(settings string) string { return server(`"openapi": "x.json", ` + settings) }
+	for name, tt := range map[string]struct {
+		text string // VALUE is replaced
+		also string // another value that is secret
+	}{
+		"llm":                   {text: `{"llm": {"provider": "openai", "model": "m", "apiKey": "VALUE"}}`},
+		"list of models":        {text: `{"llm": [{"provider": "openai", "model": "m", "apiKey": "VALUE"}]}`},
+		"oidc":                  {text: `{"auth": {"oidc": {"issuer": "https://id.example", "clientId": "c", "clientSecret": "VALUE"}}, "publicUrl": "https://x.example"}`},
+		"key":                   {text: `{"auth": {"keys": [{"name": "ci", "key": "VALUE"}]}}`},
+		"webhook":               {text: `{"approval": {"webhook": {"url": "https://x.example", "secret": "VALUE"}}}`},
+		"store":                 {text: `{"store": {"url": "VALUE"}}`, also: "postgres://me${A}:hunter2x@h/db"},
+		"telemetry":             {text: `{"telemetry": {"otlp": {"endpoint": "http://localhost:4318", "headers": {"Authorization": "VALUE"}}}}`},
+		"credentials":           {text: api(`"credentials": {"key": "VALUE"}`)},
+		"client secret":         {text: web(`"oauth": {"clientId": "c", "clientSecret": "VALUE"}`)},
+		"private key":           {text: web(`"oauth": {"clientId": "c", "privateKey": "VALUE"}`)},
+		"token":                 {text: web(`"authorization_token": "VALUE"`)},
+		"header":                {text: web(`"headers": {"Authorization": "Bearer VALUE"}`)},
+		"env":                   {text: server(`"command": "x", "env": {"API_TOKEN": "VALUE"}`), also: "${A:-ghp_0123456789abcdefghijABCDEFGHIJ012345}"},
+		"argument":              {text: server(`"command": "x", "args": ["--api-key", "VALUE", "-H", "Authorization: Bearer ${A}"]`)},
+		"variables in the file": {text: `{"mcpServers": {}, "OPENAI_API_KEY": "VALUE"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for value, want := range map[string]bool{"a-secret-of-some-length-0123456789": true, tt.also: true, "${A}": false, "${env:A}": false} {
+				if value == "" {
+					continue
+				}
+				if name == "store" && !strings.Contains(value, "://") {
+					value = "postgres://me:" + value + "@db.example/junctor"
+				}
+				cfg, _, err := Parse(filepath.Join(dir, "junctor.json"), []byte(strings.Replace(tt.text, "VALUE", value, 1)), Options{LookupEnv: func(name string) (string, bool) {
+					return "a-long-value-of-a-variable-0123456789", name == "A"
+				}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if cfg.SecretInFile() != want {
+					t.Errorf("%s: SecretInFile() = %v", value, !want)
+				}
+			}
+		})
+	}
+	for name, text := range map[string]string{
+		"nothing":           `{}`,
+		"file of variables": server(`"command": "x", "envFile": "secrets-of-production.env"`),
+		"ordinary":          web(`"headers": {"X-Team": "a", "Accept": "application/json"}`),
+		"ordinary env":      server(`"command": "x", "args": ["--port", "80", "-v"], "env": {"NODE_ENV": "production", "TOKEN_FILE": "/run/token"}`),
+		"placeholder":       server(`"command": "x", "env": {"API_TOKEN": "<your token>"}`),
+	} {
+		cfg, _, err := Parse(filepath.Join(dir, "junctor.json"), []byte(text), Options{BaseDir: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if cfg.SecretInFile() {
+			t.Errorf("%s counts as a secret", name)
+		}
 	}
 }

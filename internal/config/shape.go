@@ -146,6 +146,7 @@ func normalizeTop(root *node, x *expansion, report func(*node, string), note fun
 		default:
 			x.expandTree(n, report, func(n *node, name string) { report(n, fmt.Sprintf(unset, name, name)) })
 			x.env.inFile[name] = n.value
+			x.env.literalKey = x.env.literalKey || literal(n.text) != ""
 		}
 	}
 

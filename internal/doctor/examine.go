@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"net/url"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -254,7 +253,7 @@ func (r *Report) files(f Facts, p Probes) {
 	}
 	var list []file
 	if f.Place.Path != "" {
-		list = append(list, file{f.Place.Path, containsSecrets(f.Config)}, file{filepath.Join(filepath.Dir(f.Place.Path), ".env"), true})
+		list = append(list, file{f.Place.Path, f.Config.SecretInFile()}, file{filepath.Join(filepath.Dir(f.Place.Path), ".env"), true})
 	}
 	if f.Store != "" {
 		list = append(list, file{f.Store, true})
@@ -281,23 +280,6 @@ func (r *Report) files(f Facts, p Probes) {
 	if bad == 0 && len(list) > 0 {
 		r.Add(Finding{Severity: OK, Area: area, What: "secrets and configuration are accessible only to you"})
 	}
-}
-
-// containsSecrets reports whether the configuration contains secrets. Values
-// from variables count too, because it is unknown here whether they are in the
-// file.
-func containsSecrets(c *config.Config) bool {
-	if len(c.Auth.Keys) > 0 || c.Store.URL != "" {
-		return true
-	}
-	return slices.ContainsFunc(c.Servers, func(s upstream.Config) bool {
-		for name, v := range s.Env {
-			if config.LooksSecret(name, v.Reveal()) {
-				return true
-			}
-		}
-		return s.AuthorizationToken != "" || len(s.Headers) > 0 || s.OAuth != nil && s.OAuth.ClientSecret != ""
-	})
 }
 
 // maxClockSkew is the clock skew from which tokens may be refused.

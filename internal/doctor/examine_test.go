@@ -247,7 +247,7 @@ func TestExamine(t *testing.T) {
 			want:  map[string]Severity{"junctor.json contains secrets and is readable by other users": Warning, "junctor.db contains secrets": Warning},
 		},
 		"no secrets": {
-			config: `{"mcpServers":{"n":{"command":"npx"}}}`, ok: true, probes: func(p *Probes) { p.Stat = mode(0o644) },
+			config: `{"mcpServers":{"n":{"command":"npx"},"w":{"url":"https://mcp.example/mcp","authorization_token":"${GITHUB_TOKEN:-}","headers":{"X-Team":"a"}}}}`, ok: true, probes: func(p *Probes) { p.Stat = mode(0o644) },
 			want: map[string]Severity{"secrets and configuration are accessible only to you": OK},
 		},
 		"writable": {
