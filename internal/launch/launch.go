@@ -19,6 +19,7 @@ import (
 	"junctor/internal/app"
 	"junctor/internal/auth"
 	"junctor/internal/config"
+	"junctor/internal/secretkey"
 	"junctor/internal/telemetry"
 	"junctor/internal/terminal"
 )
@@ -62,6 +63,9 @@ func (l *Launcher) Build(ctx context.Context, cfg *config.Config, reload config.
 		return nil, fmt.Errorf("JUNCTOR_ADMIN_KEY %w; make one with: openssl rand -hex 24", err)
 	}
 	key, _ := cfg.Lookup("JUNCTOR_SECRET_KEY")
+	if _, err := secretkey.Parse(telemetry.Secret(key)); key != "" && err != nil {
+		return nil, err
+	}
 	o := app.Options{
 		Config: cfg, Reload: reload, Version: l.Version, DataDir: l.DataDir, Environ: withoutOwnKeys(l.Environ),
 		AdminKey: telemetry.Secret(admin), SecretKey: telemetry.Secret(key), Socket: l.Socket,

@@ -8,6 +8,7 @@
 package secretkey
 
 import (
+	"fmt"
 	"strings"
 	"sync"
 
@@ -30,14 +31,27 @@ func Sealer(keys telemetry.Secret, dataDir string, useKeyring bool) func() (*sto
 			}
 			return store.NewSealer(key)
 		}
-		var all [][]byte
-		for text := range strings.SplitSeq(keys.Reveal(), ",") {
-			key, err := store.ParseKey(text)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, key)
+		all, err := Parse(keys)
+		if err != nil {
+			return nil, err
 		}
 		return store.NewSealer(all[0], all[1:]...)
 	})
+}
+
+// Parse parses the keys of JUNCTOR_SECRET_KEY, separated by commas.
+func Parse(keys telemetry.Secret) ([][]byte, error) {
+	var all [][]byte
+	texts := strings.Split(keys.Reveal(), ",")
+	for i, text := range texts {
+		key, err := store.ParseKey(text)
+		switch {
+		case err != nil && len(texts) == 1:
+			return nil, fmt.Errorf("JUNCTOR_SECRET_KEY is not valid: %w", err)
+		case err != nil:
+			return nil, fmt.Errorf("key %d of %d in JUNCTOR_SECRET_KEY is not valid: %w", i+1, len(texts), err)
+		}
+		all = append(all, key)
+	}
+	return all, nil
 }
