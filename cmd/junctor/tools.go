@@ -45,6 +45,8 @@ func (c *cli) toolsList() *cobra.Command {
 			c.PrintTable(t)
 			c.pendingNote(list)
 			switch {
+			case len(list.Tools) > 0 && state == "flagged":
+				c.Note("See why a tool is flagged: junctor tools show TOOL")
 			case len(list.Tools) > 0 || len(list.Pending) > 0:
 			case len(servers)+len(tags) > 0 || state != "":
 				c.Note("No matching tools. List all: junctor tools list")
@@ -243,6 +245,12 @@ func (c *cli) printTool(d control.ToolDetails) {
 	}
 	if d.Approval != "" {
 		fmt.Fprintf(c.Out, "\napproval: %s\n", d.Approval)
+	}
+	for i, flag := range d.Flags {
+		if i == 0 {
+			fmt.Fprintf(c.Out, "\n%s\n", c.Paint(c.Out, terminal.Yellow, "Warnings"))
+		}
+		fmt.Fprintf(c.Out, "  %s\n", terminal.OneLine(flag))
 	}
 	fmt.Fprintf(c.Out, "\n%s\n%s\n", c.Paint(c.Out, terminal.Bold, "Parameters"), indentJSON(d.InputSchema, "  "))
 	if len(d.OutputSchema) > 0 {

@@ -37,6 +37,7 @@ type Facts struct {
 	Servers []control.Server
 	Tools   []tool.Definition
 	Changed []string // tools that are changed since approval
+	Flagged []control.Tool
 
 	Store    string // the file of the embedded store; empty with PostgreSQL
 	StoreErr error  // why the store cannot be used; the gateway was then started without it
@@ -83,6 +84,7 @@ func Examine(ctx context.Context, f Facts, p Probes) *Report {
 	r.names(f.Tools)
 	r.clashes(f.Tools)
 	r.schemas(f.Tools)
+	r.flagged(f.Flagged, f.Tools)
 	r.begin("providers")
 	r.providers(f.Tools)
 	r.begin("safety")

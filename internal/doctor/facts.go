@@ -47,6 +47,11 @@ func (f *Facts) Ask(ctx context.Context, g apiclient.Client) error {
 	for _, t := range changed.Tools {
 		f.Changed = append(f.Changed, t.Name)
 	}
+	var flagged control.ToolList
+	if err := g.Get(ctx, "/api/tools", url.Values{"state": {"flagged"}}, &flagged); err != nil {
+		return err
+	}
+	f.Flagged = flagged.Tools
 	var keys struct {
 		Keys []json.RawMessage `json:"keys"`
 	}

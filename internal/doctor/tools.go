@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"junctor/internal/control"
 	"junctor/internal/guard"
 	"junctor/internal/mcp"
 	"junctor/internal/provider"
@@ -87,6 +88,31 @@ func (r *Report) schemas(defs []tool.Definition) {
 	}
 	if broken == 0 && len(defs) > 0 {
 		r.Add(Finding{Severity: OK, Area: "tools", What: fmt.Sprintf("the schemas of %s are valid", terminal.Count(len(defs), "tool"))})
+	}
+}
+
+// flagged reports the gateway's warnings about tools, such as a rule that is not
+// applied. It omits those that safety reports.
+func (r *Report) flagged(tools []control.Tool, defs []tool.Definition) {
+	for _, t := range tools {
+		reported := map[string]bool{}
+		for _, d := range defs {
+			if d.Name.String() == t.Name {
+				for _, flag := range guard.Inspect(d) {
+					reported[flag.String()] = true
+				}
+			}
+		}
+		f := Finding{Severity: Warning, Area: "tools", Subject: t.Name, Do: "see junctor tools show " + t.Name}
+		for _, flag := range t.Flags {
+			if !reported[flag] {
+				f.Details = append(f.Details, flag)
+			}
+		}
+		if len(f.Details) > 0 {
+			f.What = "has " + terminal.Count(len(f.Details), "warning")
+			r.Add(f)
+		}
 	}
 }
 
