@@ -58,7 +58,8 @@ func Empty(ctx context.Context, s Store) (bool, error) {
 }
 
 // Copy copies all records from one store to another, which should be new: its
-// call log must be empty or a prefix of the source's. Leases are not copied.
+// call log must be empty or a prefix of the source's, or the error is
+// ErrNotEmpty and nothing is copied. Leases are not copied.
 // Sealed secrets are copied as they are and need the same key. The source may
 // be written to meanwhile: the copy has every record that was committed before
 // it began, and possibly newer ones. report, which may be nil, is called after
@@ -112,7 +113,7 @@ func sameLog(ctx context.Context, from, to Store) error {
 		return err
 	}
 	if len(here) == 0 || here[0].ID != there[0].ID {
-		return fmt.Errorf("the call log of the target has records of its own; copy into a new database: %w", ErrConflict)
+		return fmt.Errorf("%w: its call log has records of its own; nothing was copied; copy into a new database or file", ErrNotEmpty)
 	}
 	return nil
 }

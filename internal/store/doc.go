@@ -35,6 +35,10 @@ var (
 	// or the sequence number is not what this writer expected.
 	ErrConflict = errors.New("the record was changed by someone else")
 
+	// ErrNotEmpty means that the target of a copy has calls that the source
+	// does not have.
+	ErrNotEmpty = errors.New("the target is not empty")
+
 	// ErrClosed means that the store was closed, or has not been opened.
 	ErrClosed = errors.New("the store is closed")
 

@@ -66,8 +66,14 @@ func Copy(t *testing.T, from, to store.Store) {
 	if err := from.Append(ctx, Call(6000)); err != nil {
 		t.Fatal(err)
 	}
-	if err := store.Copy(ctx, from, to, nil); !errors.Is(err, store.ErrConflict) {
-		t.Errorf("Copy into a log that went its own way: error = %v, want ErrConflict", err)
+	if err := from.AddKey(ctx, store.Key{ID: "new", Name: "new", Hash: []byte("new"), Created: at(1)}); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Copy(ctx, from, to, nil); !errors.Is(err, store.ErrNotEmpty) {
+		t.Errorf("Copy into a log that went its own way: error = %v, want ErrNotEmpty", err)
+	}
+	if keys := must[[]store.Key](t)(to.Keys(ctx)); len(keys) != 2 {
+		t.Errorf("%d keys after a copy that was refused, want 2", len(keys))
 	}
 }
 
