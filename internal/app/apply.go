@@ -66,8 +66,8 @@ func (a *App) apply(ctx context.Context, cfg *config.Config) {
 func (a *App) toolSettings(cfg *config.Config) catalog.Settings {
 	s := catalog.Settings{Rules: cfg.ToolRules, Servers: map[string]catalog.ServerSettings{}}
 	for _, server := range a.servers(cfg) {
-		if server.Enabled {
-			s.Servers[server.Name] = catalog.ServerSettings{Description: server.Description, Tags: server.Tags, Allows: server.ToolConfiguration.Allows}
+		s.Servers[server.Name] = catalog.ServerSettings{
+			Disabled: !server.Enabled, Description: server.Description, Tags: server.Tags, Allows: server.ToolConfiguration.Allows,
 		}
 	}
 	return s

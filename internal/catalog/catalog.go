@@ -280,7 +280,7 @@ func (c *Catalog) refresh() {
 func (c *Catalog) publish(servers []*Server) {
 	slices.SortFunc(servers, func(a, b *Server) int { return strings.Compare(a.Name, b.Name) })
 	before := c.Snapshot()
-	after := newSnapshot(before.Version+1, servers)
+	after := newSnapshot(before.Version+1, servers, c.settings.Servers)
 	if c.prepare != nil {
 		c.prepare(before, after)
 	}

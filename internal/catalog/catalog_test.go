@@ -85,6 +85,31 @@ func TestResolve(t *testing.T) {
 	}
 }
 
+// TestServerWithoutToolsIsExplained: a disabled server is reported as disabled to
+// callers that may see it and as unknown to others. The names of servers include
+// those whose tools are not known.
+func TestServerWithoutToolsIsExplained(t *testing.T) {
+	c := New(nil, nil)
+	c.Configure(Settings{Servers: map[string]ServerSettings{"fs": {}, "down": {}, "off": {Disabled: true}}}, nil)
+	c.Put(Server{Name: "fs"}, definitions(t, "fs", "read"))
+	c.Put(Server{Name: "off"}, definitions(t, "off", "x")) // it was disabled while its tools were being read
+	snap, limited := c.Snapshot(), tool.Caller{ID: "k", Servers: []string{"fs"}}
+	for _, name := range [][2]string{{"off", "x"}, {"off", "off:x"}, {"", "off:x"}} {
+		_, err := snap.Resolve(&tool.Local, name[0], name[1])
+		if tool.KindOf(err) != tool.ToolDisabled || err.Error() != `server "off" is disabled; enable it with: junctor servers enable off` {
+			t.Errorf("Resolve(%q): %v", name, err)
+		}
+		_, hidden := snap.Resolve(&limited, name[0], name[1])
+		_, unknown := snap.Resolve(&limited, strings.ReplaceAll(name[0], "off", "odd"), strings.ReplaceAll(name[1], "off", "odd"))
+		if tool.KindOf(hidden) != tool.KindOf(unknown) || hidden.Error() != strings.ReplaceAll(unknown.Error(), "odd", "off") {
+			t.Errorf("hidden: %v\nunknown: %v", hidden, unknown)
+		}
+	}
+	if _, err := snap.Resolve(&tool.Local, "zzzzzzzz", "x"); tool.KindOf(err) != tool.ServerNotFound || !strings.HasSuffix(err.Error(), "there is down, fs, off") {
+		t.Errorf("unknown server: %v", err)
+	}
+}
+
 func TestDisabledToolOfSameNameIsNotAmbiguous(t *testing.T) {
 	off := false
 	c := New([]ToolRule{{Pattern: []string{"github:search"}, Enabled: &off}}, nil)

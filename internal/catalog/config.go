@@ -56,13 +56,15 @@ func (a Argument) closed() bool { return a.Hidden || a.Fixed != nil }
 type Settings struct {
 	Rules []ToolRule
 
-	// Servers are the servers whose tools are listed; nil lists those of all,
-	// with the settings that [Catalog.Put] gets.
+	// Servers are all configured servers; the tools of others are not listed.
+	// Nil lists the tools of all servers, with the settings that [Catalog.Put]
+	// gets. The map must not be modified afterwards.
 	Servers map[string]ServerSettings
 }
 
 // ServerSettings are the settings of one server.
 type ServerSettings struct {
+	Disabled    bool // its tools are not listed
 	Description string
 	Tags        []string
 	Allows      func(tool string) bool // nil allows all
@@ -77,7 +79,7 @@ func (s Settings) apply(server *Server) bool {
 	set, ok := s.Servers[server.Name]
 	server.Tags, server.Allows = set.Tags, set.Allows
 	server.Description = cmp.Or(set.Description, tool.Shorten(server.Instructions, 200))
-	return ok
+	return ok && !set.Disabled
 }
 
 // Approval says whether a person is asked before a call.

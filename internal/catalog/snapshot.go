@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -13,22 +14,24 @@ import (
 type Snapshot struct {
 	Version uint64 // increases with every change
 
-	servers []*Server // by name
-	byName  map[tool.Name]*Entry
-	renamed map[tool.Name]*Entry // renamed tools by original name; the others are only in byName
-	byTool  map[string][]*Entry  // by unqualified name, ordered by server
+	servers    []*Server                 // by name
+	configured map[string]ServerSettings // all servers of the configuration; nil if only those in servers are known
+	byName     map[tool.Name]*Entry
+	renamed    map[tool.Name]*Entry // renamed tools by original name; the others are only in byName
+	byTool     map[string][]*Entry  // by unqualified name, ordered by server
 }
 
-func newSnapshot(version uint64, servers []*Server) *Snapshot {
+func newSnapshot(version uint64, servers []*Server, configured map[string]ServerSettings) *Snapshot {
 	n := 0
 	for _, s := range servers {
 		n += len(s.Tools)
 	}
 	snap := &Snapshot{
-		Version: version,
-		servers: servers,
-		byName:  make(map[tool.Name]*Entry, n),
-		byTool:  make(map[string][]*Entry, n),
+		Version:    version,
+		servers:    servers,
+		configured: configured,
+		byName:     make(map[tool.Name]*Entry, n),
+		byTool:     make(map[string][]*Entry, n),
 	}
 	for _, s := range servers {
 		for _, e := range s.Tools {
@@ -91,7 +94,8 @@ func (s *Snapshot) Visible(caller *tool.Caller) func(yield func(*Entry) bool) {
 // Resolve returns the tool that a caller names: by server and tool, by a
 // qualified name, or by an unqualified name that only one server has. Tools
 // that the caller may not see are neither found, nor listed as ambiguous, nor
-// suggested. A disabled tool is found.
+// suggested. A disabled tool is found. For a server that is disabled the error
+// says so.
 func (s *Snapshot) Resolve(caller *tool.Caller, server, name string) (*Entry, error) {
 	if server != "" {
 		return s.resolveIn(caller, server, strings.TrimPrefix(name, server+":"))
@@ -100,7 +104,7 @@ func (s *Snapshot) Resolve(caller *tool.Caller, server, name string) (*Entry, er
 		if e := s.byName[tool.Name{Server: prefix, Tool: rest}]; e != nil && e.UsableBy(caller) {
 			return e, nil
 		}
-		if s.Server(prefix) != nil && caller.MaySee(prefix) && len(s.byTool[name]) == 0 {
+		if (s.Server(prefix) != nil || s.configured[prefix].Disabled) && caller.MaySee(prefix) && len(s.byTool[name]) == 0 {
 			return s.resolveIn(caller, prefix, rest)
 		}
 	}
@@ -132,6 +136,9 @@ func (s *Snapshot) Resolve(caller *tool.Caller, server, name string) (*Entry, er
 
 func (s *Snapshot) resolveIn(caller *tool.Caller, server, name string) (*Entry, error) {
 	if s.Server(server) == nil || !caller.MaySee(server) {
+		if s.configured[server].Disabled && caller.MaySee(server) {
+			return nil, tool.ServerDisabledError(server)
+		}
 		return nil, s.ServerNotFoundError(caller, server)
 	}
 	if e := s.byName[tool.Name{Server: server, Tool: name}]; e != nil && e.UsableBy(caller) {
@@ -157,9 +164,11 @@ func (s *Snapshot) resolveIn(caller *tool.Caller, server, name string) (*Entry, 
 // ServerNotFoundError returns the error for a server that does not exist or
 // that the caller may not see, with the most similar names that it may see.
 func (s *Snapshot) ServerNotFoundError(caller *tool.Caller, server string) error {
-	var names []string
-	for _, other := range s.servers {
-		names = append(names, other.Name)
+	names := slices.Collect(maps.Keys(s.configured))
+	if s.configured == nil {
+		for _, other := range s.servers {
+			names = append(names, other.Name)
+		}
 	}
 	return ServerNotFoundError(caller, server, names)
 }
@@ -167,7 +176,7 @@ func (s *Snapshot) ServerNotFoundError(caller *tool.Caller, server string) error
 // ServerNotFoundError is like [Snapshot.ServerNotFoundError], with names that may
 // include servers that are not in the catalogue.
 func ServerNotFoundError(caller *tool.Caller, server string, all []string) error {
-	names := slices.DeleteFunc(slices.Clone(all), func(name string) bool { return !caller.MaySee(name) })
+	names := slices.DeleteFunc(slices.Sorted(slices.Values(all)), func(name string) bool { return !caller.MaySee(name) })
 	near, hint := Nearest(server, names, 5), ""
 	if len(near) == 0 {
 		hint = allOf(names)

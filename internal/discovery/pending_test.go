@@ -120,7 +120,7 @@ func TestServerStatesAreExplained(t *testing.T) {
 		}
 	}
 	// The transparent view of an unavailable server returns the reason.
-	for server, kind := range map[string]tool.Kind{"locked": tool.UpstreamAuthRequired, "gone": tool.Unavailable, "never": tool.ServerNotFound} {
+	for server, kind := range map[string]tool.Kind{"locked": tool.UpstreamAuthRequired, "off": tool.ToolDisabled, "gone": tool.Unavailable, "never": tool.ServerNotFound} {
 		s := &transparentView{face: f, name: server}
 		if _, err := s.Describe(t.Context(), &mcpserver.Request{}); tool.KindOf(err) != kind {
 			t.Errorf("Describe(%s) = %v", server, err)

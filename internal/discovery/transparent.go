@@ -103,6 +103,9 @@ func (s *transparentView) down(ctx context.Context, r *mcpserver.Request) error 
 	if !ok {
 		return &tool.Error{Kind: tool.ServerNotFound, Msg: fmt.Sprintf("server %q was removed", s.name)}
 	}
+	if st.State == upstream.Disabled {
+		return tool.ServerDisabledError(s.name)
+	}
 	if st.Login == upstream.LoginPerCaller {
 		return s.face.signInError(ctx, r, s.name, &tool.Error{Kind: tool.UpstreamAuthRequired, Msg: s.name + " requires you to sign in with your own account"})
 	}

@@ -54,6 +54,9 @@ func (s *Service) CheckServer(snap *catalog.Snapshot, caller *tool.Caller, serve
 	if !ok {
 		return s.ServerNotFoundError(caller, server)
 	}
+	if st.State == upstream.Disabled {
+		return tool.ServerDisabledError(server)
+	}
 	if st = s.statusForCaller(st, caller); known != nil && st.State == upstream.Connected {
 		return nil
 	}
@@ -61,8 +64,6 @@ func (s *Service) CheckServer(snap *catalog.Snapshot, caller *tool.Caller, serve
 	switch st.State {
 	case upstream.AuthRequired:
 		e.Kind = tool.UpstreamAuthRequired
-	case upstream.Disabled:
-		e.Kind = tool.ToolDisabled
 	case upstream.Connecting:
 		e.Msg += "; try again shortly"
 	}

@@ -2,6 +2,7 @@ package tool
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 )
@@ -104,6 +105,12 @@ func (e *Error) Error() string {
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
+
+// ServerDisabledError returns the error for a call to a server that the
+// configuration disables.
+func ServerDisabledError(server string) error {
+	return &Error{Kind: ToolDisabled, Msg: fmt.Sprintf("server %q is disabled; enable it with: junctor servers enable %s", server, server)}
+}
 
 // AsError returns the first Error in err's chain. Any other error, such as a
 // disk failure, becomes one of kind Internal that does not show its cause.

@@ -59,7 +59,7 @@ func (u *upstream) doHere(ctx context.Context, r tool.Request) (result json.RawM
 	}
 	cfg := u.config()
 	if !cfg.Enabled {
-		return nil, &tool.Error{Kind: tool.ToolDisabled, Msg: fmt.Sprintf("the server %s is disabled; set enabled to true in its configuration", u.name)}
+		return nil, tool.ServerDisabledError(u.name)
 	}
 	if tool.CallerFrom(ctx).ID != r.Caller { // its permissions are unknown, so it must not sign in to a shared server
 		ctx = tool.WithCaller(ctx, tool.Caller{ID: r.Caller, Tools: []string{}})
