@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -169,8 +170,8 @@ func (f *callRun) record(result tool.Result, err error) (lost error) {
 		Server: f.name.Server, Tool: f.name.Tool, Method: f.method,
 		Status: store.StatusOK, Node: f.x.Node, Stages: f.stages, TraceID: telemetry.TraceID(f.ctx),
 	}
-	if rec.Server == "" { // not resolved: record the names that the caller sent
-		rec.Server, rec.Tool = f.call.Server, f.call.Tool
+	if rec.Tool == "" { // not resolved: record the names that the caller sent
+		rec.Server, rec.Tool = f.requested()
 	}
 	switch {
 	case err != nil:
@@ -208,6 +209,18 @@ func (f *callRun) record(result tool.Result, err error) (lost error) {
 		_ = log.Handle(ctx, line) // a failed log write cannot be reported
 	}
 	return lost
+}
+
+// requested returns the server and the tool as the caller named them. The server
+// is empty if the caller named none.
+func (f *callRun) requested() (server, name string) {
+	if server = f.call.Server; server != "" {
+		return server, strings.TrimPrefix(f.call.Tool, server+":")
+	}
+	if n, err := tool.ParseName(f.call.Tool); err == nil {
+		return n.Server, n.Tool
+	}
+	return "", f.call.Tool
 }
 
 // append commits the record within recordTimeout, even if the call was

@@ -57,6 +57,35 @@ func TestNeverConnectedServerErrorExplainsWhy(t *testing.T) {
 	}
 }
 
+// TestUnresolvedCallIsRecordedUnderItsName: the record of a call whose tool is not
+// known has the server and the tool that the caller named.
+func TestUnresolvedCallIsRecordedUnderItsName(t *testing.T) {
+	for name, tt := range map[string]struct{ callServer, callTool, server, tool string }{
+		"by server":      {"jira", "create", "jira", "create"},
+		"both":           {"jira", "jira:create", "jira", "create"},
+		"qualified":      {"", "jira:create", "jira", "create"},
+		"unknown server": {"", "nope:ns:odd", "nope", "ns:odd"},
+		"bare":           {"", "create", "", "create"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newFixture(t)
+			r.do = func(_ context.Context, server string, _ tool.Request) (json.RawMessage, error) {
+				if server != "jira" {
+					return nil, &tool.Error{Kind: tool.ServerNotFound, Msg: "no such server"}
+				}
+				return nil, &tool.Error{
+					Kind: tool.UpstreamFailed, Msg: "jira has been down since noon: it ended", Details: map[string]any{"reason": "it ended"}, Err: tool.ErrDown,
+				}
+			}
+			_, err := r.Call(t.Context(), tool.Call{Caller: tool.Local, Server: tt.callServer, Tool: tt.callTool})
+			rec := r.only(t)
+			if err == nil || rec.Server != tt.server || rec.Tool != tt.tool {
+				t.Errorf("%v, recorded as %q %q, want %q %q", err, rec.Server, rec.Tool, tt.server, tt.tool)
+			}
+		})
+	}
+}
+
 // TestLookForUnknownToolIsBoundedAsACall: the request that finds out why a
 // server has no such tool is limited by the call's timeout or, without one, by
 // the server's timeoutMs.

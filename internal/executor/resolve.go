@@ -60,15 +60,8 @@ func (x *Executor) resolve(ctx context.Context, f *callRun) (*catalog.Entry, err
 // connected is not in the catalog although it is configured, for example
 // because a sign-in is missing.
 func (x *Executor) down(ctx context.Context, f *callRun) error {
-	server := f.call.Server
-	if server == "" {
-		n, err := tool.ParseName(f.call.Tool)
-		if err != nil {
-			return nil
-		}
-		server = n.Server
-	}
-	if !f.call.Caller.MaySee(server) {
+	server, _ := f.requested()
+	if server == "" || !f.call.Caller.MaySee(server) {
 		return nil
 	}
 	if s := x.Catalog.Snapshot().Server(server); s != nil && s.Callers == nil {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -95,12 +96,17 @@ type Error struct {
 	Err        error         // the cause, for logs and errors.Is; never shown
 }
 
-// Error returns the message followed by the cause, for logs.
+// Error returns the message followed by the cause, for logs. A cause that the
+// message contains is not repeated.
 func (e *Error) Error() string {
-	if e.Err != nil {
-		return e.Msg + ": " + e.Err.Error()
+	if e.Err == nil {
+		return e.Msg
 	}
-	return e.Msg
+	cause := e.Err.Error()
+	if strings.Contains(e.Msg, cause) {
+		return e.Msg
+	}
+	return e.Msg + ": " + cause
 }
 
 // Unwrap returns the cause.

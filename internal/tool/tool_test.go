@@ -109,6 +109,9 @@ func TestErrorHidesForeignCauses(t *testing.T) {
 	if !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), "permission") {
 		t.Error("the cause is lost to the log")
 	}
+	if err := (&Error{Msg: "fs is down: it ended", Err: errors.New("it ended")}); err.Error() != "fs is down: it ended" {
+		t.Errorf("the cause is repeated: %q", err.Error())
+	}
 	known := &Error{Kind: Timeout, Msg: "too slow"}
 	if got := AsError(fmt.Errorf("call: %w", known)); got != known || got.Error() != "too slow" {
 		t.Errorf("AsError lost the known error: %v", got)

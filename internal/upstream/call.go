@@ -278,7 +278,7 @@ func (u *upstream) connection(ctx context.Context) (*conn, error) {
 			return nil, unavailable(u.name, since, next, why)
 		case <-stopping:
 			return nil, &tool.Error{
-				Kind: tool.Unavailable, RetryAfter: time.Second, Err: errors.Join(tool.ErrDown, tool.ErrStopping),
+				Kind: tool.Unavailable, RetryAfter: time.Second, Err: downError{tool.ErrStopping},
 				Msg: fmt.Sprintf("the gateway is stopping, and %s had not started; the call was not sent. Call it again when the gateway is back", u.name),
 			}
 		case <-u.gone:

@@ -155,9 +155,22 @@ func unavailable(server string, since, next time.Time, f *failure) error {
 	if e.RetryAfter == 0 && next.After(now) {
 		e.RetryAfter = next.Sub(now)
 	}
-	e.Err = errors.Join(tool.ErrDown, f.Err)
+	e.Err = downError{f.Err}
 	return &e
 }
+
+// downError is the cause of the error of a call that finds its upstream down. It
+// has [tool.ErrDown] in its chain and prints why the upstream is down.
+type downError struct{ why error } // why may be nil
+
+func (e downError) Error() string {
+	if e.why == nil {
+		return tool.ErrDown.Error()
+	}
+	return e.why.Error()
+}
+
+func (e downError) Unwrap() []error { return []error{tool.ErrDown, e.why} }
 
 // formatAge formats a duration for messages.
 func formatAge(d time.Duration) string {

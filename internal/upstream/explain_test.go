@@ -99,3 +99,22 @@ func TestSupervisorOptionsAreOptional(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestDownErrorNamesReasonOnce: the error of a call that finds its upstream down is
+// one line and names the reason once.
+func TestDownErrorNamesReasonOnce(t *testing.T) {
+	cause := errors.New("it ended")
+	for name, tt := range map[string]struct {
+		cause error
+		want  string
+	}{
+		"same as the reason": {cause, "it ended"},
+		"with more detail":   {errors.New("exit status 3"), "it ended: exit status 3"},
+		"none":               {nil, "it ended: upstream is down"},
+	} {
+		err := unavailable("x", time.Now(), time.Time{}, &failure{Msg: "it ended", Err: tt.cause})
+		if _, reason, _ := strings.Cut(err.Error(), "): "); reason != tt.want || !errors.Is(err, tool.ErrDown) || tt.cause != nil && !errors.Is(err, tt.cause) {
+			t.Errorf("%s: %q, want the reason %q", name, err, tt.want)
+		}
+	}
+}
