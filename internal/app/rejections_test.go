@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"junctor/internal/store"
 	"junctor/internal/upstream/upstreamtest"
 )
 
@@ -73,5 +74,35 @@ func TestRejectedRequestsAreLoggedAndCounted(t *testing.T) {
 	}
 	if strings.Contains(r.log.String(), "guess-guess") {
 		t.Error("the log has the key that was tried")
+	}
+}
+
+// A refused call has a record in the call log, so it is not also logged and
+// counted as a rejected request.
+func TestRecordedCallsAreNotRejectedRequests(t *testing.T) {
+	server := entry(t, upstreamtest.Stdio(t, "files", upstreamtest.Script{}))
+	r := start(t, fmt.Sprintf(`{"mcpServers":{"files":%s},"toolRules":[{"pattern":["files:echo"],"approval":"ask"}]}`, strings.Replace(server, "{", `{"proxy":true,`, 1)), t.TempDir())
+	for name, tt := range map[string]struct {
+		path, body string
+		status     int
+	}{
+		"unknown server":       {"/call_tool", `{"server":"nothing","tool":"x"}`, 404},
+		"unknown server, page": {"/api/call", `{"server":"nothing","tool":"x"}`, 404},
+		"no approval":          {"/call_tool", `{"server":"files","tool":"echo","arguments":{"text":"a"}}`, 403},
+		"no approval, execute": {"/execute", `{"provider":"gemini","call":{"name":"files__echo","args":{"text":"a"}}}`, 403},
+		"no approval, broker":  {"/api/mcp/files/proxy", `{"method":"tools/call","params":{"name":"echo","arguments":{"text":"a"}}}`, 403},
+	} {
+		if status, body := r.ask("POST", tt.path, tt.body); status != tt.status {
+			t.Errorf("%s: %d %s", name, status, body)
+		}
+	}
+	if n, err := r.store.Calls(t.Context(), store.CallQuery{}); err != nil || len(n) != 5 {
+		t.Errorf("%d records, %v; want 5", len(n), err)
+	}
+	if strings.Contains(r.log.String(), "request rejected") {
+		t.Errorf("the log has recorded calls as rejected requests: %s", r.log)
+	}
+	if _, text := r.ask("GET", "/metrics", ""); strings.Contains(text, "rejected_requests_total{") {
+		t.Error("recorded calls are counted as rejected requests")
 	}
 }

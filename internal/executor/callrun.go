@@ -122,7 +122,11 @@ func (f *callRun) end(result *tool.Result, err *error) {
 	if *err != nil {
 		*err = tool.AsError(*err)
 	}
-	if lost := f.record(*result, *err); lost != nil && f.x.Closed && *err == nil {
+	lost := f.record(*result, *err)
+	if *err != nil && lost == nil {
+		*err = tool.Recorded(*err)
+	}
+	if lost != nil && f.x.Closed && *err == nil {
 		*result, *err = tool.Result{}, &tool.Error{
 			Kind: tool.Unavailable, RetryAfter: storeRetryDelay, Err: lost,
 			Msg: "the call was carried out, but could not be recorded, so its result is withheld (store.whenAway is closed); check its effect before you try again",

@@ -168,7 +168,8 @@ func (x *Executor) InFlight() int { return int(x.inFlight.Load()) }
 // NewID returns a correlation id.
 func NewID() string { return telemetry.NewID() }
 
-// Call executes a tool and returns its result. An error is a *tool.Error; a
+// Call executes a tool and returns its result. An error has a *tool.Error
+// in its chain, and is marked by [tool.Recorded] if the call log has the call. A
 // tool's own error is a result.
 func (x *Executor) Call(ctx context.Context, call tool.Call) (result tool.Result, err error) {
 	f, ctx := x.begin(ctx, mcp.MethodToolsCall, call, call.Arguments, call.Meta)

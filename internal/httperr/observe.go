@@ -26,11 +26,10 @@ func WithObserver(o Observer, next http.Handler) http.Handler {
 func Rejected(r *http.Request, status int, err error) { observe(r, status, "", err) }
 
 // observe reports a rejection with the reason why or, if that is empty, the
-// error's kind. Errors of calls that have started are not reported, because
-// they are in the call log.
+// error's kind. Errors of calls that are in the call log are not reported.
 func observe(r *http.Request, status int, why string, err error) {
 	o, ok := r.Context().Value(observerKey{}).(Observer)
-	if !ok {
+	if !ok || tool.IsRecorded(err) {
 		return
 	}
 	if why == "" {

@@ -127,6 +127,20 @@ func AsError(err error) *Error {
 	return &Error{Kind: Internal, Msg: "internal error; the gateway's log has the cause under this request's id", Err: err}
 }
 
+// recordedError marks the error of a call that is in the call log.
+type recordedError struct{ error }
+
+func (e recordedError) Unwrap() error { return e.error }
+
+// Recorded returns err, marked as the error of a call that is in the call log.
+func Recorded(err error) error { return recordedError{err} }
+
+// IsRecorded reports whether an error in err's chain was marked by [Recorded].
+func IsRecorded(err error) bool {
+	_, ok := errors.AsType[recordedError](err)
+	return ok
+}
+
 // KindOf returns the kind of [AsError](err), or "" for nil.
 func KindOf(err error) Kind {
 	if err == nil {
