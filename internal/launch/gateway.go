@@ -137,7 +137,7 @@ func (l *Launcher) AwaitServer(ctx context.Context, before, cfg *config.Config, 
 		running := l.Running(ctx, cfg)
 		if running != nil {
 			g := l.Attach(running)
-			if _, err := g.server(ctx, name); err == nil {
+			if g.has(ctx, name) {
 				return g
 			}
 		} else if left {
@@ -149,6 +149,15 @@ func (l *Launcher) AwaitServer(ctx context.Context, before, cfg *config.Config, 
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
+}
+
+// has reports whether the gateway has a server. It reads the list, because the
+// gateway logs and counts a request for a server that does not exist as
+// rejected.
+func (g *Gateway) has(ctx context.Context, name string) bool {
+	var list struct{ Servers []control.Server }
+	err := g.Get(ctx, "/api/servers", nil, &list)
+	return err == nil && slices.ContainsFunc(list.Servers, func(s control.Server) bool { return s.Name == name })
 }
 
 func (g *Gateway) server(ctx context.Context, name string) (s control.Server, err error) {

@@ -1,8 +1,10 @@
 package launch
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"junctor/internal/config"
@@ -23,16 +25,23 @@ func TestSharedGatewayFollowsItsFile(t *testing.T) {
 		}
 		return p.load(t)
 	}
-	l, before := write(`{"mcpServers":{}}`)
-	_, stop, err := l.Share(t.Context(), before, p.options())
+	_, before := write(`{"mcpServers":{}}`)
+	var log bytes.Buffer // read after stop
+	_, stop, err := p.launcher(&log).Share(t.Context(), before, p.options())
 	if err != nil {
 		t.Fatal(err)
 	}
 	l, after := write(`{"mcpServers":{"late":{"command":"no-such-program"}}}`)
+	if g := l.Attach(l.Running(t.Context(), before)); g.has(t.Context(), "never") {
+		t.Error("the gateway has a server that is not in its file")
+	}
 	if l.AwaitServer(t.Context(), before, after, "late") == nil {
 		t.Error("the gateway does not have the server that was added to its file")
 	}
 	stop()
+	if strings.Contains(log.String(), "request rejected") {
+		t.Errorf("waiting for the server is logged as rejected requests: %s", log.String())
+	}
 	if l.AwaitServer(t.Context(), before, after, "late") != nil {
 		t.Error("found a gateway that has ended")
 	}
