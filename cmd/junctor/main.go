@@ -75,6 +75,8 @@ type silentError struct{ error }
 func run(args []string, w *environment) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	ctx, stopHangup := endOnHangup(ctx)
+	defer stopHangup()
 	go func() { // a second signal terminates the program immediately
 		<-ctx.Done()
 		stop()
@@ -103,6 +105,30 @@ func run(args []string, w *environment) int {
 		return exitUsage
 	}
 	return exitFailed
+}
+
+// endOnHangup returns a context that also ends on SIGHUP, which the system sends
+// when the terminal is closed. If SIGHUP was ignored at the start (nohup), it
+// remains ignored. Closing a terminal can send it several times, so unlike
+// other signals a second one does not terminate the program.
+func endOnHangup(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	if signal.Ignored(syscall.SIGHUP) {
+		return ctx, cancel
+	}
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	go func() {
+		select {
+		case <-hangups:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(hangups)
+		cancel()
+	}
 }
 
 // outliveReaders makes writes to stdout and stderr fail once nothing reads them
