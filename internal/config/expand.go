@@ -18,8 +18,10 @@ type expansion struct {
 // maxExpanded is the maximum length of a string after expansion.
 const maxExpanded = 1 << 20
 
-// unset is a message about a variable without a value.
-const unset = "environment variable %s is not set; export it, put it into .env next to this file, or write ${%s:-default}"
+// unset is a message about a variable without a value. The syntax of a default
+// has NAME, because the redactor would mask the default of a variable such as
+// GITHUB_TOKEN.
+const unset = "environment variable %s is not set; export it, put it into .env next to this file, or give it a default: ${NAME:-default}"
 
 // expanded is a string after expansion.
 type expanded struct {

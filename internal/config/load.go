@@ -232,7 +232,7 @@ func (l *loader) report(n *node, msg string) {
 
 // reportUnset adds a problem about a variable without a value.
 func (l *loader) reportUnset(n *node, name string) {
-	l.report(n, fmt.Sprintf(unset, name, name))
+	l.report(n, fmt.Sprintf(unset, name))
 }
 
 func (l *loader) problem(n *node, key, msg string) Problem {

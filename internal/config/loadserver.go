@@ -30,7 +30,7 @@ func (l *loader) server(cfg *Config, d *decoder, e entry, base upstream.Config) 
 		if !slices.Contains(missing, name) {
 			missing = append(missing, name)
 		}
-		l.notes = append(l.notes, l.problem(n, n.path, fmt.Sprintf(unset, name, name)))
+		l.notes = append(l.notes, l.problem(n, n.path, fmt.Sprintf(unset, name)))
 	})
 	envFile := e.node.take("envFile")
 

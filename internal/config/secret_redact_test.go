@@ -119,3 +119,20 @@ func TestSecretInFile(t *testing.T) {
 		}
 	}
 }
+
+// TestUnsetVariableHintSurvivesRedaction: the redactor does not mask the syntax of a
+// default in the note about a variable that is not set, whatever its name.
+func TestUnsetVariableHintSurvivesRedaction(t *testing.T) {
+	o := Options{File: filepath.Join(t.TempDir(), "junctor.json"), LookupEnv: func(string) (string, bool) { return "", false }}
+	if err := os.WriteFile(o.File, []byte(`{"mcpServers":{"s":{"command":"x","env":{"TOKEN":"${GITHUB_TOKEN}"}}}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, notes, err := Load(o)
+	if err != nil || len(notes) != 1 {
+		t.Fatalf("notes %v, %v", notes, err)
+	}
+	text := notes[0].String()
+	if got := new(telemetry.Redactor).String(text); got != text || !strings.Contains(got, "GITHUB_TOKEN is not set") || !strings.Contains(got, ":-default}") {
+		t.Errorf("redacted: %s", got)
+	}
+}

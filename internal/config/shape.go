@@ -144,7 +144,7 @@ func normalizeTop(root *node, x *expansion, report func(*node, string), note fun
 		case n.kind != str:
 			report(n, fmt.Sprintf("is %s, must be a string", n.kind))
 		default:
-			x.expandTree(n, report, func(n *node, name string) { report(n, fmt.Sprintf(unset, name, name)) })
+			x.expandTree(n, report, func(n *node, name string) { report(n, fmt.Sprintf(unset, name)) })
 			x.env.inFile[name] = n.value
 			x.env.literalKey = x.env.literalKey || literal(n.text) != ""
 		}
