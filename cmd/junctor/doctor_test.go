@@ -22,6 +22,16 @@ func TestReachableAddress(t *testing.T) {
 	}
 }
 
+// TestServePrintsUsableAddress: a gateway that listens at all addresses prints one to
+// which this machine can connect.
+func TestServePrintsUsableAddress(t *testing.T) {
+	var errs bytes.Buffer
+	c := &cli{environment: &environment{Launcher: launch.Launcher{Terminal: terminal.Terminal{Err: &errs, Width: terminal.Width}, DataDir: t.TempDir()}}}
+	if err := c.showPage("http", "[::]:8787", false); err != nil || !strings.HasSuffix(errs.String(), " is at http://127.0.0.1:8787\n") {
+		t.Errorf("%v, %q", err, errs.String())
+	}
+}
+
 func TestHealth(t *testing.T) {
 	status := http.StatusOK
 	ts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

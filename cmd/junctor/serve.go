@@ -104,7 +104,7 @@ func (c *cli) showPage(scheme, listen string, printURL bool) error {
 	if _, terminal := c.Width(c.Err); terminal && err == nil {
 		c.Note("Junctor %s is at %s", buildVersion(), page)
 	} else {
-		c.Note("Junctor %s is at %s://%s", buildVersion(), scheme, listen)
+		c.Note("Junctor %s is at %s://%s", buildVersion(), scheme, reachable(listen))
 	}
 	return nil
 }
