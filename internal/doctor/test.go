@@ -168,8 +168,10 @@ func (r *TestReport) session(ctx context.Context, o TestOptions) {
 	r.errors(ctx, o, c, info)
 	r.begin("calls")
 	r.calls(ctx, o, c, defs)
-	r.begin("latency")
-	r.latency(ctx, o, c, info)
+	if o.Server.OpenAPI == "" { // ping does not reach the HTTP service
+		r.begin("latency")
+		r.latency(ctx, o, c, info)
+	}
 	r.begin("output")
 	r.output(c)
 }

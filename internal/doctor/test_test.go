@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -303,5 +304,21 @@ func TestUnreachableURLIsTriedOnce(t *testing.T) {
 	last := r.Findings[len(r.Findings)-1]
 	if len(r.Versions) != 1 || r.OK(false) || strings.Contains(last.Do, "terminal") {
 		t.Errorf("%d versions were asked for: %+v", len(r.Versions), r.Findings)
+	}
+}
+
+// TestOpenAPIServerHasNoLatency: ping is answered in this process, so its time says
+// nothing about the HTTP service.
+func TestOpenAPIServerHasNoLatency(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "service.json")
+	document := `{"openapi":"3.0.0","info":{"title":"t","version":"1"},"servers":[{"url":"http://127.0.0.1:1"}],"paths":{"/a":{"get":{"operationId":"read","summary":"Read a.","responses":{"200":{"description":"ok"}}}}}}`
+	if err := os.WriteFile(file, []byte(document), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cfg := upstream.DefaultConfig()
+	cfg.Name, cfg.OpenAPI = "service", file
+	r := Test(t.Context(), TestOptions{Server: cfg, NoCalls: true})
+	if !r.has(OK, "1 tool listed") || r.has(OK, "latency") {
+		t.Errorf("report:\n%s", r.text())
 	}
 }
