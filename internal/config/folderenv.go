@@ -62,7 +62,11 @@ func (o Options) loadWithFolder(place Place, load func(prepare func(*loader)) (*
 		return cfg, notes, err
 	}
 	cfg, notes, err = load(func(*loader) {})
-	note := Note{File: path, Msg: fmt.Sprintf("sets %s, which is not used: the file was found in the current folder and was not confirmed; run junctor in a terminal to confirm it, or export the variables", strings.Join(used, ", "))}
+	verb := "is"
+	if len(used) > 1 {
+		verb = "are"
+	}
+	note := Note{File: path, Msg: fmt.Sprintf("sets %s, which %s not used: the file was found in the current folder and was not confirmed; run junctor in a terminal to confirm it, or export the variables", strings.Join(used, ", "), verb)}
 	return cfg, append(notes, note), err
 }
 

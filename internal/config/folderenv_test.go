@@ -87,7 +87,7 @@ func TestFolderDotenvIsIgnoredWhenNotTrusted(t *testing.T) {
 				if cfg.Listen != Default().Listen || cfg.Log.Level != Default().Log.Level {
 					t.Errorf("listen %s, level %s", cfg.Listen, cfg.Log.Level)
 				}
-				if len(notes) != 1 || !strings.Contains(notes[0].Msg, "PORT") || strings.Contains(notes[0].String(), "evil") {
+				if len(notes) != 1 || !strings.Contains(notes[0].Msg, "sets GEMINI_API_KEY, LOG_LEVEL, PORT, which are not used") || strings.Contains(notes[0].String(), "evil") {
 					t.Errorf("notes %v", notes)
 				}
 			}
