@@ -310,36 +310,41 @@ func TestRequestsDuringInitialize(t *testing.T) {
 
 func TestStreamEnds(t *testing.T) {
 	t.Run("calls in flight are answered", func(t *testing.T) {
-		begun, goOn := make(chan struct{}), make(chan struct{})
-		l := newLine(t, New(Options{}, &scripted{serve: func(ctx context.Context, _ *Request) (json.RawMessage, error) {
-			close(begun)
-			select {
-			case <-goOn:
-				return json.RawMessage(`{"late":true}`), nil
-			case <-ctx.Done():
-				return nil, ctx.Err()
+		synctest.Test(t, func(t *testing.T) {
+			begun, goOn := make(chan struct{}), make(chan struct{})
+			l := newLine(t, New(Options{}, &scripted{serve: func(ctx context.Context, _ *Request) (json.RawMessage, error) {
+				close(begun)
+				select {
+				case <-goOn:
+					return json.RawMessage(`{"late":true}`), nil
+				case <-ctx.Done():
+					return nil, ctx.Err()
+				}
+			}}))
+			l.ask(initialize)
+			l.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call"}`)
+			<-begun
+			l.in.Close()
+			synctest.Wait() // the end of the input has been read
+			close(goOn)
+			if m := l.want(); string(m.Result) != `{"late":true}` {
+				t.Errorf("answer = %+v", m)
 			}
-		}}))
-		l.ask(initialize)
-		l.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call"}`)
-		<-begun
-		l.in.Close()
-		close(goOn)
-		if m := l.want(); string(m.Result) != `{"late":true}` {
-			t.Errorf("answer = %+v", m)
-		}
-		l.wantEnd()
+			l.wantEnd()
+		})
 	})
-	t.Run("but not for ever", func(t *testing.T) {
-		b := newBlocked()
-		l := newLine(t, New(Options{DrainTimeout: time.Millisecond}, b))
-		l.ask(initialize)
-		l.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call"}`)
-		<-b.begun
-		l.in.Close()
-		b.wantEnd(t, errCallerLeft)
-		l.want()
-		l.wantEnd()
+	t.Run("but not indefinitely", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBlocked()
+			l := newLine(t, New(Options{}, b))
+			l.ask(initialize)
+			l.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call"}`)
+			<-b.begun
+			l.in.Close()
+			b.wantEnd(t, errCallerLeft)
+			l.want()
+			l.wantEnd()
+		})
 	})
 	t.Run("nobody reads", func(t *testing.T) {
 		b := newBlocked()

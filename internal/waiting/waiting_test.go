@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -43,6 +44,9 @@ func twoNodesWith(t *testing.T, wrap func(Store) Store) (a, b *Service) {
 	done := make(chan error, 2)
 	for _, n := range []*Service{a, b} {
 		go func() { done <- n.Run(ctx) }()
+		for n.stopped() { // until it runs, it takes over no tasks
+			runtime.Gosched()
+		}
 	}
 	t.Cleanup(func() {
 		cancel()
