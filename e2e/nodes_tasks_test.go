@@ -46,17 +46,19 @@ func (c *nodes) beginTask(t *testing.T) (id, question string) {
 }
 
 // endTask answers the question on another node, which has taken over the task
-// of the dead one.
+// of the dead one. If that node died too, the answer counts for the next one,
+// unless that one has already asked again.
 func (c *nodes) endTask(t *testing.T, id, question string) {
 	ctx := ctxFor(t)
-	eventually(t, "the question of the node that took the task over", func() bool {
+	eventually(t, "an answer to the question of the node that took the task over", func() bool {
 		_, body, _ := try(ctx, "GET", c.proxy+"/api/calls/"+id, rootKey, "")
 		asked := inputID.FindStringSubmatch(body)
-		return asked != nil && asked[1] != question
+		if asked == nil || asked[1] == question {
+			return false
+		}
+		status, _, _ := try(ctx, "POST", c.proxy+"/api/calls/"+id, rootKey, `{"input":"`+asked[1]+`","answer":{"action":"accept","content":{"name":"x","confirm":true}}}`)
+		return status == 200
 	})
-	if status, body, err := try(ctx, "POST", c.proxy+"/api/calls/"+id, rootKey, `{"answer":{"action":"accept","content":{"name":"x","confirm":true}}}`); status != 200 {
-		t.Fatalf("the answer: %d %s %v", status, body, err)
-	}
 	eventually(t, "the result of the task", func() bool {
 		_, body, _ := try(ctx, "GET", c.proxy+"/api/calls/"+id, rootKey, "")
 		return strings.Contains(body, `"status":"completed"`) && strings.Contains(body, "answered 1")

@@ -1,10 +1,13 @@
 package waiting
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 
 	"junctor/internal/tool"
 )
@@ -85,11 +88,12 @@ func (s *Service) takeOver(ctx context.Context, r Record) (Record, error) {
 	if err := s.renew(ctx); err != nil { // so that others do not consider the new owner dead
 		return r, err
 	}
-	mine := false
+	mine, earlier := false, &earlierAnswers{}
 	taken, err := s.update(ctx, r.ID, func(w *Record) error {
 		if mine = !w.Status.Final() && w.Owner == r.Owner; !mine {
 			return errUnchanged
 		}
+		earlier.inputs = slices.DeleteFunc(w.Inputs, func(in Input) bool { return in.Answer == nil })
 		w.Owner, w.Inputs = s.owner, nil
 		return nil
 	})
@@ -102,16 +106,45 @@ func (s *Service) takeOver(ctx context.Context, r Record) (Record, error) {
 		c := s.call(&taken)
 		s.own[c.id] = c
 		s.open[c.caller]++
-		s.resumed.Go(func() { c.awaitTask(s.runCtx, taken) })
+		s.resumed.Go(func() { c.awaitTask(s.runCtx, taken, earlier) })
 	}
 	return taken, nil
 }
 
+// earlierAnswers are the answers that the previous owner of a record did not
+// receive, because its process had died. The server asks the same questions
+// again.
+type earlierAnswers struct {
+	mu     sync.Mutex
+	inputs []Input
+}
+
+// take removes and returns the answer to a question, or nil.
+func (e *earlierAnswers) take(kind string, params json.RawMessage) json.RawMessage {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	same := func(a, b json.RawMessage) bool { // the store may have escaped characters
+		a, errA := json.Marshal(a)
+		b, errB := json.Marshal(b)
+		return errors.Join(errA, errB) == nil && bytes.Equal(a, b)
+	}
+	for i, in := range e.inputs {
+		if in.Kind == kind && same(in.Params, params) {
+			e.inputs = slices.Delete(e.inputs, i, i+1)
+			return in.Answer
+		}
+	}
+	return nil
+}
+
 // awaitTask waits for the task of a record that was taken over.
-func (c *Call) awaitTask(runCtx context.Context, r Record) {
+func (c *Call) awaitTask(runCtx context.Context, r Record, earlier *earlierAnswers) {
 	ctx, cancel := c.Context(runCtx)
 	defer cancel()
 	result, err := c.s.resume(ctx, &r, func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+		if answer := earlier.take(method, params); answer != nil {
+			return answer, nil
+		}
 		in, err := c.Ask(ctx, Input{Kind: method, Params: params})
 		return in.Answer, err
 	})

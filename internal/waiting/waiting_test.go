@@ -222,6 +222,40 @@ func TestTaskOfEndedProcessIsTakenOver(t *testing.T) {
 	}
 }
 
+// TestAnswerToDeadProcessCounts checks that an answer that was accepted, but
+// that the process did not live to receive, answers the question when the next
+// process is asked it again.
+func TestAnswerToDeadProcessCounts(t *testing.T) {
+	a, b := twoNodes(t)
+	params := json.RawMessage(`{ "message": "a < b?" }`)
+	b.SetResume(func(ctx context.Context, r *Record, ask func(context.Context, string, json.RawMessage) (json.RawMessage, error)) (tool.Result, error) {
+		answer, err := ask(ctx, "elicitation/create", params)
+		return tool.Result{Raw: answer}, err
+	})
+	call := start(t, a, ann)
+	call.SetTask(t.Context(), tool.ServerTask{Server: "files", ID: "7"})
+	ctx, cancel := context.WithCancel(t.Context())
+	asked := make(chan error)
+	go func() {
+		_, err := call.Ask(ctx, Input{Kind: "elicitation/create", Params: params})
+		asked <- err
+	}()
+	awaitStatus(t, b, call.ID(), InputRequired)
+	a.mu.Lock()
+	clear(a.own) // it receives nothing any more
+	a.mu.Unlock()
+	if _, err := b.Answer(t.Context(), call.ID(), "", ann, json.RawMessage(`"yes"`), anyone); err != nil {
+		t.Fatal(err)
+	}
+	expire(t, a)
+	b.takeOverTasks(t.Context())
+	if r := awaitStatus(t, b, call.ID(), Completed); string(r.Result) != `"yes"` {
+		t.Errorf("result %s", r.Result)
+	}
+	cancel()
+	<-asked
+}
+
 // TestStoppedProcessLeavesTask checks that a process that stops leaves the
 // record of a task to the next one.
 func TestStoppedProcessLeavesTask(t *testing.T) {
