@@ -105,7 +105,7 @@ func TestServerWithoutToolsIsExplained(t *testing.T) {
 			t.Errorf("hidden: %v\nunknown: %v", hidden, unknown)
 		}
 	}
-	if _, err := snap.Resolve(&tool.Local, "zzzzzzzz", "x"); tool.KindOf(err) != tool.ServerNotFound || !strings.HasSuffix(err.Error(), "there is down, fs, off") {
+	if _, err := snap.Resolve(&tool.Local, "zzzzzzzz", "x"); tool.KindOf(err) != tool.ServerNotFound || !strings.HasSuffix(err.Error(), "there are down, fs, off") {
 		t.Errorf("unknown server: %v", err)
 	}
 }
