@@ -2,7 +2,9 @@ package main
 
 import (
 	"bufio"
+	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,6 +15,11 @@ import (
 // ignored continues.
 func TestHangupStopsGateway(t *testing.T) {
 	t.Parallel()
+	// A handled signal has its default action in child processes, even if these
+	// tests were started with nohup.
+	handled := make(chan os.Signal, 1)
+	signal.Notify(handled, syscall.SIGHUP)
+	defer signal.Stop(handled)
 	a := newAgents(t)
 	for name, ignored := range map[string]bool{"default": false, "nohup": true} {
 		t.Run(name, func(t *testing.T) {
@@ -43,7 +50,7 @@ func TestHangupStopsGateway(t *testing.T) {
 				}
 				t.Fatalf("the log ended before %q: %v", part, cmd.Wait())
 			}
-			signal := func(s syscall.Signal) {
+			send := func(s syscall.Signal) {
 				t.Helper()
 				if err := cmd.Process.Signal(s); err != nil {
 					t.Fatal(err)
@@ -51,14 +58,14 @@ func TestHangupStopsGateway(t *testing.T) {
 			}
 			await(" is at http://")
 			if ignored {
-				signal(syscall.SIGHUP)
+				send(syscall.SIGHUP)
 				if err := a.command("tools", "list").Run(); err != nil {
 					t.Errorf("after SIGHUP: %v", err)
 				}
-				signal(syscall.SIGTERM)
+				send(syscall.SIGTERM)
 			} else {
-				signal(syscall.SIGHUP)
-				signal(syscall.SIGHUP)
+				send(syscall.SIGHUP)
+				send(syscall.SIGHUP)
 			}
 			await("stopping; waiting for calls in flight")
 			for lines.Scan() {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -41,8 +42,12 @@ func newAgents(t *testing.T) *agents {
 	return &agents{t, home}
 }
 
+// command returns a command that is killed if it takes far too long, so that a
+// program that does not end fails its test.
 func (a *agents) command(args ...string) *exec.Cmd {
-	cmd := exec.Command("junctor", args...)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	a.t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, "junctor", args...)
 	cmd.Env = []string{"HOME=" + a.home, "XDG_CONFIG_HOME=" + a.home + "/config", "XDG_DATA_HOME=" + a.home + "/data", "PATH=" + os.Getenv("PATH"), "GORACE=" + exitDelay}
 	cmd.Dir, cmd.Stderr = a.home, a.t.Output()
 	return cmd
