@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"junctor/internal/catalog"
 	"junctor/internal/chat/wire"
@@ -149,5 +150,108 @@ func TestWaitingSessions(t *testing.T) {
 	<-changed
 	if ids := r.host.Waiting(&caller); len(ids) != 0 {
 		t.Errorf("waiting after the reply: %q", ids)
+	}
+}
+
+func TestApproval(t *testing.T) {
+	script := llmtest.Script{Rules: []llmtest.Rule{
+		{When: llmtest.When{User: "delete", Results: llmtest.N(0)}, Reply: llmtest.Reply{Calls: []llmtest.Call{{Tool: "ask:delete", Args: json.RawMessage(`{"path":"/x"}`)}}}},
+		{When: llmtest.When{User: "delete", Results: llmtest.N(1)}, Reply: llmtest.Reply{Text: "{{result}}"}},
+	}}
+	each(t, script, func(t *testing.T, r *fixture) {
+		c := r.connect("")
+		decide := func(kind string, payload map[string]any) string {
+			t.Helper()
+			c.sendText("delete")
+			m := c.kind(wire.TypeApproval)
+			if m.Payload.Tool != "ask:delete" || string(m.Payload.Arguments) != `{"path":"/x"}` {
+				t.Fatalf("approval %s", m.Raw)
+			}
+			payload["callId"] = m.Payload.CallID
+			c.send(kind, payload)
+			text, _ := c.reply()
+			return text
+		}
+		unasked := func() string {
+			t.Helper()
+			c.sendText("delete")
+			text, _ := c.reply()
+			return text
+		}
+		if got := decide("deny", map[string]any{"reason": "too dangerous"}); !strings.Contains(got, "not approved") || !strings.Contains(got, "too dangerous") {
+			t.Errorf("denied: %q", got)
+		}
+		if r.ups.count("ask:delete") != 0 {
+			t.Error("it was called all the same")
+		}
+		if got := decide("approve", map[string]any{}); got != "done delete" {
+			t.Errorf("approved once: %q", got)
+		}
+		if got := decide("approve", map[string]any{"scope": "session"}); got != "done delete" {
+			t.Errorf("approved for the session: %q", got)
+		}
+		if got := unasked(); got != "done delete" {
+			t.Errorf("in the same session: %q", got)
+		}
+		c.send("approve", map[string]any{"callId": "long gone"})
+		if m := c.kind(wire.TypeError); m.Payload.Code != wire.CodeNoApproval || m.Payload.CallID != "long gone" {
+			t.Errorf("no such approval: %s", m.Raw)
+		}
+		c = r.connect("") // asked again in another session, now permanently
+		if got := decide("approve", map[string]any{"scope": "always"}); got != "done delete" {
+			t.Errorf("approved always: %q", got)
+		}
+		c = r.connect("")
+		if got := unasked(); got != "done delete" {
+			t.Errorf("in another session: %q", got)
+		}
+		// Another caller is still asked, and an abort ends the question.
+		c = r.connect("as=someone")
+		c.sendText("delete")
+		c.kind(wire.TypeApproval)
+		c.send("abort", nil)
+		if _, stop := c.reply(); stop != stopAborted {
+			t.Errorf("stop %s", stop)
+		}
+	})
+}
+
+// TestStopWaiting checks that replies that wait for a person end when the
+// gateway stops, with the reason in the history.
+func TestStopWaiting(t *testing.T) {
+	for want, call := range map[string]llmtest.Call{
+		wire.TypeApproval: {Tool: "ask:delete", Args: json.RawMessage(`{}`)},
+		wire.TypeQuestion: {Tool: "odd:visit", Args: json.RawMessage(`{"elicitations":[{"url":"https://example.com/","message":"sign in"}]}`)},
+	} {
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+			r := newFixture(t, llmtest.Script{Rules: []llmtest.Rule{{Reply: llmtest.Reply{Calls: []llmtest.Call{call}}}}})
+			c := r.connect("")
+			c.sendText("go")
+			c.kind(want)
+			r.host.StopWaiting()
+			if m := c.kind(wire.TypeError); m.Payload.Code != wire.CodeAborted || !strings.Contains(m.Payload.Message, "the gateway is stopping") {
+				t.Errorf("%s", m.Raw)
+			}
+			if _, stop := c.reply(); stop != stopAborted {
+				t.Errorf("stop = %q", stop)
+			}
+			again := r.connect("sessionId=" + c.id)
+			if m := again.kind(wire.TypeHistory); !strings.Contains(string(m.Raw), "the gateway was stopped before") {
+				t.Errorf("%s", m.Raw)
+			}
+		})
+	}
+}
+
+func TestApprovalTimesOut(t *testing.T) {
+	r := newFixture(t, llmtest.Script{Rules: []llmtest.Rule{
+		{When: llmtest.When{Results: llmtest.N(0)}, Reply: llmtest.Reply{Calls: calls("ask:delete")}},
+		{When: llmtest.When{Results: llmtest.N(1)}, Reply: llmtest.Reply{Text: "{{result}}"}},
+	}}, withApprovalTimeout(50*time.Millisecond))
+	c := r.connect("")
+	c.sendText("go")
+	if text, _ := c.reply(); !strings.Contains(text, "no answer came") {
+		t.Errorf("%q", text)
 	}
 }

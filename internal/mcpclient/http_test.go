@@ -19,101 +19,6 @@ import (
 	"junctor/internal/tool"
 )
 
-// webServer is a scripted HTTP server. It answers handshakes of the handshake
-// era with numbered sessions; the test handles the rest.
-type webServer struct {
-	t         *testing.T
-	handle    func(w http.ResponseWriter, r *http.Request, m mcp.Message)
-	sessions  atomic.Int32
-	deleted   chan string
-	stateless bool
-	hang      bool                                   // leave server/discover unanswered
-	refuse    func(http.ResponseWriter, mcp.Message) // answers initialize when set
-}
-
-func (s *webServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	var m mcp.Message
-	switch r.Method {
-	case http.MethodDelete:
-		s.deleted <- r.Header.Get("Mcp-Session-Id")
-		return
-	case http.MethodPost:
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			return
-		}
-		if m, err = mcp.Decode(body, mcp.Limits{}); err != nil {
-			s.t.Errorf("the client sent %s: %v", body, err)
-		}
-	}
-	switch {
-	case m.Method == "server/discover" && s.stateless:
-		plain(w, m, discoverResult)
-	case m.Method == "server/discover" && s.hang:
-		<-r.Context().Done()
-	case m.Method == "initialize" && s.refuse != nil:
-		s.refuse(w, m)
-	case m.Method == "server/discover":
-		http.Error(w, "what?", http.StatusBadRequest)
-	case m.Method == "initialize":
-		w.Header().Set("Mcp-Session-Id", fmt.Sprintf("s%d", s.sessions.Add(1)))
-		plain(w, m, initResult)
-	case m.Method == "notifications/initialized":
-		w.WriteHeader(http.StatusAccepted)
-	default:
-		s.handle(w, r, m)
-	}
-}
-
-func plain(w http.ResponseWriter, m mcp.Message, result string) {
-	w.Header().Set("Content-Type", "application/json; charset=utf-8")
-	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, result)
-}
-
-func sse(w http.ResponseWriter, events ...string) {
-	w.Header().Set("Content-Type", "text/event-stream")
-	for _, e := range events {
-		fmt.Fprint(w, e)
-	}
-	w.(http.Flusher).Flush()
-}
-
-func event1(m mcp.Message, result string) string {
-	return fmt.Sprintf("data: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":%s}\n\n", m.ID, result)
-}
-
-// web starts a server and connects to it.
-func web(t *testing.T, o Options, h HTTPOptions, s *webServer) *Client {
-	t.Helper()
-	s.t, s.deleted = t, make(chan string, 8)
-	ts := httptest.NewServer(s)
-	t.Cleanup(func() {
-		ts.CloseClientConnections()
-		ts.Close()
-	})
-	h.URL = ts.URL + "/mcp?key=secret"
-	if o.DiscoverTimeout == 0 {
-		o.DiscoverTimeout = time.Hour // do not mistake a busy machine for a silent server
-	}
-	c, err := Connect(t.Context(), NewHTTP(h), o)
-	if err != nil {
-		t.Fatalf("Connect: %v", err)
-	}
-	t.Cleanup(func() { c.Close() })
-	return c
-}
-
-var toolsCall = tool.Request{Method: "tools/call", Params: json.RawMessage(`{"name":"x"}`)}
-
-// noStream refuses the GET stream.
-func noStream(w http.ResponseWriter, r *http.Request) bool {
-	if r.Method == http.MethodGet {
-		w.WriteHeader(http.StatusMethodNotAllowed)
-		return true
-	}
-	return false
-}
-
 func TestHTTPResponseHandling(t *testing.T) {
 	for name, tt := range map[string]struct {
 		handle http.HandlerFunc
@@ -207,67 +112,6 @@ func TestHTTPResponseHandling(t *testing.T) {
 	}
 }
 
-func TestHTTPStreamIsResumed(t *testing.T) {
-	var gets atomic.Int32
-	c := web(t, Options{}, HTTPOptions{}, &webServer{handle: func(w http.ResponseWriter, r *http.Request, m mcp.Message) {
-		if r.Method == http.MethodGet {
-			if r.Header.Get("Last-Event-ID") != "e2" {
-				w.WriteHeader(http.StatusMethodNotAllowed)
-				return
-			}
-			if gets.Add(1) == 1 {
-				http.Error(w, "busy", http.StatusBadGateway)
-				return
-			}
-			sse(w, ": again\n", "id: e3\n", event1(mcp.Message{ID: "3"}, `{"resumed":true}`))
-			return
-		}
-		sse(w, "\xef\xbb\xbfid: e1\r\nretry: 1\r\ndata:\r\n\r\n", "event: message\nid: e2\ndata: {\"jsonrpc\":\"2.0\",\ndata: \"method\":\"notifications/progress\",\"params\":{\"progressToken\":"+string(m.ID)+",\"progress\":1}}\n\n", "data: not json\n\n", "data: {\"unfinished")
-	}})
-	var seen []string
-	r := toolsCall
-	r.Params = json.RawMessage(`{"name":"x","_meta":{"progressToken":9}}`)
-	r.Exchange.Notify = func(method string, params json.RawMessage) { seen = append(seen, method+string(params)) }
-	result, err := c.Do(t.Context(), r)
-	if err != nil || string(result) != `{"resumed":true}` {
-		t.Errorf("%s, %v", result, err)
-	}
-	if len(seen) != 1 || !strings.Contains(seen[0], `"progressToken":9,`) {
-		t.Errorf("saw %q", seen)
-	}
-}
-
-// A response that was read in part is sent again: the event before it is the
-// last one that was received.
-func TestHTTPStreamThatBreaksInsideTheAnswerIsResumed(t *testing.T) {
-	c := web(t, Options{}, HTTPOptions{}, &webServer{handle: func(w http.ResponseWriter, r *http.Request, m mcp.Message) {
-		switch {
-		case r.Method == http.MethodPost:
-			sse(w, "id: e1\nretry: 1\ndata:\n\n", "id: e2\ndata: {\"jsonrpc\":\"2.0\",\"id\":"+string(m.ID)+",\"res")
-		case r.Header.Get("Last-Event-ID") == "e1":
-			sse(w, "id: e2\n", event1(mcp.Message{ID: "3"}, `{"resumed":true}`))
-		default: // nothing follows the response
-			w.WriteHeader(http.StatusMethodNotAllowed)
-		}
-	}})
-	result, err := c.Do(t.Context(), toolsCall)
-	if err != nil || string(result) != `{"resumed":true}` {
-		t.Errorf("%s, %v", result, err)
-	}
-}
-
-func TestHTTPStreamIsNotResumed(t *testing.T) {
-	c := web(t, Options{}, HTTPOptions{}, &webServer{handle: func(w http.ResponseWriter, r *http.Request, m mcp.Message) {
-		if !noStream(w, r) {
-			sse(w, "id: e1\nretry: 1\ndata:\n\n")
-		}
-	}})
-	_, err := c.Do(t.Context(), toolsCall)
-	if tool.KindOf(err) != tool.UpstreamFailed || !strings.Contains(err.Error(), "does not resume") {
-		t.Errorf("got %v", err)
-	}
-}
-
 // If a server has lost its sessions, a new one is created without the callers
 // noticing.
 func TestHTTPSessionIsRenewed(t *testing.T) {
@@ -309,96 +153,6 @@ func TestHTTPSessionIsRenewed(t *testing.T) {
 				t.Errorf("deleted session %q", id)
 			}
 		})
-	}
-}
-
-func TestHTTPStandaloneStream(t *testing.T) {
-	received := make(chan string, 8)
-	var gets atomic.Int32
-	answered := make(chan mcp.Message, 1)
-	s := &webServer{}
-	s.handle = func(w http.ResponseWriter, r *http.Request, m mcp.Message) {
-		switch {
-		case r.Method == http.MethodGet && gets.Add(1) == 1:
-			sse(w, "retry: 1\nid: 7\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n\n")
-		case r.Method == http.MethodGet && gets.Load() == 2:
-			received <- "resumed at " + r.Header.Get("Last-Event-ID")
-			sse(w, "data: {\"jsonrpc\":\"2.0\",\"id\":\"q\",\"method\":\"ping\"}\n\n", "data: nonsense\n\n")
-			<-r.Context().Done()
-		case r.Method == http.MethodGet:
-			<-r.Context().Done()
-		case m.IsResponse():
-			answered <- m
-			w.WriteHeader(http.StatusAccepted)
-		}
-	}
-	c := web(t, Options{OnNotification: func(method string, _ json.RawMessage) { received <- method }}, HTTPOptions{}, s)
-	for _, want := range []string{"notifications/tools/list_changed", "resumed at 7"} {
-		if got := <-received; got != want {
-			t.Errorf("received %q, want %q", got, want)
-		}
-	}
-	if m := <-answered; m.ID != `"q"` || string(m.Result) != "{}" {
-		t.Errorf("ping answered with %+v", m)
-	}
-	c.Close()
-}
-
-func TestHTTPStandaloneStreamRenewsTheSession(t *testing.T) {
-	renewed := make(chan struct{})
-	s := &webServer{}
-	s.handle = func(w http.ResponseWriter, r *http.Request, m mcp.Message) {
-		if r.Header.Get("Mcp-Session-Id") != "s1" {
-			<-r.Context().Done()
-			return
-		}
-		if r.Header.Get("Last-Event-ID") == "" {
-			sse(w, "id: 1\nretry: 1\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"x\"}\n\n")
-			return
-		}
-		w.WriteHeader(http.StatusNotFound)
-	}
-	web(t, Options{OnSessionReplaced: func() { close(renewed) }}, HTTPOptions{}, s)
-	<-renewed
-}
-
-// Some servers accept the request and respond on the GET stream.
-func TestHTTPResponseOnOtherStream(t *testing.T) {
-	posted := make(chan mcp.Message, 1)
-	c := web(t, Options{}, HTTPOptions{}, &webServer{handle: func(w http.ResponseWriter, r *http.Request, m mcp.Message) {
-		if r.Method == http.MethodGet {
-			sse(w, ": open\n\n")
-			sse(w, event1(<-posted, `{"late":true}`))
-			<-r.Context().Done()
-			return
-		}
-		w.WriteHeader(http.StatusAccepted)
-		posted <- m
-	}})
-	result, err := c.Do(t.Context(), toolsCall)
-	if err != nil || string(result) != `{"late":true}` {
-		t.Errorf("%s, %v", result, err)
-	}
-}
-
-// TestHTTPResponseOnLateStream: the GET stream with the response opens after
-// the request was accepted.
-func TestHTTPResponseOnLateStream(t *testing.T) {
-	t.Parallel() // connecting waits for the stream
-	posted := make(chan mcp.Message, 1)
-	c := web(t, Options{}, HTTPOptions{}, &webServer{handle: func(w http.ResponseWriter, r *http.Request, m mcp.Message) {
-		if r.Method == http.MethodGet {
-			sse(w, event1(<-posted, `{"late":true}`)) // no headers before the first event
-			<-r.Context().Done()
-			return
-		}
-		w.WriteHeader(http.StatusAccepted)
-		_ = http.NewResponseController(w).Flush()
-		time.AfterFunc(100*time.Millisecond, func() { posted <- m })
-	}})
-	result, err := c.Do(t.Context(), toolsCall)
-	if err != nil || string(result) != `{"late":true}` {
-		t.Errorf("%s, %v", result, err)
 	}
 }
 
@@ -579,37 +333,6 @@ func TestHTTPNotFoundErrorExplainsURL(t *testing.T) {
 	}
 }
 
-func TestLegacySSERefused(t *testing.T) {
-	for name, tt := range map[string]struct{ stream, want string }{
-		"another origin": {"event: endpoint\ndata: http://elsewhere.example/post\n\n", "another origin"},
-		"no endpoint":    {"data: {\"jsonrpc\":\"2.0\",\"method\":\"x\"}\n\n", "endpoint event"},
-		"ends":           {"", "endpoint event"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			ts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { sse(w, tt.stream) }))
-			defer ts.Close()
-			if _, err := Connect(t.Context(), NewSSE(HTTPOptions{URL: ts.URL}), Options{}); tool.KindOf(err) != tool.UpstreamFailed || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("got %v", err)
-			}
-		})
-	}
-}
-
-func TestLegacySSEPostRefused(t *testing.T) {
-	ts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodPost {
-			w.WriteHeader(http.StatusUnauthorized)
-			return
-		}
-		sse(w, "event: endpoint\ndata: /post\n\nevent: other\ndata: x\n\n")
-		<-r.Context().Done()
-	}))
-	defer ts.Close()
-	if _, err := Connect(t.Context(), NewSSE(HTTPOptions{URL: ts.URL}), Options{}); tool.KindOf(err) != tool.UpstreamAuthRequired {
-		t.Errorf("got %v", err)
-	}
-}
-
 // In the stateless era a server may require arguments as headers. A client
 // without the schema reads it and retries the call.
 func TestHTTPLooksUpParameterHeaders(t *testing.T) {
@@ -647,26 +370,6 @@ func TestHTTPLooksUpParameterHeaders(t *testing.T) {
 	r.Params = json.RawMessage(`{"name":"unknown"}`)
 	if _, err := c.Do(t.Context(), r); err == nil {
 		t.Error("no error for a tool that is not there")
-	}
-}
-
-// A server may respond on the GET stream and close the stream of the request.
-func TestHTTPResponseOnBothStreams(t *testing.T) {
-	posted, sent := make(chan mcp.Message, 1), make(chan struct{})
-	c := web(t, Options{OnNotification: func(method string, _ json.RawMessage) { close(sent) }}, HTTPOptions{}, &webServer{handle: func(w http.ResponseWriter, r *http.Request, m mcp.Message) {
-		if r.Method == http.MethodGet {
-			sse(w, ": open\n\n")
-			sse(w, event1(<-posted, `{"other":true}`), "data: {\"jsonrpc\":\"2.0\",\"method\":\"x\"}\n\n")
-			<-r.Context().Done()
-			return
-		}
-		posted <- m
-		<-sent
-		sse(w, ": nothing here\n\n")
-	}})
-	result, err := c.Do(t.Context(), toolsCall)
-	if err != nil || string(result) != `{"other":true}` {
-		t.Errorf("%s, %v", result, err)
 	}
 }
 

@@ -91,3 +91,34 @@ func TestLegacySSERefusalConcernsOneMessage(t *testing.T) {
 	}
 	<-c.Done()
 }
+
+func TestLegacySSERefused(t *testing.T) {
+	for name, tt := range map[string]struct{ stream, want string }{
+		"another origin": {"event: endpoint\ndata: http://elsewhere.example/post\n\n", "another origin"},
+		"no endpoint":    {"data: {\"jsonrpc\":\"2.0\",\"method\":\"x\"}\n\n", "endpoint event"},
+		"ends":           {"", "endpoint event"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { sse(w, tt.stream) }))
+			defer ts.Close()
+			if _, err := Connect(t.Context(), NewSSE(HTTPOptions{URL: ts.URL}), Options{}); tool.KindOf(err) != tool.UpstreamFailed || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+func TestLegacySSEPostRefused(t *testing.T) {
+	ts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		sse(w, "event: endpoint\ndata: /post\n\nevent: other\ndata: x\n\n")
+		<-r.Context().Done()
+	}))
+	defer ts.Close()
+	if _, err := Connect(t.Context(), NewSSE(HTTPOptions{URL: ts.URL}), Options{}); tool.KindOf(err) != tool.UpstreamAuthRequired {
+		t.Errorf("got %v", err)
+	}
+}
