@@ -254,6 +254,37 @@ func TestUnsubscribeReachesTheSubscribedServer(t *testing.T) {
 	}
 }
 
+// A client may cancel a subscription that the server has received and not yet
+// answered.
+func TestCanceledSubscriptionReachesTheServer(t *testing.T) {
+	for _, version := range []string{mcp.Version20251125, mcp.Version20260728} {
+		t.Run(version, func(t *testing.T) {
+			s := newTestServer()
+			s.old = true // the stateless era has no such requests
+			answer := make(chan struct{})
+			t.Cleanup(func() { close(answer) })
+			s.before = func(what string) error {
+				if strings.HasPrefix(what, "resources/subscribe ") {
+					<-answer
+				}
+				return nil
+			}
+			r := newFixture(t, map[string]*testServer{"a": s})
+			c := r.client(version, View{Mode: DirectMode})
+			ctx, cancel := context.WithCancel(t.Context())
+			var subscribed sync.WaitGroup
+			subscribed.Go(func() {
+				_, _ = c.Do(ctx, tool.Request{Method: "resources/subscribe", Params: json.RawMessage(`{"uri":"note:one"}`)})
+			})
+			eventually(t, "the server has the subscription", func() bool { return s.has("resources/subscribe note:one") })
+			cancel()
+			subscribed.Wait()
+			do(t, c, "resources/unsubscribe", `{"uri":"note:one"}`) // in the stateless era, the client cancels its stream
+			eventually(t, "the server is unsubscribed from", func() bool { return s.has("resources/unsubscribe note:one") })
+		})
+	}
+}
+
 // The owner of a URI may change while a client is subscribed to it.
 func TestUnsubscribeAfterTheOwnerHasChanged(t *testing.T) {
 	a, b := newTestServer(), newTestServer()

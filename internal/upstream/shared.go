@@ -3,6 +3,7 @@ package upstream
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -90,30 +91,48 @@ func (u *upstream) exchange(ctx context.Context, c *conn, r tool.Request) (json.
 const changingElsewhere = "another subscription to this resource is still being changed"
 
 // subscribe forwards every subscription, even if another caller has the same
-// one, because the server may have lost that.
+// one, because the server may have lost that. If the caller stops waiting for
+// the answer, the server is unsubscribed from, because it may have subscribed.
 func (s *sharedState) subscribe(ctx context.Context, client *mcpclient.Client, r tool.Request) (json.RawMessage, error) {
 	uri := rawjson.FieldString(r.Params, "uri")
 	unlock, err := s.changing.Lock(ctx, uri)
 	if err != nil {
 		return nil, waitError(ctx, changingElsewhere)
 	}
-	defer unlock()
+	had, err := s.addSubscriber(uri, r.Caller)
+	if err != nil {
+		unlock()
+		return nil, err
+	}
+	result, err := client.Do(ctx, r)
+	_, answered := errors.AsType[*mcp.Error](err)
+	if err == nil || had || s.removeSubscriber(uri, r.Caller) || answered {
+		unlock()
+		return result, err
+	}
+	go func() {
+		defer unlock()
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), listTimeout)
+		defer cancel()
+		_, _ = client.Do(ctx, tool.Request{Method: mcp.MethodUnsubscribe, Params: r.Params}) // nobody waits for the answer
+	}()
+	return nil, err
+}
+
+// addSubscriber adds a caller to the subscribers of a resource. It reports
+// whether the caller was one already.
+func (s *sharedState) addSubscriber(uri, caller string) (had bool, err error) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.subscribers[uri] == nil {
 		if len(s.subscribers) >= maxSubscribed {
-			s.mu.Unlock()
-			return nil, &tool.Error{Kind: tool.RateLimited, Msg: fmt.Sprintf("%d resources of this server are subscribed to, which is the maximum; end a subscription first", maxSubscribed)}
+			return false, &tool.Error{Kind: tool.RateLimited, Msg: fmt.Sprintf("%d resources of this server are subscribed to, which is the maximum; end a subscription first", maxSubscribed)}
 		}
 		s.subscribers[uri] = map[string]struct{}{}
 	}
-	_, had := s.subscribers[uri][r.Caller]
-	s.subscribers[uri][r.Caller] = struct{}{}
-	s.mu.Unlock()
-	result, err := client.Do(ctx, r)
-	if err != nil && !had {
-		s.removeSubscriber(uri, r.Caller)
-	}
-	return result, err
+	_, had = s.subscribers[uri][caller]
+	s.subscribers[uri][caller] = struct{}{}
+	return had, nil
 }
 
 // removeSubscriber removes a caller from the subscribers of a resource. It
