@@ -58,7 +58,11 @@ func TestStartErrorsExplainWhatToDo(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "folder"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	path := "PATH=relative:" + dir
+	closed := filepath.Join(dir, "closed") // to all except root
+	if err := os.Mkdir(closed, 0); err != nil {
+		t.Fatal(err)
+	}
+	path := "PATH=relative:" + closed + ":" + dir
 	for name, tt := range map[string]struct {
 		spec Spec
 		want []string // parts of the message; none means success

@@ -91,7 +91,8 @@ func lookPath(command, dir string, env []string) (string, error) {
 		if err == nil {
 			return found, nil
 		}
-		denied = denied || errors.Is(err, fs.ErrPermission)
+		// A folder that may not be entered (a [fs.PathError]) is skipped, as shells do.
+		denied = denied || err == fs.ErrPermission
 	}
 	if denied {
 		return "", startError(command, fs.ErrPermission)
@@ -109,7 +110,8 @@ func lookPath(command, dir string, env []string) (string, error) {
 }
 
 // executable returns path with the first of the extensions for which an
-// executable file exists.
+// executable file exists. Its error is [fs.ErrPermission] itself if there is a
+// file that is not executable.
 func executable(path string, exts []string) (string, error) {
 	err := error(fs.ErrNotExist)
 	for _, ext := range exts {
