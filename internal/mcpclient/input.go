@@ -25,9 +25,12 @@ const (
 // resolveInput has the caller answer the questions of an input_required result
 // and retries the call with the answers, until it is complete.
 func (c *Client) resolveInput(ctx context.Context, r tool.Request, result json.RawMessage) (json.RawMessage, error) {
-	for range maxRounds {
+	for round := 0; ; round++ {
 		if !mcp.MayNeedInput(r.Method) || rawjson.FieldString(rawjson.TrustedField(result, "resultType")) != "input_required" {
 			return result, nil
+		}
+		if round == maxRounds {
+			return nil, &tool.Error{Kind: tool.UpstreamFailed, Msg: fmt.Sprintf("the server asked for input more than %d times and did not finish", maxRounds)}
 		}
 		responses, err := c.askInputs(ctx, r, rawjson.Field(result, "inputRequests"), map[string]bool{})
 		if err != nil {
@@ -44,7 +47,6 @@ func (c *Client) resolveInput(ctx context.Context, r tool.Request, result json.R
 			return nil, err
 		}
 	}
-	return nil, &tool.Error{Kind: tool.UpstreamFailed, Msg: fmt.Sprintf("the server asked for more input %d times and did not finish", maxRounds)}
 }
 
 // askInputs sends the questions to the caller concurrently and returns the

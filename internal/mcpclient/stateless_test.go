@@ -93,6 +93,7 @@ func TestInputRequired(t *testing.T) {
 		"not allowed":   {tool.Exchange{Ask: answer}, []string{`{"resultType":"input_required","inputRequests":{"a":{"method":"evil/do\u0001"}}}`}, "cannot be asked"},
 		"too many":      {tool.Exchange{Ask: answer}, []string{`{"resultType":"input_required","inputRequests":{` + strings.TrimSuffix(strings.Repeat(`"a":{"method":"roots/list"},`, maxInputs+1), ",") + `}}`}, "questions at once"},
 		"for ever":      {tool.Exchange{Ask: answer}, []string{question, question, question, question, question, question, question, question, question, question, question}, "did not finish"},
+		"last round":    {tool.Exchange{Ask: answer}, append(slices.Repeat([]string{question}, maxRounds), `{"done":3}`), `{"done":3}`},
 		"no such type":  {tool.Exchange{Ask: answer}, []string{`{"inputRequests":{"a":{"method":"roots/list"}}}`}, `{"inputRequests":{"a":{"method":"roots/list"}}}`},
 		"then an error": {tool.Exchange{Ask: answer}, []string{question, "error"}, "broken"},
 	} {
