@@ -4,6 +4,8 @@ package child
 
 import (
 	"bufio"
+	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -259,15 +261,7 @@ func TestDescendantsEndWhenGatewayIsKilled(t *testing.T) {
 		for dir := filepath.Dir(f.path); dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
 			_ = os.Chmod(dir, 0o755)
 		}
-		binary, err := os.ReadFile("/proc/self/exe")
-		if err != nil {
-			t.Fatal(err)
-		}
-		self := filepath.Join(filepath.Dir(f.path), "self")
-		if err := os.WriteFile(self, binary, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		t.Setenv(selfVar, self)
+		t.Setenv(selfVar, copySelf(t, filepath.Dir(f.path)))
 		junctor := startJunctor(t, "", f, &syscall.Credential{Uid: 65534, Gid: 65534})
 		f.alive(3)
 		if err := junctor.Process.Kill(); err != nil {
@@ -277,9 +271,24 @@ func TestDescendantsEndWhenGatewayIsKilled(t *testing.T) {
 	})
 }
 
+// copySelf copies this program into a folder, executable for all users whatever
+// the umask is, and returns its path.
+func copySelf(t *testing.T, folder string) string {
+	t.Helper()
+	self := filepath.Join(folder, "self")
+	binary, err := os.ReadFile("/proc/self/exe")
+	if err == nil {
+		err = errors.Join(os.WriteFile(self, binary, 0o755), os.Chmod(self, 0o755))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return self
+}
+
 func startJunctor(t *testing.T, way string, f *family, as *syscall.Credential) *exec.Cmd {
 	t.Helper()
-	cmd := exec.Command("/proc/self/exe")
+	cmd := exec.Command(cmp.Or(os.Getenv(selfVar), "/proc/self/exe"))
 	cmd.Env = []string{noWait, roleVar + "=junctor", wayVar + "=" + way, fifoVar + "=" + f.path, selfVar + "=" + os.Getenv(selfVar)}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: as}
 	cmd.Stderr = os.Stderr

@@ -144,14 +144,7 @@ func TestFolderIsHidden(t *testing.T) {
 			t.Skip("only root can become somebody else")
 		}
 		folder := dataFolder(t)
-		self := filepath.Join(filepath.Dir(folder), "self")
-		binary, err := os.ReadFile("/proc/self/exe")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(self, binary, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		self := copySelf(t, filepath.Dir(folder))
 		const uid = 65534
 		for _, name := range []string{filepath.Dir(folder), folder, filepath.Join(folder, "secret.key"), filepath.Join(folder, "junctor.sock")} {
 			if err := os.Chown(name, uid, uid); err != nil {
