@@ -234,8 +234,8 @@ func (s *eventStream) attach(number int) (reader int, ok bool) {
 	return s.reader, true
 }
 
-// unread returns the number of the last event that was written.
-func (s *eventStream) unread() int {
+// lastWritten returns the number of the last event that was written.
+func (s *eventStream) lastWritten() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return max(0, s.next-1)

@@ -383,7 +383,7 @@ func (s *Server) serveGet(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !replay {
-		number = st.unread()
+		number = st.lastWritten()
 	}
 	if st.standing {
 		s.claimStream(session)

@@ -68,7 +68,7 @@ func (s *Store) makePartitionsOf(ctx context.Context, days []time.Time) error {
 		if err != nil { // the year does not have four digits
 			continue
 		}
-		err = s.retrying(ctx, fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s PARTITION OF calls FOR VALUES FROM ('%s') TO ('%s')",
+		err = s.changeTables(ctx, fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s PARTITION OF calls FOR VALUES FROM ('%s') TO ('%s')",
 			name, day.Format(time.DateOnly), day.AddDate(0, 0, 1).Format(time.DateOnly)))
 		switch sqlstate(err) {
 		case "23514", "42P07", "23505", "42P17": // the default partition has records of that day, or another node has created the partition
@@ -81,9 +81,9 @@ func (s *Store) makePartitionsOf(ctx context.Context, days []time.Time) error {
 	return nil
 }
 
-// retrying changes the tables with a short lock timeout, so that calls do not
-// wait for long. It does not retry: that is left to the caller.
-func (s *Store) retrying(ctx context.Context, statement string) error {
+// changeTables executes a statement with a short lock timeout, so that calls do
+// not wait for long. It does not retry: that is left to the caller.
+func (s *Store) changeTables(ctx context.Context, statement string) error {
 	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout = '"+lockWait+"'"); err != nil {
 			return err
@@ -143,7 +143,7 @@ func (s *Store) deleteByAge(ctx context.Context) error {
 		if p.day.Add(24*time.Hour + age).After(now) {
 			break
 		}
-		if err := s.retrying(ctx, "DROP TABLE IF EXISTS "+p.name); err != nil {
+		if err := s.changeTables(ctx, "DROP TABLE IF EXISTS "+p.name); err != nil {
 			return err
 		}
 	}
@@ -174,7 +174,7 @@ func (s *Store) deleteBySize(ctx context.Context) error {
 		if total <= limit || p.day.Add(24*time.Hour).After(now) {
 			break
 		}
-		if err := s.retrying(ctx, "DROP TABLE IF EXISTS "+p.name); err != nil {
+		if err := s.changeTables(ctx, "DROP TABLE IF EXISTS "+p.name); err != nil {
 			return err
 		}
 		total -= p.size
