@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"junctor/internal/telemetry"
 	"junctor/internal/tool"
 )
@@ -26,14 +28,13 @@ type Rejections struct {
 	meter *telemetry.Metrics
 
 	mu      sync.Mutex
-	left    int // lines that may be logged now
-	refill  time.Time
+	lines   *rate.Limiter
 	omitted int
 }
 
 // NewRejections returns a Rejections.
 func NewRejections(log *slog.Logger, m *telemetry.Metrics) *Rejections {
-	return &Rejections{log: log.With(telemetry.KeyComponent, "http"), meter: m, left: rejectionBurst, refill: time.Now()}
+	return &Rejections{log: log.With(telemetry.KeyComponent, "http"), meter: m, lines: rate.NewLimiter(rate.Every(rejectionInterval), rejectionBurst)}
 }
 
 // Observe implements httperr.Observer.
@@ -56,15 +57,10 @@ func (j *Rejections) Observe(r *http.Request, status int, reason string, err err
 func (j *Rejections) take(now time.Time) (omitted int, ok bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if n := int(now.Sub(j.refill) / rejectionInterval); n > 0 {
-		j.left = min(rejectionBurst, j.left+n)
-		j.refill = j.refill.Add(time.Duration(n) * rejectionInterval)
-	}
-	if j.left == 0 {
+	if !j.lines.AllowN(now, 1) {
 		j.omitted++
 		return 0, false
 	}
-	j.left--
 	omitted, j.omitted = j.omitted, 0
 	return omitted, true
 }
