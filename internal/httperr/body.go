@@ -1,27 +1,20 @@
 package httperr
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"net/http"
 	"unicode/utf8"
 
+	"junctor/internal/mcp"
 	"junctor/internal/tool"
 )
-
-// trustedLength bounds the memory that is allocated for an announced length
-// before the body arrives.
-const trustedLength = 1 << 20
 
 // ReadBody reads the body of a request with JSON. An outer
 // [http.MaxBytesReader] must limit its size. The error for a body that is too
 // large, incomplete or not valid UTF-8 is a [tool.Error].
 func ReadBody(r *http.Request) ([]byte, error) {
-	var buf bytes.Buffer
-	buf.Grow(int(min(max(r.ContentLength, 0), trustedLength)) + bytes.MinRead) // MinRead avoids growing the buffer to detect EOF
-	_, err := buf.ReadFrom(r.Body)
-	data := buf.Bytes()
+	data, err := mcp.ReadAll(r.Body, r.ContentLength, nil)
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return nil, &tool.Error{Kind: tool.TooLarge, Msg: fmt.Sprintf("the body is larger than %d bytes (limits.maxBodyBytes)", tooLarge.Limit)}
 	}

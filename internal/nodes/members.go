@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"slices"
 	"time"
 
 	"junctor/internal/store"
@@ -105,11 +106,7 @@ func (n *Node) peers() []string {
 	for _, l := range n.conns {
 		set[l.to] = true
 	}
-	out := make([]string, 0, len(set))
-	for id := range set {
-		out = append(out, id)
-	}
-	return out
+	return slices.Collect(maps.Keys(set))
 }
 
 // alive reports whether another node is alive, and closes the connections to a

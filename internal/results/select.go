@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -117,18 +118,13 @@ func shape(b *strings.Builder, v any, depth int) {
 			b.WriteString("{…}")
 			return
 		}
-		keys := make([]string, 0, len(v))
-		for k := range v {
-			keys = append(keys, k)
-		}
-		slices.Sort(keys)
 		b.WriteByte('{')
-		for i, k := range keys {
+		for i, k := range slices.Sorted(maps.Keys(v)) {
 			if i > 0 {
 				b.WriteString(", ")
 			}
 			if i == 20 || b.Len() > maxShape {
-				fmt.Fprintf(b, "… +%d", len(keys)-i)
+				fmt.Fprintf(b, "… +%d", len(v)-i)
 				break
 			}
 			b.WriteString(tool.Shorten(tool.OneLine(k), 40) + ": ")

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"encoding/json"
+	"maps"
 	"math/big"
 	"slices"
 	"strconv"
@@ -200,13 +201,8 @@ func (c *checker) canonical(dst []byte, v any) []byte {
 		}
 		return append(dst, ']')
 	case map[string]any:
-		keys := make([]string, 0, len(v))
-		for key := range v {
-			keys = append(keys, key)
-		}
-		slices.Sort(keys)
 		dst = append(dst, '{')
-		for _, key := range keys {
+		for _, key := range slices.Sorted(maps.Keys(v)) {
 			dst = append(strconv.AppendQuote(dst, key), ':')
 			dst = append(c.canonical(dst, v[key]), ',')
 		}

@@ -321,8 +321,7 @@ func (h *handler) cleanAny(key string, v any) (slog.Value, bool) {
 	if err != nil {
 		return slog.StringValue(r.String(fmt.Sprintf("%+v", v))), true
 	}
-	if _, text := unquoted(b); text {
-		s, _ := unquoted(b)
+	if s, text := unquoted(b); text {
 		return slog.StringValue(r.String(s)), true
 	}
 	return slog.AnyValue(jsonText(r.JSON(b))), true
