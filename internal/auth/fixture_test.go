@@ -113,6 +113,7 @@ type authority struct {
 	odd  string // an issuer to claim instead of its own URL
 	path string // of the issuer, as those with several tenants have
 	huge bool   // responds with an endless body
+	lost bool   // the keys cannot be fetched
 
 	asked atomic.Int64 // how often its keys were fetched
 }
@@ -133,6 +134,10 @@ func newAuthority(t testing.TB) *authority {
 	})
 	mux.HandleFunc("/keys", func(w http.ResponseWriter, _ *http.Request) {
 		a.asked.Add(1)
+		if a.lost {
+			http.Error(w, "lost", 500)
+			return
+		}
 		if a.huge {
 			w.Write(bytes.Repeat([]byte(" "), maxIssuerResponse+10))
 		}

@@ -25,9 +25,9 @@ type issuer struct {
 	profiles Profiles
 	client   *http.Client
 
-	mu       sync.Mutex
-	verifier *oidc.IDTokenVerifier
-	failed   time.Time
+	mu     sync.Mutex
+	keys   oidc.KeySet
+	failed time.Time
 }
 
 // discoveryRetryDelay is the minimum delay between a failed request to an
@@ -42,11 +42,12 @@ func newIssuer(cfg JWTConfig, profiles Profiles) *issuer {
 // with a symmetric one, anyone could sign tokens with the issuer's public key.
 var algorithms = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
 
-func (i *issuer) ready() (*oidc.IDTokenVerifier, error) {
+// ready returns the keys of the issuer, which are fetched when they are used.
+func (i *issuer) ready() (oidc.KeySet, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.verifier != nil {
-		return i.verifier, nil
+	if i.keys != nil {
+		return i.keys, nil
 	}
 	if time.Since(i.failed) < discoveryRetryDelay {
 		return nil, fmt.Errorf("the issuer could not be reached a moment ago")
@@ -62,10 +63,8 @@ func (i *issuer) ready() (*oidc.IDTokenVerifier, error) {
 			return nil, err
 		}
 	}
-	i.verifier = oidc.NewVerifier(i.cfg.Issuer, oidc.NewRemoteKeySet(ctx, jwks), &oidc.Config{
-		ClientID: i.cfg.Audience, SupportedSigningAlgs: algorithms,
-	})
-	return i.verifier, nil
+	i.keys = oidc.NewRemoteKeySet(ctx, jwks)
+	return i.keys, nil
 }
 
 // discover returns the URL of the issuer's keys from its OpenID or OAuth
@@ -113,21 +112,26 @@ func (i *issuer) fetch(ctx context.Context, url string) (issuerMetadata, error) 
 		return issuerMetadata{}, err
 	}
 	defer res.Body.Close()
-	if res.StatusCode != http.StatusOK {
-		return issuerMetadata{}, fmt.Errorf("%s answered %s", url, res.Status)
-	}
 	var meta issuerMetadata
 	err = json.NewDecoder(res.Body).Decode(&meta)
 	return meta, err
 }
 
-// verify returns the identity that a token represents.
+// verify returns the identity that a token represents. If the issuer's keys
+// cannot be fetched, the error is Unavailable: the token may be valid.
 func (i *issuer) verify(ctx context.Context, token string) (identity, error) {
-	verifier, err := i.ready()
-	if err != nil {
-		return identity{}, &tool.Error{Kind: tool.Unavailable, Msg: "tokens cannot be checked now; try again shortly", RetryAfter: discoveryRetryDelay, Err: err}
+	unavailable := func(err error) error {
+		return &tool.Error{Kind: tool.Unavailable, Msg: "tokens cannot be checked now; try again shortly", RetryAfter: discoveryRetryDelay, Err: err}
 	}
-	checked, err := verifier.Verify(ctx, token)
+	remote, err := i.ready()
+	if err != nil {
+		return identity{}, unavailable(err)
+	}
+	keys := &issuerKeys{KeySet: remote}
+	checked, err := oidc.NewVerifier(i.cfg.Issuer, keys, &oidc.Config{ClientID: i.cfg.Audience, SupportedSigningAlgs: algorithms}).Verify(ctx, token)
+	if keys.unavailable != nil {
+		return identity{}, unavailable(keys.unavailable)
+	}
 	if err != nil {
 		return identity{}, &tool.Error{Kind: tool.Unauthenticated, Msg: "the token is not valid here: wrong issuer, wrong audience, expired or badly signed", Err: err}
 	}

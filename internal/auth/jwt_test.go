@@ -101,7 +101,7 @@ func TestUnreachableIssuer(t *testing.T) {
 			t.Fatalf("error = %v", err)
 		}
 	}
-	a.down, a.odd, i.failed = false, "https://other.example", time.Time{}
+	a.down, a.odd, i = false, "https://other.example", newIssuer(cfg, nil)
 	if _, err := i.verify(t.Context(), token); tool.KindOf(err) != tool.Unavailable {
 		t.Fatalf("metadata of another issuer: %v", err)
 	}
