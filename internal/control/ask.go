@@ -58,12 +58,11 @@ func (c *Control) runWithQuestions(ctx context.Context, call *tool.Call, kinds [
 	wg.Go(func() { c.sendQuestions(watching, record.ID(), send) })
 	defer wg.Wait()
 	defer stop()
-	for range maxURLRounds {
-		if err = run(running); !c.openURLs(running, record, err) {
-			break
+	for opened := 0; ; opened++ {
+		if err = run(running); opened == maxURLRounds || !c.openURLs(running, record, err) {
+			return err
 		}
 	}
-	return err
 }
 
 // maxURLRounds bounds how often a call is retried after a person has opened
