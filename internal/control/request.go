@@ -2,7 +2,6 @@ package control
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -59,13 +58,6 @@ func (c *Control) request(r *http.Request, in struct {
 	result, err := c.Calls.Forward(r.Context(), tool.Forward{
 		RequestID: httperr.RequestID(r.Context()), Face: "control", Caller: caller, Server: name, Method: in.Method, Params: in.Params,
 	})
-	if refused, ok := errors.AsType[*mcp.Error](err); ok { // an error response of the server
-		kind := tool.UpstreamFailed
-		if refused.Code == mcp.CodeMethodNotFound {
-			kind = tool.MethodNotFound
-		}
-		err = &tool.Error{Kind: kind, Msg: name + ": " + refused.Message, Err: err}
-	}
 	if err != nil {
 		return nil, err
 	}

@@ -3,9 +3,11 @@ package control
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
+	"junctor/internal/mcp"
 	"junctor/internal/mcpclient"
 	"junctor/internal/tool"
 )
@@ -47,5 +49,29 @@ func TestRequest(t *testing.T) {
 	c.editErr = errors.New("the server is gone")
 	if code, _ := c.ask(limited, "POST", "/api/servers/fs/request", "", `{"method":"prompts/list"}`); code != 500 {
 		t.Errorf("a failure: %d", code)
+	}
+}
+
+// TestRequestKeepsErrorOfServer checks that the kind and the details that the
+// executor gives an error response of a server reach the caller.
+func TestRequestKeepsErrorOfServer(t *testing.T) {
+	for _, tt := range []struct {
+		kind       tool.Kind
+		code, http int
+	}{
+		{tool.InvalidArguments, mcp.CodeInvalidParams, 400},
+		{tool.MethodNotFound, mcp.CodeMethodNotFound, 404},
+		{tool.UpstreamFailed, -32099, 502},
+	} {
+		c := newCore(t)
+		c.editErr = &tool.Error{
+			Kind: tt.kind, Msg: "fs answered with an error: no such prompt", Err: &mcp.Error{Code: tt.code, Message: "no such prompt"},
+			Details: map[string]any{"code": tt.code, "data": "x"},
+		}
+		code, body := c.ask(limited, "POST", "/api/servers/fs/request", "", `{"method":"prompts/get"}`)
+		details := fmt.Sprintf(`"details":{"code":%d,"data":"x"}`, tt.code)
+		if code != tt.http || !strings.Contains(body, `"code":"`+string(tt.kind)+`"`) || !strings.Contains(body, "fs answered with an error: no such prompt") || !strings.Contains(body, details) {
+			t.Errorf("%s: %d %s", tt.kind, code, body)
+		}
 	}
 }
