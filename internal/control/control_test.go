@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -279,5 +280,21 @@ func TestKeys(t *testing.T) {
 		if code, body := c.ask(admin, tt.method, tt.path, "", tt.body); code != tt.status {
 			t.Errorf("%s: %d %s", name, code, body)
 		}
+	}
+}
+
+// TestKeyExpiry checks that the error names the wrong value, and that the
+// longest accepted time does not overflow.
+func TestKeyExpiry(t *testing.T) {
+	for _, seconds := range []int64{-5, maxKeySeconds + 1, math.MaxInt64} {
+		c := newCore(t)
+		code, body := c.ask(admin, "POST", "/api/keys", "", fmt.Sprintf(`{"name":"ci","expiresInSeconds":%d}`, seconds))
+		if code != 400 || !strings.Contains(body, fmt.Sprintf("expiresInSeconds must be from 0 to %d", maxKeySeconds)) || !strings.Contains(body, fmt.Sprintf("but is %d;", seconds)) || len(c.keys) > 0 {
+			t.Errorf("%d seconds: %d %s", seconds, code, body)
+		}
+	}
+	c := newCore(t)
+	if code, body := c.ask(admin, "POST", "/api/keys", "", fmt.Sprintf(`{"name":"ci","expiresInSeconds":%d}`, maxKeySeconds)); code != 200 || !c.keys[0].Valid(time.Now().AddDate(99, 0, 0)) {
+		t.Errorf("the longest time: %d %s", code, body)
 	}
 }

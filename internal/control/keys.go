@@ -34,10 +34,16 @@ type NewKey struct {
 	ExpiresIn int64    `json:"expiresInSeconds,omitempty"` // in seconds; 0 means never
 }
 
+// maxKeySeconds is the longest validity of a key: 100 years.
+const maxKeySeconds = 100 * 365 * 24 * 3600
+
 // addKey creates a key and returns it. The key is not shown again.
 func (c *Control) addKey(r *http.Request, in NewKey) (any, error) {
-	if !tool.ValidServer(in.Name) || in.ExpiresIn < 0 {
+	if !tool.ValidServer(in.Name) {
 		return nil, &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("invalid key name %q; use 1 to %d characters of A-Z a-z 0-9 _ -", in.Name, tool.MaxServerName)}
+	}
+	if in.ExpiresIn < 0 || in.ExpiresIn > maxKeySeconds {
+		return nil, &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("expiresInSeconds must be from 0 to %d, but is %d; leave it out for a key that never expires", maxKeySeconds, in.ExpiresIn)}
 	}
 	if in.Tokens < 0 {
 		return nil, &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("tokensPerDay must not be negative, but is %d; leave it out for no limit", in.Tokens)}
