@@ -121,11 +121,11 @@ func hasKeyPrefix(key, prefix string) bool {
 
 // with returns the environment with the keys of a client's options at the lowest
 // precedence and without the variables of the working folder. An empty variable
-// of the real environment does not hide a key.
+// of the real environment does not hide a key. It has the secrets of both.
 func (e *environment) with(options *environment) *environment {
 	out := &environment{inFile: map[string]string{}}
 	if e != nil {
-		out.dotenv = e.dotenv
+		out.dotenv, out.secrets = e.dotenv, slices.Clone(e.secrets)
 		if real := e.real; real != nil {
 			out.real = func(name string) (string, bool) {
 				v, ok := real(name)
@@ -135,6 +135,7 @@ func (e *environment) with(options *environment) *environment {
 	}
 	if options != nil {
 		maps.Copy(out.inFile, options.inFile)
+		out.secrets = append(out.secrets, options.secrets...)
 	}
 	if e != nil {
 		maps.Copy(out.inFile, e.inFile)

@@ -124,3 +124,31 @@ func TestInvalidOptionsAreAllReported(t *testing.T) {
 		}
 	}
 }
+
+// Values of variables in the file and in a client's options are secrets of the
+// joined configuration, so that logs and records do not contain them.
+func TestJoinKeepsSecretsOfVariables(t *testing.T) {
+	o := Options{LookupEnv: env(map[string]string{"FILE_TOKEN": "from-the-file-1", "CLIENT_TOKEN": "from-the-client-1"})}
+	base, _, err := Parse("junctor.json", []byte(`{"mcpServers":{"a":{"command":"a","args":["${FILE_TOKEN}"]}}}`), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	options, _, err := ParseOptions([]byte(`{"backends":[{"id":"b","type":"stdio","command":"b","args":["--x","${CLIENT_TOKEN}"]}]}`), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, cfg := range map[string]*Config{"joined": base.Join(options), "without a file": (&Config{}).Join(options)} {
+		want := []telemetry.Secret{"from-the-client-1"}
+		if name == "joined" {
+			want = append(want, "from-the-file-1")
+		}
+		for _, secret := range want {
+			if !slices.Contains(cfg.Secrets(), secret) {
+				t.Errorf("%s: %s is not among the secrets", name, secret.Reveal())
+			}
+		}
+	}
+	if slices.Contains(base.Secrets(), "from-the-client-1") {
+		t.Error("the base has changed")
+	}
+}
