@@ -293,3 +293,11 @@ func TestConcurrentStarts(t *testing.T) {
 		}
 	}
 }
+
+func TestProgramName(t *testing.T) {
+	for in, want := range map[string]string{"node": "node", "/usr/bin/npx": "npx", `C:\Tools\NPX.CMD`: "npx", "uvx.exe": "uvx", "run.bat": "run", "a.b": "a.b"} {
+		if got := ProgramName(in); got != want {
+			t.Errorf("ProgramName(%q) = %q, want %q", in, got, want)
+		}
+	}
+}

@@ -40,7 +40,7 @@ var ErrClosed = errors.New("the launcher is closed")
 // Start starts a program and returns when it is running. The error explains
 // what the user can do.
 func (l *Launcher) Start(spec Spec) (*Process, error) {
-	path, err := lookPath(spec.Command, spec.Dir, spec.Env)
+	path, err := Look(spec.Command, spec.Dir, spec.Env)
 	if err != nil {
 		return nil, err
 	}

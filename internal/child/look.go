@@ -54,13 +54,20 @@ var packages = map[string]string{
 	"java":    "install a Java runtime",
 }
 
-// Look returns the file that a program would be started from, looked up in the
-// PATH of env. Its error is a [*StartError].
-func Look(command, dir string, env []string) (string, error) { return lookPath(command, dir, env) }
+// ProgramName returns a command in lower case without folder and extension: npx
+// for C:\nodejs\npx.cmd.
+func ProgramName(command string) string {
+	name := strings.ToLower(filepath.Base(strings.ReplaceAll(command, `\`, "/")))
+	for _, ext := range []string{".exe", ".cmd", ".bat"} {
+		name = strings.TrimSuffix(name, ext)
+	}
+	return name
+}
 
-// lookPath returns the file to execute. A name without a slash is looked up in
-// the program's own PATH; a relative path is relative to its working directory.
-func lookPath(command, dir string, env []string) (string, error) {
+// Look returns the file that a program would be started from. A name without a
+// slash is looked up in the PATH of env; a relative path is relative to dir, the
+// program's working directory. An error is a [*StartError].
+func Look(command, dir string, env []string) (string, error) {
 	if command == "" {
 		return "", &StartError{Reason: "no command is given", Hint: "set command to the program that speaks MCP on stdio", Err: fs.ErrInvalid}
 	}

@@ -386,3 +386,25 @@ func FuzzTOML(f *testing.F) {
 		}
 	})
 }
+
+func TestSelf(t *testing.T) {
+	for in, want := range map[string]bool{
+		`{"command":"/usr/bin/junctor","args":["mcp"]}`:                       true,
+		`{"command":"C:\\Tools\\Junctor.EXE"}`:                                true,
+		`{"command":"C:\\Users\\me\\npm\\junctor.cmd","args":["mcp"]}`:        true,
+		`{"command":"npx.cmd","args":["-y","junctor","mcp"]}`:                 true,
+		`{"command":"C:\\nodejs\\NPX.CMD","args":["-y","junctor@1.2","mcp"]}`: true,
+		`{"command":"cmd","args":["/c","npx","-y","junctor","mcp"]}`:          true,
+		`{"command":"cmd.exe","args":["/C","C:\\npm\\junctor.cmd","mcp"]}`:    true,
+		`{"command":"cmd","args":["/d","/s","/c","npx","-y","junctor"]}`:      true,
+		`{"command":"npx.cmd","args":["-y","junctor-tools"]}`:                 false,
+		`{"command":"node","args":["junctor"]}`:                               false,
+		`{"command":"npx","args":["-y","files","/home/me/junctor"]}`:          false,
+		`{"url":"http://localhost:8787/mcp"}`:                                 true,
+		`{"url":"https://example.com/junctor"}`:                               false,
+	} {
+		if got := (Server{Original: "gateway", JSON: json.RawMessage(in)}).Self(); got != want {
+			t.Errorf("%s: %v, want %v", in, got, want)
+		}
+	}
+}

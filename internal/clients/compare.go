@@ -4,11 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"path"
 	"reflect"
 	"slices"
 	"strings"
 
+	"junctor/internal/child"
 	"junctor/internal/config"
 )
 
@@ -186,11 +186,14 @@ func (s Server) Self() bool {
 	if json.Unmarshal(s.JSON, &e) != nil {
 		return false
 	}
-	base := strings.TrimSuffix(path.Base(strings.ReplaceAll(e.Command, `\`, "/")), ".exe")
-	if s.Original == "junctor" || strings.EqualFold(base, "junctor") {
+	base := child.ProgramName(e.Command)
+	if i := slices.IndexFunc(e.Args, func(a string) bool { return !strings.HasPrefix(a, "/") }); base == "cmd" && i >= 0 {
+		base = child.ProgramName(e.Args[i]) // Windows starts scripts as cmd /c npx …
+	}
+	if s.Original == "junctor" || base == "junctor" {
 		return true
 	}
-	if base == "npx" || base == "bunx" || base == "pnpm" || base == "cmd" {
+	if base == "npx" || base == "bunx" || base == "pnpm" {
 		return slices.ContainsFunc(e.Args, func(a string) bool { return a == "junctor" || strings.HasPrefix(a, "junctor@") })
 	}
 	for _, host := range []string{"http://127.0.0.1:8787/", "http://localhost:8787/", "http://[::1]:8787/"} {

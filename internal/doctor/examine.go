@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"net/url"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"junctor/internal/auth"
@@ -345,13 +344,4 @@ func (r *Report) store(f Facts, p Probes) {
 			Do: "free disk space, or lower store.retention",
 		})
 	}
-}
-
-// programName returns a command in lower case without folder and extension.
-func programName(command string) string {
-	name := strings.ToLower(filepath.Base(strings.ReplaceAll(command, `\`, "/")))
-	for _, ext := range []string{".exe", ".cmd", ".bat"} {
-		name = strings.TrimSuffix(name, ext)
-	}
-	return name
 }

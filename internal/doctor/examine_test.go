@@ -332,11 +332,3 @@ func TestReportText(t *testing.T) {
 		t.Error("a warning counts wrongly")
 	}
 }
-
-func TestProgramNames(t *testing.T) {
-	for in, want := range map[string]string{"node": "node", "/usr/bin/npx": "npx", `C:\Tools\NPX.CMD`: "npx", "uvx.exe": "uvx", "a.b": "a.b"} {
-		if got := programName(in); got != want {
-			t.Errorf("programName(%q) = %q, want %q", in, got, want)
-		}
-	}
-}

@@ -58,7 +58,7 @@ func (r *Report) runtimes(ctx context.Context, f Facts, p Probes) {
 		if !s.Enabled || s.Command == "" {
 			continue
 		}
-		name := programName(s.Command)
+		name := child.ProgramName(s.Command)
 		path, err := p.Look(s.Command, environ(f.Environ, s))
 		if err != nil {
 			r.explain(Finding{Area: area, Subject: s.Name, What: fmt.Sprintf("its program %s is not found: %v", s.Command, err), Do: installHint(name, known)}, err)
@@ -129,7 +129,7 @@ func (r *Report) version(ctx context.Context, name, path string, rt runtimeInfo,
 // missingScript returns the script of a server that an interpreter runs if the
 // file does not exist, otherwise "".
 func missingScript(s upstream.Config, p Probes) string {
-	if p.Stat == nil || !slices.Contains([]string{"node", "python", "python3", "deno", "bun"}, programName(s.Command)) {
+	if p.Stat == nil || !slices.Contains([]string{"node", "python", "python3", "deno", "bun"}, child.ProgramName(s.Command)) {
 		return ""
 	}
 	if len(s.Args) == 0 || strings.HasPrefix(s.Args[0], "-") {

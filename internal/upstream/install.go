@@ -2,11 +2,11 @@ package upstream
 
 import (
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 	"time"
 
+	"junctor/internal/child"
 	"junctor/internal/setting"
 )
 
@@ -25,14 +25,12 @@ const (
 // InstallsPackage reports whether the server's program is a package runner,
 // which downloads the server before it starts it.
 func (c Config) InstallsPackage() bool {
-	name := path.Base(strings.ReplaceAll(c.Command, `\`, "/"))
-	name = strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(name), ".exe"), ".cmd")
-	args := c.Args
+	name, args := child.ProgramName(c.Command), c.Args
 	if name == "cmd" { // Windows starts scripts as cmd /c npx …
 		if len(args) < 2 || !strings.EqualFold(args[0], "/c") {
 			return false
 		}
-		name, args = strings.ToLower(args[1]), args[2:]
+		name, args = child.ProgramName(args[1]), args[2:]
 	}
 	sub := func(names ...string) bool { return len(args) > 0 && slices.Contains(names, args[0]) }
 	switch name {

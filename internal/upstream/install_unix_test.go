@@ -18,7 +18,7 @@ func TestInstallsPackage(t *testing.T) {
 	for command, want := range map[string]bool{
 		"npx -y x": true, "/usr/bin/npx x": true, `C:\nodejs\npx.cmd x`: true, "uvx x": true, "bunx x": true,
 		"pnpm dlx x": true, "pnpm start": false, "docker run -i x": true, "docker compose up": false,
-		"cmd /c npx -y x": true, "cmd /c dir": false, "node server.js": false, "uv run server.py": true, "": false,
+		"cmd /c npx -y x": true, "cmd.exe /C npx.cmd -y x": true, "cmd /c dir": false, "node server.js": false, "uv run server.py": true, "": false,
 	} {
 		words := append(strings.Fields(command), "")
 		c := upstream.Config{Command: words[0], Args: words[1:]}
