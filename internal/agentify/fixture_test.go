@@ -167,7 +167,7 @@ type fixture struct {
 	log     *telemetry.Ring[telemetry.LogEntry]
 	options []json.RawMessage // that clients sent
 	refuse  error             // returned by Configure
-	tokens  int
+	tokens  map[string]int    // by model
 
 	mu    sync.Mutex
 	calls []store.Call
@@ -181,10 +181,10 @@ func (r *fixture) ToolsChanged(o upstream.ToolSet) {
 	r.index.Put(o.Config.Name, docs) // before the tools are visible, as the gateway does
 	r.catalog.Put(catalog.Server{Name: o.Config.Name, Guidance: o.Guidance, Description: o.Config.Description}, o.Tools)
 }
-func (r *fixture) Tokens(_ string, in, out int) {
+func (r *fixture) Tokens(model string, in, out int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.tokens += in + out
+	r.tokens[model] += in + out
 }
 func (r *fixture) Removed(server string)         { r.catalog.Remove(server); r.index.Remove(server) }
 func (r *fixture) StatusChanged(upstream.Status) {}
@@ -201,7 +201,7 @@ func (r *fixture) Append(_ context.Context, c store.Call) error {
 // newFixture starts the face with the backends. A nil backend is unreachable.
 func newFixture(t testing.TB, backends map[string]*backend, script llmtest.Script, rules ...catalog.ToolRule) *fixture {
 	t.Helper()
-	r := &fixture{t: t, catalog: catalog.New(rules, nil), index: search.New(), llm: llmtest.Start(t, script), log: telemetry.NewRing[telemetry.LogEntry](100)}
+	r := &fixture{t: t, catalog: catalog.New(rules, nil), index: search.New(), llm: llmtest.Start(t, script), tokens: map[string]int{}, log: telemetry.NewRing[telemetry.LogEntry](100)}
 	r.model = r.modelOf(llm.Config{Provider: llm.OpenAI, Model: "gpt-test"}, "/v1")
 	var err error
 	if r.redact, err = telemetry.NewRedactor(telemetry.RedactConfig{}); err != nil {

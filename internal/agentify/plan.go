@@ -150,7 +150,7 @@ func (j *job) ask(ctx context.Context, model llm.Model, messages []llm.Message, 
 	j.step(mcptrace.Outgoing, "modelRequest", requestShown(model, req))
 	turn, err := llm.Ask(ctx, j.face.opts.Calls, &j.caller, model, req, nil)
 	if m := j.face.opts.Meter; m != nil && err == nil {
-		m.Tokens(model.Info().ID, turn.Usage.Input, turn.Usage.Output)
+		m.Tokens(model.Info().Model, turn.Usage.Input, turn.Usage.Output)
 	}
 	if err != nil {
 		j.step(mcptrace.Incoming, "modelAnswer", map[string]any{"error": tool.AsError(err).Msg, "reason": llm.ReasonOf(err)})
