@@ -146,7 +146,7 @@ func (s *Session) ask(ctx context.Context, t *turn, model llm.Model, o requestTo
 			// The context window is smaller than assumed, or the estimate is
 			// wrong.
 			s.mu.Lock()
-			s.acceptedTokens = max(history/2, minBudget)
+			s.reduced = reducedBudget{model: model.Info().ID, tokens: max(history/2, minBudget)}
 			s.mu.Unlock()
 			s.host.Log.WarnContext(ctx, "history too long for the model; it gets half", "model", model.Info().ID, "tokens", estimate)
 			continue

@@ -79,11 +79,11 @@ func (s *Session) budget(info llm.Info, overhead int) int {
 	reply = min(reply, window/4)
 	s.mu.Lock()
 	overhead = s.gauge.Correct(overhead)
-	accepted := s.acceptedTokens
+	reduced := s.reduced
 	s.mu.Unlock()
 	b := window - reply - overhead
-	if accepted > 0 {
-		b = min(b, accepted)
+	if reduced.tokens > 0 && reduced.model == info.ID {
+		b = min(b, reduced.tokens)
 	}
 	if limit := s.host.config().MaxTokenCount; limit > 0 {
 		b = min(b, limit)

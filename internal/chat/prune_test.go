@@ -85,6 +85,37 @@ func TestSmallerContextWindowIsDetected(t *testing.T) {
 	}
 }
 
+// TestReducedBudgetIsOfOneModel checks that the history of a model is not
+// limited by the smaller context window of the model before it.
+func TestReducedBudgetIsOfOneModel(t *testing.T) {
+	small := llmtest.Start(t, llmtest.Script{ContextWindow: 4000, Default: &llmtest.Reply{Text: "ok"}})
+	r := newFixture(t, llmtest.Script{Default: &llmtest.Reply{Text: "ok"}}, withModels(
+		llm.Config{Name: "small", Provider: llm.OpenAI, Model: "gpt-small", BaseURL: small.URL + "/v1"},
+		llm.Config{Name: "large", Provider: llm.Anthropic, Model: "claude-large"}), withConfig(func(c *Config) { c.MessagesPerMinute = 6000 }))
+	c := r.connect("")
+	send := func(i int, model string) {
+		t.Helper()
+		c.send("message", map[string]any{"text": fmt.Sprintf("message %d:%s", i, strings.Repeat(" words", 500)), "model": model})
+		if text, stop := c.reply(); text != "ok" || stop != stopEnd {
+			t.Fatalf("message %d: %q, %s", i, text, stop)
+		}
+	}
+	for i := range 6 {
+		send(i, "small")
+	}
+	if !strings.Contains(r.logs.String(), "history too long for the model") {
+		t.Fatal("the window of the small model was never exceeded")
+	}
+	for i := 6; i < 16; i++ {
+		send(i, "large")
+	}
+	for i := 6; i < 16; i++ {
+		if !strings.Contains(string(r.model.Last().Body), fmt.Sprintf("message %d:", i)) {
+			t.Errorf("the large model did not get message %d", i)
+		}
+	}
+}
+
 func TestPromptMode(t *testing.T) {
 	block := "```tool\n{\"tool\": \"calc:add\", \"arguments\": {\"a\": 20, \"b\": 22}}\n```"
 	each(t, llmtest.Script{Chunk: 3, Rules: []llmtest.Rule{

@@ -20,24 +20,31 @@ type Session struct {
 	owner    string
 	created  time.Time
 
-	mu             sync.Mutex
-	stored         bool      // there is a record in the store
-	updated        time.Time // of the newest record that was read; zero if none was
-	title          string
-	model          string         // chosen by the user; empty means the default
-	all            []historyEntry // every message, in order
-	entries        []historyEntry // those of the current branch
-	meta           metadata
-	turn           *turn // the reply in progress, or nil
-	active         time.Time
-	grace          *time.Timer
-	gauge          llm.Gauge
-	acceptedTokens int  // the largest history that the model accepted; 0 if unknown
-	foreign        bool // another process writes this session
-	deleted        bool
-	outbox         outbox
-	watchers       map[*Watcher]struct{}
-	follow         context.CancelFunc // stops following another process
+	mu       sync.Mutex
+	stored   bool      // there is a record in the store
+	updated  time.Time // of the newest record that was read; zero if none was
+	title    string
+	model    string         // chosen by the user; empty means the default
+	all      []historyEntry // every message, in order
+	entries  []historyEntry // those of the current branch
+	meta     metadata
+	turn     *turn // the reply in progress, or nil
+	active   time.Time
+	grace    *time.Timer
+	gauge    llm.Gauge
+	reduced  reducedBudget
+	foreign  bool // another process writes this session
+	deleted  bool
+	outbox   outbox
+	watchers map[*Watcher]struct{}
+	follow   context.CancelFunc // stops following another process
+}
+
+// reducedBudget is the maximum number of tokens of the history for a model that
+// rejected a longer one. It does not apply to other models.
+type reducedBudget struct {
+	model  string
+	tokens int
 }
 
 // historyEntry is one message of the history with its metadata.
