@@ -1,5 +1,5 @@
-// Package chat is the chat API: conversations with a model that uses the tools,
-// over WebSocket and, through the same [Session], in a terminal.
+// Package chat is the chat API: conversations over WebSocket with a model that
+// uses the tools.
 //
 // It promises that a conversation stays valid: every call of the model gets a
 // result, whether the tool is unknown, refused, failing or cancelled, and the

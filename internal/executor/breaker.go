@@ -15,7 +15,7 @@ type State string
 const (
 	Closed   State = "closed"    // calls go through
 	Open     State = "open"      // calls are refused until the cool-down ends
-	HalfOpen State = "half-open" // one trial is in progress
+	HalfOpen State = "half-open" // the cool-down has ended; one trial is admitted or in progress
 )
 
 // Stats are the statistics of the calls of a tool.

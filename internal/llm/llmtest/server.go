@@ -95,7 +95,8 @@ type wire interface {
 	// stream and whole write an answer.
 	stream(s *Server, out *events, req *Request, a answer)
 	whole(s *Server, w http.ResponseWriter, req *Request, a answer)
-	// fail writes an error; inStream is set once a stream has begun.
+	// fail writes an error instead of an answer, failInStream an error in a
+	// stream that has begun.
 	fail(w http.ResponseWriter, f Failure)
 	failInStream(out *events, f Failure)
 }
