@@ -28,6 +28,8 @@ type conn struct {
 	shared      bool           // calls share one stream, which fails as a whole
 	beside      bool           // an additional connection shared by callers; its tools are not listed
 
+	followers atomic.Int64 // callers that follow tasks on it
+
 	oneKind atomic.Bool // an additional connection of another kind could not be made
 
 	calls   sync.WaitGroup // in flight

@@ -205,9 +205,10 @@ func (u *upstream) sweep() {
 }
 
 // keepsState reports whether callers would lose state if the connection was
-// closed while idle: subscriptions, or the memory of a program that they share.
+// closed while idle: subscriptions, followed tasks, or the memory of a program
+// that they share.
 func (c *conn) keepsState() bool {
-	return c.sharedState.hasSubscribers() || c.beside && c.process != nil
+	return c.sharedState.hasSubscribers() || c.followers.Load() > 0 || c.beside && c.process != nil
 }
 
 // closeSessions closes all sessions and prevents new ones.

@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"strings"
 	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
 
 	"junctor/internal/mcp"
 	"junctor/internal/rawjson"
@@ -179,8 +182,8 @@ func (u *upstream) ownTasks(ctx context.Context, caller string, result json.RawM
 
 // FollowTasks returns those of the tasks that the caller owns, and a function
 // that subscribes to their states on a server with the tasks extension until
-// the function's context is done. Both are nil if the caller owns none, or if
-// another process runs the server.
+// the function's context is done, and again after a reconnect. Both are nil if
+// the caller owns none, or if another process runs the server.
 func (s *Supervisor) FollowTasks(ctx context.Context, server, caller string, ex tool.Exchange, ids []string) (own []string, follow func(context.Context), err error) {
 	u := s.find(server)
 	if u == nil {
@@ -189,6 +192,17 @@ func (s *Supervisor) FollowTasks(ctx context.Context, server, caller string, ex 
 	if u.elsewhere() != "" {
 		return nil, nil, nil // the caller has to poll
 	}
+	own, err = u.tasksOf(ctx, caller, ids)
+	if err != nil || len(own) == 0 {
+		return nil, nil, err
+	}
+	return own, func(ctx context.Context) {
+		s.keepFollowing(ctx, server, tool.Request{Method: mcp.MethodListen, Caller: caller, Exchange: ex}, own)
+	}, nil
+}
+
+// tasksOf returns those of the tasks that the caller owns.
+func (u *upstream) tasksOf(ctx context.Context, caller string, ids []string) (own []string, err error) {
 	personal := u.config().PersonalLogins()
 	for _, id := range ids {
 		if personal { // the server checks the owner
@@ -197,25 +211,79 @@ func (s *Supervisor) FollowTasks(ctx context.Context, server, caller string, ex 
 		}
 		owner, err := u.taskOwner(ctx, id)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		if owner == caller {
 			own = append(own, id)
 		}
 	}
-	if len(own) == 0 {
-		return nil, nil, nil
-	}
-	return own, func(ctx context.Context) {
-		c, err := u.ready(ctx, tool.Request{Method: mcp.MethodListen, Caller: caller, Exchange: ex})
-		if err != nil {
-			return // while the server is down there is nothing to announce
+	return own, nil
+}
+
+// keepFollowing follows tasks until ctx is done or the server is removed. It
+// continues on the next connection when one is lost, with backoff.
+func (s *Supervisor) keepFollowing(ctx context.Context, server string, r tool.Request, ids []string) {
+	retry := &backoff.ExponentialBackOff{InitialInterval: minRetryDelay, Multiplier: 2, RandomizationFactor: 0.5, MaxInterval: maxRetryDelay}
+	retry.Reset()
+	for ctx.Err() == nil {
+		u := s.find(server) // a restart replaces the upstream
+		if u == nil {
+			return
 		}
-		stop := c.client.FollowTasks(own)
-		c.leave()
-		<-ctx.Done()
-		stop()
-	}, nil
+		began := time.Now()
+		u.followTasks(ctx, r, ids)
+		if time.Since(began) >= stableAfter {
+			retry.Reset()
+		}
+		sleep(ctx, retry.NextBackOff())
+	}
+}
+
+// followTasks follows those of the tasks that the caller owns, until the
+// connection is lost or ctx is done.
+func (u *upstream) followTasks(ctx context.Context, r tool.Request, ids []string) {
+	if !u.awaitConnected(ctx) {
+		return
+	}
+	own, err := u.tasksOf(ctx, r.Caller, ids)
+	if err != nil || len(own) == 0 {
+		return
+	}
+	c, err := u.ready(ctx, r)
+	if err != nil {
+		return
+	}
+	c.followers.Add(1)
+	stop := c.client.FollowTasks(own)
+	c.leave()
+	select {
+	case <-c.client.Done():
+	case <-ctx.Done():
+	}
+	stop()
+	c.followers.Add(-1)
+}
+
+// awaitConnected waits until the shared connection is established, without
+// requesting an attempt to connect. It returns false if ctx is done or the
+// upstream has stopped before that.
+func (u *upstream) awaitConnected(ctx context.Context) bool {
+	for {
+		u.mu.Lock()
+		connected := u.cfg.PersonalLogins() || u.conn != nil && u.conn.client.Err() == nil
+		changed := u.changed
+		u.mu.Unlock()
+		if connected {
+			return true
+		}
+		select {
+		case <-changed:
+		case <-u.gone:
+			return false
+		case <-ctx.Done():
+			return false
+		}
+	}
 }
 
 // recipient returns the receiver of a notification that belongs to no call: one
