@@ -12,6 +12,10 @@ NPM     ?= npm
 export CGO_ENABLED ?= 0
 export GOFLAGS     ?= -trimpath
 
+# Several targets install the npm packages of web; with make -j they must not do so
+# at once.
+.NOTPARALLEL:
+
 .PHONY: help run dev build test test-fast test-go test-e2e test-web test-clients test-bench test-soak test-live cover bench eval lint tidy check fmt page engine setup clean cross man screenshots packages audit
 
 help: ## list the targets
