@@ -142,7 +142,10 @@ func run(ctx context.Context, w io.Writer, short bool, names []string) (int, err
 			return 1, nil
 		}
 	}
-	return 0, ctx.Err()
+	if err := ctx.Err(); err != nil {
+		return 1, err
+	}
+	return 0, nil
 }
 
 // productPackages lists the packages of this module that have tests, except for
