@@ -108,16 +108,16 @@ func TestNpmPackage(t *testing.T) {
 	if err != nil || len(packages) != 2 {
 		t.Fatalf("%d packages, %v; want the one of this platform and the main one", len(packages), err)
 	}
-	var tarballs []string
-	for _, p := range packages {
-		out := run(t, dir, nil, npm, "pack", "--silent", "./npm/"+p.Name())
-		tarballs = append(tarballs, filepath.Join(dir, strings.TrimSpace(out)))
-	}
 	home := filepath.Join(dir, "home")
 	if err := os.MkdirAll(home, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	env := []string{"HOME=" + home, "XDG_CONFIG_HOME=" + home, "XDG_DATA_HOME=" + home, "XDG_RUNTIME_DIR=" + home, "npm_config_update_notifier=false"}
+	var tarballs []string
+	for _, p := range packages {
+		out := run(t, dir, env, npm, "pack", "--silent", "./npm/"+p.Name())
+		tarballs = append(tarballs, filepath.Join(dir, strings.TrimSpace(out)))
+	}
 	user := filepath.Join(dir, "user")
 	if err := os.MkdirAll(user, 0o700); err != nil {
 		t.Fatal(err)
