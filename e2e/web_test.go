@@ -21,20 +21,13 @@ import (
 // folder under .cache/failed.
 func TestWebPage(t *testing.T) {
 	t.Parallel()
-	missing := func(what string) {
-		t.Helper()
-		if os.Getenv("CI") == "true" {
-			t.Fatal(what)
-		}
-		t.Skip(what)
-	}
 	node, _ := suiteNode(t)
 	browser := chromium(t)
 	if _, err := os.Stat(filepath.Join("node_modules", "axe-core")); err != nil {
-		missing("npm packages are missing; run make setup")
+		unmet(t, "npm packages are missing; run make setup")
 	}
 	if _, err := os.Stat(filepath.Join("..", "internal", "webui", "dist", "index.html")); err != nil {
-		missing("the page is not built; run make page")
+		unmet(t, "the page is not built; run make page")
 	}
 	// The files that Node reads are read here too, so that the test cache
 	// depends on them.
