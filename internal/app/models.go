@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -23,6 +24,7 @@ const (
 type modelSet struct {
 	app     *App
 	current atomic.Pointer[llm.Set]
+	probed  sync.Map // the names of an Ollama server's models ([]string) from the last probe, by base URL
 }
 
 func newModelSet(a *App) *modelSet {
@@ -36,19 +38,21 @@ func (m *modelSet) set() *llm.Set { return m.current.Load() }
 
 // choose updates the models. With probe it also probes for Ollama, which
 // requires a request; models that were chosen in the meantime are not
-// replaced.
+// replaced. Without, the result of the last probe is used.
 func (m *modelSet) choose(ctx context.Context, cfg *config.Config, probe bool) {
 	before := m.set()
-	var ollama func(string) []string
+	ollama := func(baseURL string) []string {
+		names, _ := m.probed.Load(baseURL)
+		known, _ := names.([]string)
+		return known
+	}
 	if probe {
 		cfg = m.app.config.Load() // must be at least as recent as before
 		ollama = func(baseURL string) []string {
 			ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 			defer cancel()
-			names, err := llm.ProbeOllama(ctx, http.DefaultClient, baseURL)
-			if err != nil { // usually there is none
-				return nil
-			}
+			names, _ := llm.ProbeOllama(ctx, http.DefaultClient, baseURL) // usually there is no server
+			m.probed.Store(baseURL, names)
 			return names
 		}
 	}

@@ -11,6 +11,50 @@ import (
 	"junctor/internal/telemetry"
 )
 
+// A change of other settings keeps the models of a local Ollama.
+func TestProbedModelsOutliveAConfigurationChange(t *testing.T) {
+	ollama := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = w.Write([]byte(`{"models":[{"name":"local"}]}`))
+	}))
+	defer ollama.Close()
+	host := ollama.URL
+	parse := func(text string) *config.Config {
+		env := map[string]string{"OLLAMA_HOST": host}
+		cfg, _, err := config.Parse("junctor.json", []byte(text), config.Options{LookupEnv: func(name string) (string, bool) { v, ok := env[name]; return v, ok }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cfg
+	}
+	a := &App{opts: Options{Redactor: &telemetry.Redactor{}}, log: slog.New(slog.DiscardHandler)}
+	a.config.Store(parse(`{}`))
+	m := newModelSet(a)
+	for m.choose(t.Context(), a.config.Load(), true); len(m.set().All()) == 0; { // a slow machine may not answer in time
+		m.choose(t.Context(), a.config.Load(), true)
+	}
+	apply := func(text string) (names []string) {
+		a.config.Store(parse(text))
+		m.choose(t.Context(), a.config.Load(), false)
+		for _, model := range m.set().All() {
+			names = append(names, model.Info().ID)
+		}
+		return names
+	}
+	if got := apply(`{"limits":{"maxSessions":3}}`); !slices.Equal(got, []string{"ollama/local"}) {
+		t.Errorf("the models are %q after a change of another setting", got)
+	}
+	if got := apply(`{"llm":[{"name":"mine","provider":"openai","model":"x","apiKey":"a key"}]}`); !slices.Equal(got, []string{"mine"}) {
+		t.Errorf("the models are %q, want the configured one", got)
+	}
+	if got := apply(`{}`); !slices.Equal(got, []string{"ollama/local"}) {
+		t.Errorf("the models are %q without the configured one", got)
+	}
+	host = "127.0.0.1:1"
+	if got := apply(`{}`); got != nil {
+		t.Errorf("the models are %q for an Ollama at another address", got)
+	}
+}
+
 // A probe for Ollama does not replace models that were configured in the
 // meantime.
 func TestConfiguredModelsOutliveAProbe(t *testing.T) {
