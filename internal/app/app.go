@@ -41,6 +41,7 @@ import (
 	"junctor/internal/reserved"
 	"junctor/internal/results"
 	"junctor/internal/search"
+	"junctor/internal/secretkey"
 	"junctor/internal/store"
 	"junctor/internal/telemetry"
 	"junctor/internal/telemetry/otlp"
@@ -110,8 +111,9 @@ type App struct {
 	reloaded chan struct{} // signaled after config has changed
 
 	store          store.Store
-	nodes          *nodes.Node       // nil if the store is not shared
-	nodeSingletons *nodes.Singletons // nil if nodes is
+	sealer         func() (*store.Sealer, error) // finds the key when a secret is first read or written
+	nodes          *nodes.Node                   // nil if the store is not shared
+	nodeSingletons *nodes.Singletons             // nil if nodes is
 	edits          *configshare.Sharer
 	metrics        *telemetry.Metrics
 	tracer         *telemetry.Tracer
@@ -169,6 +171,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 		_ = a.store.Close()
 		return nil, err
 	}
+	a.sealer = secretkey.Sealer(o.SecretKey, o.DataDir, secretkey.HasKeyring(o.Environ))
 	if err := a.joinNodes(); err != nil {
 		_ = a.store.Close()
 		return nil, err

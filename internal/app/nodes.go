@@ -12,7 +12,6 @@ import (
 	"junctor/internal/executor"
 	"junctor/internal/mcpserver"
 	"junctor/internal/nodes"
-	"junctor/internal/secretkey"
 	"junctor/internal/store"
 	"junctor/internal/tool"
 	"junctor/internal/upstream"
@@ -30,7 +29,7 @@ func (a *App) joinNodes() error {
 	if a.opts.SecretKey == "" {
 		return nil // without a common key the nodes do not share changes
 	}
-	sealer, err := secretkey.Sealer(a.opts.SecretKey, a.opts.DataDir, false)()
+	sealer, err := a.sealer()
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,6 @@ import (
 	"junctor/internal/auth"
 	"junctor/internal/authserver"
 	"junctor/internal/oauth"
-	"junctor/internal/secretkey"
 	"junctor/internal/store"
 	"junctor/internal/tool"
 	"junctor/internal/upstream"
@@ -29,7 +28,7 @@ func (a *App) newOAuth(rt http.RoundTripper) *oauth.Service {
 			}
 			return cfg, ok
 		},
-		Store: a.store, Sealer: secretkey.Sealer(a.opts.SecretKey, a.opts.DataDir, secretkey.HasKeyring(a.opts.Environ)),
+		Store: a.store, Sealer: a.sealer,
 		RoundTripper: rt, Proxy: http.ProxyFromEnvironment, Redactor: a.opts.Redactor, Log: a.log,
 		Node: a.node, Version: a.opts.Version,
 		IsAdmin: a.stillAdmin,
@@ -53,7 +52,7 @@ func (a *App) newOAuth(rt http.RoundTripper) *oauth.Service {
 // newAuthServer creates the authorization server for clients of the gateway.
 func (a *App) newAuthServer() *authserver.Server {
 	return authserver.New(authserver.Options{
-		URL: a.issuer, Store: a.store, Sealer: secretkey.Sealer(a.opts.SecretKey, a.opts.DataDir, secretkey.HasKeyring(a.opts.Environ)),
+		URL: a.issuer, Store: a.store, Sealer: a.sealer,
 		Fetch: a.oauth.FetchPublic, Log: a.log,
 		Profiles: func(c tool.Caller) []string { return a.profiles.Usable(&c) },
 		Audit:    a.audit.Audit,
@@ -171,7 +170,7 @@ func (a *App) reencrypt(ctx context.Context) error {
 	if !strings.Contains(a.opts.SecretKey.Reveal(), ",") {
 		return nil
 	}
-	sealer, err := secretkey.Sealer(a.opts.SecretKey, a.opts.DataDir, secretkey.HasKeyring(a.opts.Environ))()
+	sealer, err := a.sealer()
 	if err != nil {
 		return err
 	}

@@ -1,11 +1,65 @@
 package secretkey
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zalando/go-keyring"
 
 	"junctor/internal/telemetry"
 )
+
+func TestSealerOfUnlockedKeyring(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		keyring.MockInit()
+		before, err := Sealer("", dir, true)() // creates the key
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(dir, "secret.key")
+		file, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := strings.TrimSpace(strings.TrimPrefix(string(file), inKeyring))
+		key, err := keyring.Get(keyringService, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		keyring.MockInitWithError(errors.New("locked"))
+		sealer := Sealer("", dir, true)
+		if _, err := sealer(); err == nil {
+			t.Fatal("a locked keyring returned a key")
+		}
+		keyring.MockInit() // unlocked
+		if err := keyring.Set(keyringService, name, key); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := sealer(); err == nil {
+			t.Error("the keyring was asked again at once")
+		}
+		time.Sleep(retryDelay)
+		after, err := sealer()
+		if err != nil {
+			t.Fatalf("after the keyring was unlocked: %v", err)
+		}
+		if plain, err := after.Open("x", before.Seal("x", []byte("secret"))); err != nil || string(plain) != "secret" {
+			t.Errorf("the unlocked key opens %q, %v", plain, err)
+		}
+		keyring.MockInitWithError(errors.New("locked"))
+		time.Sleep(retryDelay)
+		if again, err := sealer(); err != nil || again != after {
+			t.Errorf("a key that was read is not kept: %v", err)
+		}
+	})
+}
 
 func TestParse(t *testing.T) {
 	const key = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
