@@ -283,10 +283,7 @@ func (s *Service) refreshDue(ctx context.Context) {
 	}
 	s.mu.Unlock()
 	for _, st := range states {
-		if st.unused() {
-			s.mu.Lock()
-			delete(s.states, st.login)
-			s.mu.Unlock()
+		if s.removeUnused(st) {
 			continue
 		}
 		cfg, ok := s.opts.Servers(st.login.Server)
@@ -313,14 +310,22 @@ func (s *Service) refreshDue(ctx context.Context) {
 // refreshed. After that it is read from the store when needed.
 const idleLoginTTL = time.Hour
 
-// unused reports whether a caller's own login can be removed from memory.
-// Without this, memory use would grow with the number of callers.
-func (st *state) unused() bool {
+// removeUnused removes a caller's own login from memory if it is idle, and
+// reports whether it did. Without this, memory use would grow with the number
+// of callers. It locks st.mu before s.mu, as startRefresh does, and holds both
+// so that no request starts to use the login meanwhile.
+func (s *Service) removeUnused(st *state) bool {
 	if st.login.Caller == "" {
 		return false
 	}
 	st.mu.Lock()
 	defer st.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	idle := time.Since(time.Unix(0, st.asked.Load()))
-	return (idle > idleLoginTTL || st.rec == nil && idle > flowTTL) && !st.unsaved && st.refreshing == nil && len(st.beginning) == 0
+	if idle <= idleLoginTTL && (st.rec != nil || idle <= flowTTL) || st.unsaved || st.refreshing != nil || len(st.beginning) > 0 {
+		return false
+	}
+	delete(s.states, st.login)
+	return true
 }
