@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"maps"
 	"slices"
@@ -37,7 +36,7 @@ func (c *cli) withStore(ctx context.Context, f func(store.Store) error) error {
 
 // withStoreOf is withStore with a configuration that was already read.
 func (c *cli) withStoreOf(ctx context.Context, cfg *config.Config, f func(store.Store) error) error {
-	s, err := app.OpenStore(ctx, cfg.Store, c.DataDir, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	s, err := app.OpenStore(ctx, cfg.Store, c.DataDir, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,6 @@ import (
 	"junctor/internal/doctor"
 	"junctor/internal/launch"
 	"junctor/internal/mcpclient"
-	"junctor/internal/oauth"
 	"junctor/internal/telemetry"
 	"junctor/internal/terminal"
 	"junctor/internal/tool"
@@ -132,7 +131,7 @@ func (c *cli) known(ctx context.Context, name string, o *doctor.TestOptions) (do
 	if err != nil {
 		return nil, err
 	}
-	var logins *oauth.Service = a.Logins()
+	logins := a.Logins()
 	o.Dial.Authorize = func(ctx context.Context, r *http.Request, refused *mcpclient.HTTPError) error {
 		return logins.Authorize(tool.WithCaller(ctx, tool.Local), server.LoginOf(tool.Local.ID), r, refused)
 	}

@@ -47,7 +47,7 @@ JUNCTOR_SECRET_KEY on the nodes to the key of this machine.`,
 			if c.InUse(cmd.Context(), cfg) {
 				return errors.New("junctor is running on this store; stop it first so that no data is missed")
 			}
-			return c.withStore(cmd.Context(), func(from store.Store) error {
+			return c.withStoreOf(cmd.Context(), cfg, func(from store.Store) error {
 				dest, err := app.OpenStore(cmd.Context(), target, c.DataDir, slog.New(slog.DiscardHandler))
 				if err != nil {
 					return fmt.Errorf("open the target: %w", err)
