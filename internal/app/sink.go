@@ -75,9 +75,10 @@ func (s *sink) storeTools(o upstream.ToolSet) {
 	}
 }
 
-// Removed removes an upstream from the catalogue and the metrics.
+// Removed removes an upstream from the catalogue, the guard and the metrics.
 func (s *sink) Removed(server string) {
 	s.app.catalog.Remove(server)
+	s.app.guard.Remove(server)
 	s.app.metrics.Forget(server)
 }
 

@@ -16,6 +16,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 
 	"junctor/internal/catalog"
@@ -50,6 +51,7 @@ type trackedTool struct {
 	approved    string // the approved fingerprint
 	inspected   bool
 	flags       []string
+	missing     bool // from the last list of the server
 }
 
 func (k *trackedTool) changed() bool { return k.fingerprint != k.approved }
@@ -78,10 +80,14 @@ func (g *Guard) CurrentConfig() catalog.SecurityConfig {
 	return catalog.SecurityConfig{OnToolChange: catalog.WarnOnChange}
 }
 
-// Observe records the current definitions of a server, and logs a warning for
-// those that changed or look unsafe. It must be called before Review.
+// Observe records the current definitions of a server, which must be all of
+// them, and logs a warning for those that changed or look unsafe. It must be
+// called before Review.
 func (g *Guard) Observe(ctx context.Context, server string, definitions []tool.Definition) error {
 	fresh, err := g.record(ctx, server, definitions)
+	if err == nil {
+		g.removeMissing(server, definitions)
+	}
 	for _, k := range fresh {
 		g.inspect(ctx, k)
 		if changed, blocked := g.verdict(k); changed {
@@ -139,6 +145,37 @@ func (g *Guard) record(ctx context.Context, server string, definitions []tool.De
 		g.tools[k.definition.Name] = k
 	}
 	return fresh, err
+}
+
+// removeMissing removes the tools of a server that are neither in its current
+// list nor in the one before, because a server can make up any number of names.
+// Those of the list before stay, because the catalogue may not have replaced it
+// yet. The store keeps the approved fingerprints of all tools.
+func (g *Guard) removeMissing(server string, definitions []tool.Definition) {
+	listed := make(map[tool.Name]bool, len(definitions))
+	for _, d := range definitions {
+		listed[d.Name] = true
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for name, k := range g.tools {
+		switch {
+		case name.Server != server:
+		case listed[name]:
+			k.missing = false
+		case k.missing:
+			delete(g.tools, name)
+		default:
+			k.missing = true
+		}
+	}
+}
+
+// Remove removes the tools of a server that was removed.
+func (g *Guard) Remove(server string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	maps.DeleteFunc(g.tools, func(name tool.Name, _ *trackedTool) bool { return name.Server == server })
 }
 
 // lookup returns the tracked tool with exactly this definition, or nil.
@@ -293,7 +330,7 @@ type Change struct {
 	Name   tool.Name
 	Print  store.Fingerprint
 	Before json.RawMessage // the approved definition
-	After  json.RawMessage // the current one; nil if this process has not seen it
+	After  json.RawMessage // the current one; nil if this process does not track it
 }
 
 // Changes returns the tools of a server (of all if server is empty) whose
