@@ -127,7 +127,7 @@ type debugPort struct {
 
 	mu     sync.Mutex
 	port   int
-	server *http.Server
+	stop   func() // stops serving on port; nil if port is 0
 	closed bool
 	wg     sync.WaitGroup
 }
@@ -141,8 +141,8 @@ func (d *debugPort) open(port int) {
 	}
 	a := d.app
 	if port == 0 {
-		_ = d.server.Close()
-		d.port, d.server = 0, nil
+		d.stop()
+		d.port, d.stop = 0, nil
 		a.log.InfoContext(d.ctx, "debug interface closed")
 		return
 	}
@@ -151,19 +151,25 @@ func (d *debugPort) open(port int) {
 		a.log.WarnContext(d.ctx, "cannot start the debug interface on this port; choose another with DEBUG_PORT", "port", port, "err", err)
 		return
 	}
-	gate, err := a.newGate(d.ctx, ln.Addr().String())
+	ctx, cancel := context.WithCancel(d.ctx)
+	gate, err := a.newGate(ctx, ln.Addr().String())
 	if err != nil {
+		cancel()
 		_ = ln.Close()
 		a.log.WarnContext(d.ctx, "cannot start the debug interface", "err", err)
 		return
 	}
-	if d.server != nil {
-		_ = d.server.Close()
+	if d.stop != nil {
+		d.stop()
 	}
 	server := httpserver.New(a.wrap(gate.Wrap(httpserver.WithClientIP(a.mount(gate)))), a.log)
-	server.BaseContext = func(net.Listener) context.Context { return d.ctx }
-	d.port, d.server = port, server
-	d.wg.Go(func() { _ = gate.Run(d.ctx) }) // never fails
+	server.BaseContext = func(net.Listener) context.Context { return ctx }
+	d.port, d.stop = port, func() {
+		_ = server.Close()
+		cancel()
+		a.gates.remove(gate)
+	}
+	d.wg.Go(func() { _ = gate.Run(ctx) }) // never fails
 	d.wg.Go(func() {
 		if err := server.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
 			a.log.WarnContext(d.ctx, "debug interface stopped", "err", err)
@@ -172,12 +178,12 @@ func (d *debugPort) open(port int) {
 	a.log.InfoContext(d.ctx, "debug interface", "url", "http://"+ln.Addr().String())
 }
 
-// close stops the server; its streams end with d.ctx.
+// close stops the server and waits until it has stopped.
 func (d *debugPort) close() {
 	d.mu.Lock()
 	d.closed = true
-	if d.server != nil {
-		_ = d.server.Close()
+	if d.stop != nil {
+		d.stop()
 	}
 	d.mu.Unlock()
 	d.wg.Wait()

@@ -203,11 +203,22 @@ func TestBackendsFromInitializationOptions(t *testing.T) {
 	with.DebugPort = port
 	e.apply(t.Context(), &with)
 	get("/api/status")
+	moved := with
+	moved.DebugPort = addresstest.UnusedPort(t)
+	e.apply(t.Context(), &moved)
+	base = fmt.Sprintf("http://127.0.0.1:%d", moved.DebugPort)
+	get("/api/status")
+	if n := len(e.gates.all); n != 1 {
+		t.Errorf("%d gates for one port", n)
+	}
 	if err := e.end(); err != nil {
 		t.Errorf("end: %v", err)
 	}
 	if _, err := http.Get(base + "/api/status"); err == nil {
 		t.Error("the debug interface outlives the editor")
+	}
+	if n := len(e.gates.all); n != 0 {
+		t.Errorf("%d gates outlive the editor", n)
 	}
 }
 

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"slices"
 	"sync"
 
 	"junctor/internal/auth"
@@ -18,6 +19,12 @@ func (g *gates) add(gate *auth.Gate) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.all = append(g.all, gate)
+}
+
+func (g *gates) remove(gate *auth.Gate) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.all = slices.DeleteFunc(g.all, func(other *auth.Gate) bool { return other == gate })
 }
 
 func (g *gates) apply(cfg *config.Config) {
