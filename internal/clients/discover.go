@@ -135,8 +135,7 @@ func read(m Machine, c Client, f File) (Found, bool) {
 		// write as plain strings, are converted to variables.
 		raw = mapStrings(raw, func(_, s string) string { return strings.ReplaceAll(s, "${", "$${") })
 	}
-	wrapped := fmt.Appendf(nil, `{"mcpServers":%s}`, raw)
-	entries, err := config.Entries(f.Path, wrapped)
+	entries, err := entriesIn(f, raw)
 	if err != nil {
 		found.Err = fmt.Errorf("%s: %w", f.Path, withoutLines(err))
 	}
@@ -172,6 +171,12 @@ func read(m Machine, c Client, f File) (Found, bool) {
 		found.Servers = append(found.Servers, s)
 	}
 	return found, len(found.Servers) > 0 || len(found.Skipped) > 0 || found.Err != nil
+}
+
+// entriesIn returns the servers of a file, as returned by serversIn, in
+// Junctor's own format.
+func entriesIn(f File, servers json.RawMessage) ([]config.Entry, error) {
+	return config.Entries(f.Path, fmt.Appendf(nil, `{"mcpServers":%s}`, servers))
 }
 
 // withoutLines removes file, line and column from problems, because they refer

@@ -1,7 +1,6 @@
 package clients
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -102,22 +101,6 @@ func findSecrets(server string, raw json.RawMessage) []Secret {
 	return all
 }
 
-// Mask returns the text of a client's file for display, with the secrets of
-// its servers replaced.
-func (f File) Mask(text []byte) []byte {
-	raw, err := serversIn(f, text)
-	var servers map[string]json.RawMessage
-	if err != nil || json.Unmarshal(raw, &servers) != nil {
-		return text
-	}
-	for name, server := range servers {
-		for _, s := range findSecrets(name, server) {
-			text = bytes.ReplaceAll(text, []byte(s.value.Reveal()), []byte("[redacted]"))
-		}
-	}
-	return text
-}
-
 // headerVariable returns the name of the variable for a header.
 func headerVariable(server, name string) string {
 	if strings.EqualFold(name, "Authorization") {
@@ -136,10 +119,11 @@ func variable(server, word string) string {
 	return prefix + "_" + name
 }
 
-// bare removes the scheme from the value of a header. The secret follows it.
+// bare removes the scheme from the value of a header. The secret follows it,
+// unless what follows is too short to be found in a text.
 func bare(value string) string {
 	for _, scheme := range []string{"Bearer ", "Basic ", "token ", "Token "} {
-		if rest, ok := strings.CutPrefix(value, scheme); ok {
+		if rest, ok := strings.CutPrefix(value, scheme); ok && len(strings.TrimSpace(rest)) >= minMasked {
 			return rest
 		}
 	}

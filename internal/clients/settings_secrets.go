@@ -1,7 +1,6 @@
 package clients
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"maps"
@@ -123,12 +122,9 @@ func MaskFile(o config.Options, text []byte, settings map[string]json.RawMessage
 			}
 		}
 	}
+	var secrets []Secret
 	for _, e := range own {
-		for _, secret := range findSecrets(e.Name, e.Server) {
-			text = bytes.ReplaceAll(text, []byte(secret.value.Reveal()), []byte(telemetry.Redacted))
-			quoted := rawjson.MarshalOrNull(secret.value.Reveal())
-			text = bytes.ReplaceAll(text, bytes.Trim(quoted, `"`), []byte(telemetry.Redacted))
-		}
+		secrets = append(secrets, findSecrets(e.Name, e.Server)...)
 	}
-	return text, nil
+	return mask(text, secrets), nil
 }
