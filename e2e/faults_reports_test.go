@@ -180,9 +180,10 @@ func TestFaultReports(t *testing.T) {
 			if o := g.get("/logs?limit=1&server=plain&tool=stderr"); strings.Contains(o.body, "tango12345") {
 				t.Errorf("the record: %s", o)
 			}
-			g.eventually(t, "steps, messages and stderr in the log", func() bool {
+			// The line of the call is written after those of its messages.
+			g.eventually(t, "steps, messages, stderr and the call in the log", func() bool {
 				log := g.log.String()
-				return strings.Contains(log, `"msg":"call step"`) && strings.Contains(log, `"msg":"message sent"`) && strings.Contains(log, "line 0 eee")
+				return called(g.gateway, "stderr") > 0 && strings.Contains(log, `"msg":"call step"`) && strings.Contains(log, `"msg":"message sent"`) && strings.Contains(log, "line 0 eee")
 			})
 			if strings.Contains(g.log.String(), "tango12345") {
 				t.Error("the log has what is redacted")
