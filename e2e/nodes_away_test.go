@@ -20,8 +20,10 @@ func TestNodesDatabaseUnavailable(t *testing.T) {
 		away = time.Minute
 	}
 	c := startNodesOn(t, pgtest.New(t), 4, func(node int, s settings) {
+		kept := s["store"].(settings)
+		delete(kept, "timeoutMs") // the database is stopped: the default applies
 		if node == 3 {
-			s["store"].(settings)["whenAway"] = "open"
+			kept["whenAway"] = "open"
 		}
 	}).ready("tools", "lonely")
 	closed, open := c.all[:3], c.all[3]

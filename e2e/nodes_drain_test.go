@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -14,6 +15,10 @@ import (
 	"github.com/coder/websocket"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
+
+// drainNotice is how long a node accepts requests after it stops being ready,
+// as in internal/app.
+const drainNotice = 5 * time.Second
 
 // TestNodesRollingUpgrade: one node after the other is stopped like
 // orchestrators do and started again, under load, behind a load balancer that
@@ -25,7 +30,7 @@ func TestNodesRollingUpgrade(t *testing.T) {
 	c := startNodes(t, 3, func(_ int, s settings) {
 		s["mcpServers"].(settings)["slow"] = settings{"url": slow.url}
 	}).ready("tools", "lonely", "slow")
-	c.askForReadiness(t)
+	c.checkReadiness(t)
 	l := c.load(t, 4)
 	for i := range c.all {
 		eventually(t, "calls", func() bool { return len(l.answered()) > 50*(i+1) })
@@ -35,30 +40,54 @@ func TestNodesRollingUpgrade(t *testing.T) {
 	if bad := l.failed(); len(bad) > 0 {
 		t.Errorf("%d of %d calls failed; the first: %s", len(bad), len(bad)+len(l.answered()), bad[0])
 	}
+	if late := l.delayed(); len(late) > 0 {
+		t.Logf("not checked, because the load balancer was late: %d failed calls; the first: %s", len(late), late[0])
+	}
 	c.recorded(t, l.answered())
 	t.Logf("%d calls during three upgrades", len(l.answered()))
 }
 
-// askForReadiness makes the load balancer skip nodes that are not ready.
-func (c *nodes) askForReadiness(t *testing.T) {
+// checkReadiness makes the load balancer skip nodes that are not ready.
+func (c *nodes) checkReadiness(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	t.Cleanup(func() { cancel(); <-done })
-	go func() {
-		defer close(done)
-		for ctx.Err() == nil {
-			for i := range c.all {
+	var wg sync.WaitGroup
+	t.Cleanup(func() { cancel(); wg.Wait() })
+	for i := range c.all {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				began := time.Now()
 				status, _, _ := try(ctx, "GET", c.at(i).url+"/health/ready", rootKey, "")
 				c.mu.Lock()
+				if status == 200 {
+					c.readyAt[i] = began
+				} else if !c.dead[i] {
+					c.notReadyAt[i] = time.Now()
+				}
 				c.dead[i] = status != 200
 				c.mu.Unlock()
+				select {
+				case <-ctx.Done():
+				case <-time.After(20 * time.Millisecond):
+				}
 			}
-			select {
-			case <-ctx.Done():
-			case <-time.After(200 * time.Millisecond):
-			}
+		})
+	}
+}
+
+// missedNotice reports whether a call that began then and has just failed may
+// have been sent to a node after its drainNotice. That is possible only on a
+// busy machine, where the load balancer does not notice in time that a node is
+// not ready.
+func (c *nodes) missedNotice(began time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, ready := range c.readyAt {
+		noticed := c.notReadyAt[i]
+		if time.Since(ready) >= drainNotice && (noticed.Before(ready) || began.Before(noticed)) {
+			return true
 		}
-	}()
+	}
+	return false
 }
 
 // at returns the current process of a node.
@@ -95,19 +124,33 @@ func (c *nodes) upgrade(t *testing.T, i int, slow *slowServer) {
 	k.sendText("tell me in a while")
 	k.readUntil("some of the reply", func(m chatMessage) bool { return m.Type == "text" })
 
+	// A node must accept connections for drainNotice after it was last ready.
+	// If more time has passed, the machine is too busy for this check.
+	ready := time.Now()
+	tooLate := func(err error) bool {
+		late := time.Since(ready) >= drainNotice
+		if late {
+			t.Logf("not checked, %v after the node was ready: %v", time.Since(ready), err)
+		}
+		return late
+	}
 	if err := g.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "a node that is not ready", func() bool {
+		began := time.Now()
 		status, _, err := try(ctx, "GET", g.url+"/health/ready", rootKey, "")
-		if err != nil {
-			t.Fatalf("a node that stops refuses connections before it has said so: %v", err)
+		if err != nil && !tooLate(err) {
+			t.Fatalf("a node that stops refuses connections before it has reported that it is not ready: %v", err)
 		}
-		return status == 503
+		if status == 200 {
+			ready = began
+		}
+		return err != nil || status == 503
 	})
 	// It still serves requests from clients that have not noticed.
-	if status, body, err := c.call(ctx, g.url, callEcho); status != 200 {
-		t.Errorf("a call to a node that was told to stop: %d %s %v", status, body, err)
+	if status, body, err := c.call(ctx, g.url, callEcho); status != 200 && (err == nil || !tooLate(err)) {
+		t.Errorf("a call to a node that is stopping: %d %s %v", status, body, err)
 	}
 	k.readUntil("the whole reply", complete)
 	eventually(t, "a closed door", func() bool {

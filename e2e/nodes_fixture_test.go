@@ -54,6 +54,9 @@ type nodes struct {
 	mu   sync.Mutex
 	dead map[int]bool
 	next atomic.Int64
+	// Set by checkReadiness for each node: the start of the latest check that
+	// found it ready, and the end of the check that then found it not ready.
+	readyAt, notReadyAt map[int]time.Time
 }
 
 // settings are a node's configuration.
@@ -68,7 +71,7 @@ func startNodes(t *testing.T, n int, change func(node int, s settings)) *nodes {
 
 func startNodesOn(t *testing.T, db *pgtest.Server, n int, change func(node int, s settings)) *nodes {
 	t.Helper()
-	c := &nodes{t: t, db: db, dead: map[int]bool{}}
+	c := &nodes{t: t, db: db, dead: map[int]bool{}, readyAt: map[int]time.Time{}, notReadyAt: map[int]time.Time{}}
 	var err error
 	if c.dbName, err = c.db.Create(ctxFor(t)); err != nil {
 		t.Fatal(err)
@@ -96,6 +99,7 @@ func startNodesOn(t *testing.T, db *pgtest.Server, n int, change func(node int, 
 	c.proxy = c.balancer()
 	cfg := store.DefaultConfig()
 	cfg.URL = telemetry.Secret(c.dbURL)
+	cfg.TimeoutMs = 60_000
 	if c.store, err = postgres.Open(t.Context(), cfg, slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +131,7 @@ func (c *nodes) home(node int, change func(node int, s settings)) *homeFolder {
 		c.single = h.own(everything(c.t), "lonely-server")
 	}
 	s := settings{
-		"store": settings{"url": c.dbURL},
+		"store": settings{"url": c.dbURL, "timeoutMs": 60_000}, // so that a busy machine does not cause an outage
 		"auth": settings{"loopback": "key", "keys": []settings{
 			{"name": "root", "key": rootKey, "admin": true},
 			{"name": "slow", "key": slowKey, "rate": settings{"calls": 20, "perMs": 3600000}},
@@ -273,18 +277,20 @@ type load struct {
 	stop     func() // stops the calls and waits for them
 	answered func() []string
 	failed   func() []string
+	delayed  func() []string // those that failed because the load balancer was late; see missedNotice
 }
 
 func (c *nodes) load(t *testing.T, callers int) *load {
 	ctx, cancel := context.WithCancel(ctxFor(t))
 	var mu sync.Mutex
-	var good, bad []string
+	var good, bad, late []string
 	var n atomic.Int64
 	var wg sync.WaitGroup
 	for range callers {
 		wg.Go(func() {
 			for ctx.Err() == nil {
 				id := fmt.Sprintf("load-%s-%d", t.Name()[strings.LastIndexByte(t.Name(), '/')+1:], n.Add(1))
+				began := time.Now()
 				status, body, err := c.call(ctx, c.proxy, callEcho, "X-Request-Id", id)
 				if ctx.Err() != nil {
 					return
@@ -292,8 +298,10 @@ func (c *nodes) load(t *testing.T, callers int) *load {
 				mu.Lock()
 				if err == nil && status == 200 {
 					good = append(good, id)
+				} else if failure := fmt.Sprintf("%d %s %v", status, body, err); c.missedNotice(began) {
+					late = append(late, failure)
 				} else {
-					bad = append(bad, fmt.Sprintf("%d %s %v", status, body, err))
+					bad = append(bad, failure)
 				}
 				mu.Unlock()
 				if !soak() {
@@ -309,7 +317,7 @@ func (c *nodes) load(t *testing.T, callers int) *load {
 			return slices.Clone(*list)
 		}
 	}
-	return &load{stop: func() { cancel(); wg.Wait() }, answered: get(&good), failed: get(&bad)}
+	return &load{stop: func() { cancel(); wg.Wait() }, answered: get(&good), failed: get(&bad), delayed: get(&late)}
 }
 
 // recorded fails the test if an answered call has no record.
