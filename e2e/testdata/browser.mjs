@@ -35,5 +35,6 @@ try {
   if (process.env.SAID) fs.writeFileSync(process.env.SAID, text)
 } finally {
   await context.close()
-  fs.rmSync(profile, { recursive: true, force: true })
+  // Processes of the browser may still write to the profile.
+  fs.rmSync(profile, { recursive: true, force: true, maxRetries: 20 })
 }
