@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -20,7 +21,11 @@ func TestFirstSteps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	typeOnEmptyHome(t, "testdata/newcomer.txt", filepath.Dir(node), map[string]string{"node_modules": modules})
+	npx, err := exec.LookPath("npx") // the folder of a node that npm installed has none
+	if err != nil {
+		unmet(t, "npx is missing; install npm")
+	}
+	typeOnEmptyHome(t, "testdata/newcomer.txt", filepath.Dir(node)+":"+filepath.Dir(npx), map[string]string{"node_modules": modules})
 }
 
 // TestFirstStepsWithTrouble covers problems that new users had: an install that
