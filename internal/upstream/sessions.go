@@ -229,10 +229,11 @@ func (u *upstream) closeSessions() {
 }
 
 // commonCapabilities returns the capabilities that both this program and the
-// caller support.
+// caller support, and the extensions of this program, which supports them for
+// every caller.
 func commonCapabilities(ours mcpclient.Capabilities, ex tool.Exchange) mcpclient.Capabilities {
 	if ex.Ask == nil {
-		return mcpclient.Capabilities{}
+		return mcpclient.Capabilities{Extensions: ours.Extensions}
 	}
 	has := func(path ...string) bool {
 		raw := rawjson.Field(ex.Capabilities, path...)
@@ -246,6 +247,7 @@ func commonCapabilities(ours mcpclient.Capabilities, ex tool.Exchange) mcpclient
 		ElicitationForm: ours.ElicitationForm && form,
 		ElicitationURL:  ours.ElicitationURL && has("elicitation", "url"),
 		Roots:           ours.Roots && has("roots"),
+		Extensions:      ours.Extensions,
 	}
 }
 

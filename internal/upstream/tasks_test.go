@@ -11,7 +11,6 @@ import (
 	"junctor/internal/mcp"
 	"junctor/internal/mcpclient"
 	"junctor/internal/mcpserver"
-	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 	"junctor/internal/upstream"
 )
@@ -34,20 +33,8 @@ func (l *taskLedger) dial(context.Context) (mcpclient.Transport, error) {
 	defer l.mu.Unlock()
 	near, far := mcp.Pipe()
 	l.links = append(l.links, far)
-	go func() { _ = l.server.ServeLink(context.Background(), declaring{far}) }()
+	go func() { _ = l.server.ServeLink(context.Background(), far) }()
 	return mcpclient.OverLink(near), nil
-}
-
-// declaring adds the tasks extension to requests, so that the server accepts
-// subscriptions without it.
-type declaring struct{ mcp.Link }
-
-func (l declaring) Receive() (mcp.Message, error) {
-	m, err := l.Link.Receive()
-	if m.Method == mcp.MethodListen {
-		m.Params = rawjson.SetField(m.Params, upstream.ForwardedExtensions, "_meta", mcp.MetaClientCapabilities, "extensions")
-	}
-	return m, err
 }
 
 // TestTasksAreFollowedAfterReconnect: who follows a task is notified of its
@@ -60,6 +47,7 @@ func TestTasksAreFollowedAfterReconnect(t *testing.T) {
 				l.server = mcpserver.New(mcpserver.Options{DrainTimeout: time.Millisecond}, l)
 				r, _ := runLedger(t, mode, func(o *upstream.Options) {
 					o.InProcess["ledger"], o.SessionIdle = l.dial, time.Minute
+					o.Capabilities.Extensions = upstream.ForwardedExtensions
 					o.Tasks = &sharedOwners{owners: map[string]string{"ledgertask-1": "a"}}
 				})
 				own, follow, err := r.FollowTasks(t.Context(), "ledger", "a", tool.Exchange{Protocol: mcp.Version20260728}, []string{"task-1", "task-2"})
