@@ -178,7 +178,7 @@ func (u *upstream) ensureList(ctx context.Context, caller string) {
 		awaitPublished(ctx, published)
 		return
 	}
-	c, err := u.session(ctx, connKind{caller: caller, login: generation})
+	c, err := u.session(ctx, connKind{caller: caller, login: generation, capabilities: commonCapabilities(u.s.opts.Capabilities, tool.Exchange{})})
 	if err == nil {
 		defer c.leave()
 		_, err = u.listPersonal(ctx, c, began)

@@ -15,6 +15,7 @@ import (
 	"junctor/internal/mcp"
 	"junctor/internal/mcpclient"
 	"junctor/internal/mcpserver"
+	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 	"junctor/internal/upstream"
 	"junctor/internal/upstream/upstreamtest"
@@ -76,7 +77,8 @@ type office struct {
 	t  *testing.T
 	mu sync.Mutex
 	// whose maps each session to its account.
-	whose map[*mcpserver.Session]string
+	whose    map[*mcpserver.Session]string
+	declared []string // extensions of the clients that listed the tools
 	// described returns the description of the tool "files".
 	described func(account string) string
 }
@@ -108,6 +110,7 @@ func (o *office) Serve(_ context.Context, r *mcpserver.Request) (json.RawMessage
 	switch r.Method {
 	case "tools/list":
 		o.mu.Lock()
+		o.declared = append(o.declared, string(rawjson.Field(r.Exchange.Capabilities, "extensions")))
 		description := o.described(account)
 		o.mu.Unlock()
 		return json.RawMessage(`{"tools":[` + strings.Join([]string{
@@ -400,5 +403,26 @@ func TestSessionsOfOneCallerAreBounded(t *testing.T) {
 	}
 	if st, _ := r.StatusOf("office"); st.Sessions != 5 {
 		t.Errorf("there are %d sessions, want four of ada and that of ben", st.Sessions)
+	}
+}
+
+// TestListsAndCallsShareASession: a caller's tools are listed in the session of
+// its calls, with the extensions of the gateway.
+func TestListsAndCallsShareASession(t *testing.T) {
+	t.Parallel()
+	p := &people{logins: map[string]int{}}
+	p.signIn("ada")
+	r, off := newOffice(t, p, upstream.Options{Capabilities: mcpclient.Capabilities{Extensions: upstream.ForwardedExtensions}})
+	r.LoadCallerTools(t.Context(), "ada", "office")
+	if _, err := r.callAs("ada", "office", "whoami", `{}`, tool.Exchange{}); err != nil {
+		t.Fatal(err)
+	}
+	if st, _ := r.StatusOf("office"); st.Sessions != 1 {
+		t.Errorf("there are %d sessions, want one", st.Sessions)
+	}
+	off.mu.Lock()
+	defer off.mu.Unlock()
+	if want := string(upstream.ForwardedExtensions); len(off.declared) == 0 || slices.ContainsFunc(off.declared, func(s string) bool { return s != want }) {
+		t.Errorf("the tools were listed with the extensions %q, want %s", off.declared, want)
 	}
 }
