@@ -29,6 +29,7 @@ type conn struct {
 	beside      bool           // an additional connection shared by callers; its tools are not listed
 
 	followers atomic.Int64 // callers that follow tasks on it
+	evicted   atomic.Bool  // closed to make room for another session
 
 	oneKind atomic.Bool // an additional connection of another kind could not be made
 

@@ -170,6 +170,7 @@ func (u *upstream) evictSession(k connKind) error {
 			Msg: fmt.Sprintf("%d callers have a session with %s and are using it; try again later", len(u.sessions), u.name),
 		}
 	}
+	u.sessions[oldest].conn.evicted.Store(true)
 	u.work.Go(u.sessions[oldest].conn.close)
 	delete(u.sessions, oldest)
 	return nil

@@ -221,7 +221,8 @@ func (u *upstream) tasksOf(ctx context.Context, caller string, ids []string) (ow
 }
 
 // keepFollowing follows tasks until ctx is done or the server is removed. It
-// continues on the next connection when one is lost, with backoff.
+// continues on the next connection when one is lost, with backoff, but not when
+// its session made room for another: the two would evict each other for ever.
 func (s *Supervisor) keepFollowing(ctx context.Context, server string, r tool.Request, ids []string) {
 	retry := &backoff.ExponentialBackOff{InitialInterval: minRetryDelay, Multiplier: 2, RandomizationFactor: 0.5, MaxInterval: maxRetryDelay}
 	retry.Reset()
@@ -231,7 +232,9 @@ func (s *Supervisor) keepFollowing(ctx context.Context, server string, r tool.Re
 			return
 		}
 		began := time.Now()
-		u.followTasks(ctx, r, ids)
+		if evicted := u.followTasks(ctx, r, ids); evicted {
+			return
+		}
 		if time.Since(began) >= stableAfter {
 			retry.Reset()
 		}
@@ -240,18 +243,19 @@ func (s *Supervisor) keepFollowing(ctx context.Context, server string, r tool.Re
 }
 
 // followTasks follows those of the tasks that the caller owns, until the
-// connection is lost or ctx is done.
-func (u *upstream) followTasks(ctx context.Context, r tool.Request, ids []string) {
+// connection is lost or ctx is done. It reports whether the connection was
+// evicted.
+func (u *upstream) followTasks(ctx context.Context, r tool.Request, ids []string) (evicted bool) {
 	if !u.awaitConnected(ctx) {
-		return
+		return false
 	}
 	own, err := u.tasksOf(ctx, r.Caller, ids)
 	if err != nil || len(own) == 0 {
-		return
+		return false
 	}
 	c, err := u.ready(ctx, r)
 	if err != nil {
-		return
+		return false
 	}
 	c.followers.Add(1)
 	stop := c.client.FollowTasks(own)
@@ -262,6 +266,7 @@ func (u *upstream) followTasks(ctx context.Context, r tool.Request, ids []string
 	}
 	stop()
 	c.followers.Add(-1)
+	return c.evicted.Load()
 }
 
 // awaitConnected waits until the shared connection is established, without

@@ -88,3 +88,33 @@ func TestTasksAreFollowedAfterReconnect(t *testing.T) {
 		})
 	}
 }
+
+// TestEvictedFollowerStops: a session that made room for another one is not made
+// again for the tasks that were followed on it.
+func TestEvictedFollowerStops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &taskLedger{newLedger(), make(chan []string, 10)}
+		l.server = mcpserver.New(mcpserver.Options{DrainTimeout: time.Millisecond}, l)
+		r, _ := runLedger(t, upstream.PerCaller, func(o *upstream.Options) {
+			o.InProcess["ledger"], o.MaxSessions = l.dial, 1
+			o.Capabilities.Extensions = upstream.ForwardedExtensions
+			o.Tasks = &sharedOwners{owners: map[string]string{"ledgertask-1": "a"}}
+		})
+		_, follow, err := r.FollowTasks(t.Context(), "ledger", "a", tool.Exchange{Protocol: mcp.Version20260728}, []string{"task-1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); follow(ctx) }()
+		<-l.followed
+		r.mustAs("b", "tools/list", `{}`)
+		select {
+		case <-done:
+		case <-time.After(time.Hour):
+			t.Error("the evicted follower makes its session again")
+		}
+		cancel()
+		<-done
+	})
+}
