@@ -75,10 +75,14 @@ func (s *sink) storeTools(o upstream.ToolSet) {
 	}
 }
 
-// Removed removes an upstream from the catalogue, the guard and the metrics.
+// Removed removes an upstream that was disabled or removed from the catalogue and
+// the metrics. The guard still knows the tools of a disabled one, so that their
+// changes can be shown.
 func (s *sink) Removed(server string) {
 	s.app.catalog.Remove(server)
-	s.app.guard.Remove(server)
+	if !s.app.upstreams.Has(server) {
+		s.app.guard.Remove(server)
+	}
 	s.app.metrics.Forget(server)
 }
 
