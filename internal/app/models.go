@@ -24,7 +24,8 @@ const (
 type modelSet struct {
 	app     *App
 	current atomic.Pointer[llm.Set]
-	probed  sync.Map // the names of an Ollama server's models ([]string) from the last probe, by base URL
+	probed  sync.Map    // the names of an Ollama server's models ([]string) from the last probe, by base URL
+	stale   atomic.Bool // the current models are those of a probe before the last change of the settings
 }
 
 func newModelSet(a *App) *modelSet {
@@ -41,7 +42,9 @@ func (m *modelSet) set() *llm.Set { return m.current.Load() }
 // replaced. Without, the result of the last probe is used.
 func (m *modelSet) choose(ctx context.Context, cfg *config.Config, probe bool) {
 	before := m.set()
+	remembered := false
 	ollama := func(baseURL string) []string {
+		remembered = true
 		names, _ := m.probed.Load(baseURL)
 		known, _ := names.([]string)
 		return known
@@ -71,14 +74,16 @@ func (m *modelSet) choose(ctx context.Context, cfg *config.Config, probe bool) {
 		return
 	}
 	m.current.Store(set)
+	m.stale.Store(remembered)
 }
 
-// run probes for a local Ollama while there is no model.
+// run probes for a local Ollama while there is no model, and again after a change
+// of the settings if its models are used.
 func (m *modelSet) run(ctx context.Context) error {
 	tick := time.NewTicker(probeInterval)
 	defer tick.Stop()
 	for {
-		if len(m.set().All()) == 0 {
+		if stale := m.stale.Swap(false); stale || len(m.set().All()) == 0 {
 			m.choose(ctx, m.app.config.Load(), true)
 		}
 		select {

@@ -1,10 +1,12 @@
 package app
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"junctor/internal/config"
@@ -13,8 +15,10 @@ import (
 
 // A change of other settings keeps the models of a local Ollama.
 func TestProbedModelsOutliveAConfigurationChange(t *testing.T) {
+	var model atomic.Pointer[string]
+	model.Store(new("local"))
 	ollama := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = w.Write([]byte(`{"models":[{"name":"local"}]}`))
+		_, _ = w.Write([]byte(`{"models":[{"name":"` + *model.Load() + `"}]}`))
 	}))
 	defer ollama.Close()
 	host := ollama.URL
@@ -49,6 +53,17 @@ func TestProbedModelsOutliveAConfigurationChange(t *testing.T) {
 	if got := apply(`{}`); !slices.Equal(got, []string{"ollama/local"}) {
 		t.Errorf("the models are %q without the configured one", got)
 	}
+	// The new probe after the change finds another model.
+	model.Store(new("newer"))
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); _ = m.run(ctx) }()
+	eventually(t, "the other model", func() bool {
+		all := m.set().All()
+		return len(all) == 1 && all[0].Info().ID == "ollama/newer"
+	})
+	stop()
+	<-done
 	host = "127.0.0.1:1"
 	if got := apply(`{}`); got != nil {
 		t.Errorf("the models are %q for an Ollama at another address", got)
