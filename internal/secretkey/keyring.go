@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/zalando/go-keyring"
+	"golang.org/x/sync/singleflight"
 
 	"junctor/internal/store"
 )
@@ -51,34 +52,32 @@ func sealingKey(dataDir string, useKeyring bool) ([]byte, error) {
 	path := filepath.Join(dataDir, "secret.key")
 	if _, err := os.Stat(path); useKeyring && errors.Is(err, fs.ErrNotExist) {
 		// If there is no keyring after all, the file is used.
-		_, _ = withTimeout(func() ([]byte, error) { return nil, keyringMake(dataDir, path) })
+		_, _ = withTimeout("make "+path, func() ([]byte, error) { return nil, keyringMake(dataDir, path) })
 	}
 	data, err := os.ReadFile(path)
 	name, elsewhere := strings.CutPrefix(string(data), inKeyring)
 	if err != nil || !elsewhere {
 		return store.KeyFile(path)
 	}
-	key, err := withTimeout(func() ([]byte, error) { return keyringGet(strings.TrimSpace(name)) })
+	key, err := withTimeout("get "+name, func() ([]byte, error) { return keyringGet(strings.TrimSpace(name)) })
 	if err != nil {
 		return nil, fmt.Errorf("the key that encrypts tokens is in the keyring of your desktop session, which cannot be reached from here (%w); set JUNCTOR_SECRET_KEY, or remove %s and log in to the servers again", err, path)
 	}
 	return key, nil
 }
 
-// withTimeout calls ask and waits for its result, at most for keyringTimeout.
-func withTimeout(ask func() ([]byte, error)) ([]byte, error) {
-	type answer struct {
-		key []byte
-		err error
-	}
-	got := make(chan answer, 1)
-	go func() {
-		key, err := ask()
-		got <- answer{key, err}
-	}()
+// asking has the requests to the keyring that wait for its answer.
+var asking singleflight.Group
+
+// withTimeout calls ask and waits for its result, at most for keyringTimeout. If
+// an earlier request for the same thing is still waiting for an answer, perhaps
+// of a person, it waits for that one.
+func withTimeout(what string, ask func() ([]byte, error)) ([]byte, error) {
+	answer := asking.DoChan(what, func() (any, error) { return ask() })
 	select {
-	case a := <-got:
-		return a.key, a.err
+	case a := <-answer:
+		key, _ := a.Val.([]byte)
+		return key, a.Err
 	case <-time.After(keyringTimeout):
 		return nil, errors.New("the keyring did not answer")
 	}

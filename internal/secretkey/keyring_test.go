@@ -59,10 +59,15 @@ func TestHangingKeyringTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
 		unlocked := make(chan struct{})
-		defer close(unlocked)
-		_, err := withTimeout(func() ([]byte, error) { <-unlocked; return nil, nil })
+		ask := func() ([]byte, error) { <-unlocked; return []byte("key"), nil }
+		_, err := withTimeout("get", ask)
 		if err == nil || time.Since(begun) != keyringTimeout {
 			t.Errorf("after %s: %v", time.Since(begun), err)
+		}
+		time.AfterFunc(time.Second, func() { close(unlocked) })
+		again := func() ([]byte, error) { t.Error("the keyring is asked again before it has answered"); return nil, nil }
+		if key, err := withTimeout("get", again); err != nil || string(key) != "key" {
+			t.Errorf("the late answer is %q, %v", key, err)
 		}
 	})
 }

@@ -19,7 +19,7 @@ import (
 
 // retryDelay is how long a failure to read the key is remembered: each attempt
 // may ask a person to unlock the keyring.
-const retryDelay = 10 * time.Second
+const retryDelay = time.Minute
 
 // Sealer returns a function that returns the sealer of the secrets in the store
 // and finds or creates its key on the first call. After a failure, a later call
