@@ -22,7 +22,7 @@ const maxIssuerResponse = 1 << 20
 // Every token with an unknown key causes a request for the keys, and anyone can
 // create such tokens: without the cache, callers could make the gateway flood
 // the issuer. A failure is remembered as long as a document, and a response
-// that is not a JSON document is a failure.
+// that is neither metadata nor keys is a failure.
 type issuerCache struct {
 	next http.RoundTripper
 
@@ -79,8 +79,13 @@ func readDocument(res *http.Response) ([]byte, error) {
 		return nil, err
 	case len(body) > maxIssuerResponse:
 		return nil, fmt.Errorf("the issuer answered with more than %d bytes", maxIssuerResponse)
-	case !json.Valid(body):
-		return nil, errors.New("the issuer answered with something other than JSON")
+	}
+	var document struct {
+		Issuer string            `json:"issuer"` // of metadata
+		Keys   []json.RawMessage `json:"keys"`
+	}
+	if err := json.Unmarshal(body, &document); err != nil || document.Issuer == "" && len(document.Keys) == 0 {
+		return nil, errors.New("the issuer answered with neither metadata nor keys")
 	}
 	return body, nil
 }

@@ -109,6 +109,8 @@ func TestFailedFetchOfKeysIsRetried(t *testing.T) {
 		"503":           respond(503, nil),
 		"404":           respond(404, nil),
 		"a page":        respond(200, []byte("<p>Back soon</p>")),
+		"an error":      respond(200, []byte(`{"error":"temporarily_unavailable"}`)),
+		"a list":        respond(200, []byte(`[]`)),
 		"too large":     respond(200, make([]byte, maxIssuerResponse+1)),
 	} {
 		t.Run(name, func(t *testing.T) {
