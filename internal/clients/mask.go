@@ -36,10 +36,16 @@ func (f File) Mask(text []byte) []byte {
 func otherSecrets(name string, v any, known []Secret) (all []Secret) {
 	switch v := v.(type) {
 	case string:
-		found := slices.ContainsFunc(known, func(s Secret) bool {
-			secret := s.value.Reveal() // the end of an argument or a header, or a parameter of a URL
-			return strings.HasSuffix(v, secret) || strings.Contains(v, "://") && strings.Contains(v, secret)
-		})
+		rest, found := v, false
+		for _, s := range known { // the end of an argument or a header, or a parameter of a URL
+			secret := s.value.Reveal()
+			before, ends := strings.CutSuffix(v, secret)
+			found = found || ends && (before == "" || strings.ContainsAny(before[len(before)-1:], " =:"))
+			rest = strings.ReplaceAll(rest, secret, "")
+		}
+		if strings.Contains(v, "://") { // it may have other secrets, such as a password
+			found = !config.LooksSecret(name, rest)
+		}
 		if !found && config.LooksSecret(name, v) {
 			all = append(all, Secret{value: telemetry.Secret(v)})
 		}

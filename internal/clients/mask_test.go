@@ -41,6 +41,8 @@ func TestMask(t *testing.T) {
 			`{"mcpServers":{"a":{"command":"a","env":{"TOKEN":"[redacted]"},"settings":{"api_key":"[redacted]"}}}}`},
 		"password in a URL": {usual, `{"mcpServers":{"a":{"url":"https://me:qwertzuiop@a.example.com/"}}}`,
 			`{"mcpServers":{"a":{"url":"[redacted]"}}}`},
+		"password and parameter in a URL": {usual, `{"mcpServers":{"a":{"url":"https://me:asdfghjkl1@a.example.com/?token=qwertzuiop"}}}`,
+			`{"mcpServers":{"a":{"url":"[redacted]"}}}`},
 		"short secret": {usual, `{"mcpServers":{"a":{"url":"http://127.0.0.1:1111/","headers":{"Authorization":"Bearer 1"}}}}`,
 			`{"mcpServers":{"a":{"url":"http://127.0.0.1:1111/","headers":{"Authorization":"[redacted]"}}}}`},
 		"one secret in another": {usual, `{"mcpServers":{"a":{"command":"a","env":{"TOKEN":"qwertzuiop","A_TOKEN":"qwertzuiop-2"}}}}`,
