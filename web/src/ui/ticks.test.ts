@@ -24,7 +24,7 @@ describe('ticks', () => {
     const t = timeTicks(from, from + 3600_000, 6);
     expect(t.map((x) => new Date(x).getMinutes())).toEqual([10, 20, 30, 40, 50, 0]);
     expect(timeTicks(from, from + 7 * 86_400_000, 4).length).toBeLessThanOrEqual(5);
-    expect(timeLabel(from, 3600_000)).toMatch(/^10\D07$/);
-    expect(timeLabel(from, 3600_000, true)).toMatch(/^10\D07\D00$/);
+    expect(timeLabel(from, 3600_000)).toMatch(/^10\D+07\D*$/);
+    expect(timeLabel(from, 3600_000, true)).toMatch(/^10\D+07\D+00\D*$/);
   });
 });
