@@ -30,8 +30,17 @@ func TestKeysThatCannotBeFetchedEndNoCredential(t *testing.T) {
 	token := a.token(t, nil)
 	send := set("Authorization", "Bearer "+token)
 	back := func() { // lets the remembered failure expire
+		t.Helper()
 		a.lost = false
 		clear(g.rules.Load().jwt.client.Transport.(*issuerCache).kept)
+		// The set of keys may report a failed fetch once more before it fetches again.
+		end := time.Now().Add(time.Minute)
+		for w, _ := ask(g, send); w.Code != 200; w, _ = ask(g, send) {
+			if time.Now().After(end) {
+				t.Fatalf("with the issuer's keys: %d: %s", w.Code, w.Body)
+			}
+			time.Sleep(time.Millisecond)
+		}
 	}
 
 	a.lost = true
@@ -44,9 +53,6 @@ func TestKeysThatCannotBeFetchedEndNoCredential(t *testing.T) {
 		t.Errorf("the keys were requested %d times, want once", n)
 	}
 	back()
-	if w, _ := ask(g, send); w.Code != 200 {
-		t.Fatalf("with the issuer's keys: %d: %s", w.Code, w.Body)
-	}
 
 	id, _, err := g.present(t.Context(), token, "/mcp")
 	if err != nil {
