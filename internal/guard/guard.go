@@ -148,7 +148,7 @@ func (g *Guard) record(ctx context.Context, server string, definitions []tool.De
 }
 
 // removeMissing removes the tools of a server that are neither in its current
-// list nor in the one before, because a server can make up any number of names.
+// list nor in the one before, because a server can generate any number of names.
 // Those of the list before stay, because the catalogue may not have replaced it
 // yet. The store keeps the approved fingerprints of all tools.
 func (g *Guard) removeMissing(server string, definitions []tool.Definition) {

@@ -114,7 +114,7 @@ func (s *sharedState) subscribe(ctx context.Context, client *mcpclient.Client, r
 		defer unlock()
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), listTimeout)
 		defer cancel()
-		_, _ = client.Do(ctx, tool.Request{Method: mcp.MethodUnsubscribe, Params: r.Params}) // nobody waits for the answer
+		_, _ = client.Do(ctx, tool.Request{Method: mcp.MethodUnsubscribe, Params: r.Params}) // the caller has left
 	}()
 	return nil, err
 }

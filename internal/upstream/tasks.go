@@ -222,7 +222,7 @@ func (u *upstream) tasksOf(ctx context.Context, caller string, ids []string) (ow
 
 // keepFollowing follows tasks until ctx is done or the server is removed. It
 // continues on the next connection when one is lost, with backoff, but not when
-// its session made room for another: the two would evict each other for ever.
+// the session was evicted: two followers would evict each other repeatedly.
 func (s *Supervisor) keepFollowing(ctx context.Context, server string, r tool.Request, ids []string) {
 	retry := &backoff.ExponentialBackOff{InitialInterval: minRetryDelay, Multiplier: 2, RandomizationFactor: 0.5, MaxInterval: maxRetryDelay}
 	retry.Reset()
